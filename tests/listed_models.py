@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 from genai_prices.data_snapshot import get_snapshot
 
-from sash.core.counts.listings import LISTED, bare_name
+from sash.core.counts.models.listings import LISTED, bare_name
 
-FILE = Path(__file__).resolve().parent.parent / "service" / "sash" / "core" / "counts" / "listed_models.json"
+FILE = Path(__file__).resolve().parent.parent / "service" / "sash" / "core" / "counts" / "models" / "listed_models.json"
 _PRICES = {
     "input_price": "input_mtok",
     "cached_input_price": "cache_read_mtok",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sash.core.providers import PROVIDERS
-from sash.core.providers.mends import OF_ALL, Mend
+from sash.core.providers.messages.mends import OF_ALL, Mend
 
 PAGE = Path(__file__).parents[1] / "service" / "sash" / "clients" / "README.md"
 MENDS = "| reason | format | what a provider refuses | what is sent in its place |"

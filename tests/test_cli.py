@@ -16,7 +16,7 @@ from conftest import ROOT
 
 from sash import __version__
 from sash.cli import main
-from sash.core.law.parameters import WindowQuery
+from sash.core.law.records.parameters import WindowQuery
 from sash.windows.stateless import window_of_request
 
 SASH = [sys.executable, "-m", "sash"]

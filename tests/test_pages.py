@@ -16,8 +16,8 @@ from readme_blocks import ROOT, block, blocks, headings, pages, places, read, ro
 
 from sash import problems
 from sash.cli import main
-from sash.core.counts.models import find_model, load_models_toml
-from sash.core.law.parameters import WindowQuery
+from sash.core.counts.models.models import find_model, load_models_toml
+from sash.core.law.records.parameters import WindowQuery
 from sash.settings import VARIABLES, Settings
 
 README_BYTES = 16_000

@@ -47,7 +47,7 @@ from sash.api.ring.callers import Callers
 from sash.api.ring.idempotency import Idempotent
 from sash.api.ring.layer import Ring
 from sash.api.ring.paths import Paths
-from sash.core.counts.models import Model, list_models
+from sash.core.counts.models.models import Model, list_models
 from sash.core.counts.text.vocabularies import load_vocabularies
 from sash.extras import how_to_install
 from sash.operations.embedder import Embedder

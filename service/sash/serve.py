@@ -70,7 +70,7 @@ def _load() -> None:
     if multiprocessing.get_start_method() == "fork":
         gc.disable()  # nearly nothing that is imported is garbage
         import sash.app  # noqa: F401, PLC0415 - see application
-        from sash.core.counts.models import list_models  # noqa: PLC0415
+        from sash.core.counts.models.models import list_models  # noqa: PLC0415
         from sash.core.counts.text.vocabularies import load_vocabularies  # noqa: PLC0415
 
         load_vocabularies()

@@ -42,7 +42,7 @@ from sash.variables import (
 )
 
 if TYPE_CHECKING:
-    from sash.core.counts.models import Model
+    from sash.core.counts.models.models import Model
 
 _KUBERNETES_NAME = re.compile(
     r"SASH_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)"
@@ -213,7 +213,7 @@ def mask_urls(text: str) -> str:
 
 def read_models(models_file: Path | None, tokenizers: Path | None) -> "Mapping[str, Model]":
     """A deployment's own models and vocabularies. Raises SettingsError if a file is missing or broken."""
-    from sash.core.counts.models import OwnModels, load_models_toml  # noqa: PLC0415 - the settings alone need no tokeniser
+    from sash.core.counts.models.models import OwnModels, load_models_toml  # noqa: PLC0415 - the settings alone need no tokeniser
     from sash.core.counts.text.vocabularies import find_files  # noqa: PLC0415
 
     name, path = "SASH_MODELS_FILE", models_file

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from profiles import examples
 
 from sash.core.chat.messages import links_in
-from sash.core.counts.counting import reference_tokens
-from sash.core.counts.families import USER
+from sash.core.counts.costs.counting import reference_tokens
+from sash.core.counts.models.families import USER
 from sash.store.data.layout import Keys, id_field, keys_of, unpack_many
 from sash.store.data.sealing import is_sealed
 from sash.store.data.stored_messages import SEALED_BYTES

@@ -11,7 +11,7 @@ import httpx
 import pytest
 import redis
 
-from sash.core.counts.models import find_model
+from sash.core.counts.models.models import find_model
 from sash.core.counts.text.vocabularies import INSTALLED
 from sash.core.providers import PROVIDERS
 

@@ -14,7 +14,7 @@ from validators.conversations import conversations
 from validators.logs import PIXEL
 from validators.test_histories import JUDGES, refusals
 
-from sash.core.providers.sharing import restore
+from sash.core.providers.messages.sharing import restore
 
 CLAUDE, GEMINI = "claude-sonnet-4-5", "gemini-3-pro-preview"
 ASKED = {"role": "user", "content": "q"}

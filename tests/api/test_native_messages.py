@@ -9,8 +9,8 @@ from recordings import NO_TRUTH, TRUTH
 from rigs.dialogue import append, calling, history, problem, result, user, window
 
 from sash.core.providers import PROVIDERS
-from sash.core.providers.gemini_mends import in_camel_case
-from sash.core.providers.own_parts import parts_of
+from sash.core.providers.google.gemini_mends import in_camel_case
+from sash.core.providers.reading.own_parts import parts_of
 
 MESSAGES = {"responses": "input", "anthropic": "messages", "gemini": "contents"}
 CLAUDE = [

@@ -11,9 +11,9 @@ from rigs.dialogue import append, history, problem, window
 from rigs.other_programs import CLAUDE_CODE, CODEX, RECORDS
 
 from sash.core.providers import PROVIDERS
-from sash.core.providers.claude_kinds import BLOCKS
-from sash.core.providers.gemini_kinds import PARTS
-from sash.core.providers.item_kinds import CONTENTS, ITEMS
+from sash.core.providers.anthropic.claude_kinds import BLOCKS
+from sash.core.providers.google.gemini_kinds import PARTS
+from sash.core.providers.openai.item_kinds import CONTENTS, ITEMS
 
 EACH = [(called, record) for called, records in RECORDS.values() for record in records]
 

@@ -16,7 +16,7 @@ from conftest import Served
 from rigs.servers import wait_until
 from test_serve import workers_of
 
-from sash.core.law.conversation_settings import ConversationSettings, encode_settings
+from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, encode_settings
 from sash.store.data.layout import target_at
 from sash.store.data.stores import stores_of
 from sash.store.redis.client import Client

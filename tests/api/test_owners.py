@@ -11,7 +11,7 @@ import pytest
 from conftest import Served
 from rigs.dialogue import append, history, problem, user
 
-from sash.core.law.conversation_settings import ConversationSettings, encode_settings
+from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, encode_settings
 from sash.problems import StoreFull, StoreUnavailable
 from sash.store.data import owners
 from sash.store.data.conversations import Conversations

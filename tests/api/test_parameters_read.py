@@ -20,7 +20,7 @@ from rigs.conformity import CONTRACT, resolved
 from rigs.dialogue import indexed
 from rigs.reading_events import following
 
-from sash.core.law.parameters import WindowQuery
+from sash.core.law.records.parameters import WindowQuery
 from sash.windows.counted import FreeMembers
 
 WINDOW = {field.name for field in msgspec.structs.fields(WindowQuery)}

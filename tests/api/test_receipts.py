@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msgspec import inspect
 from rigs.dialogue import append, assistant, calling, result, statistics, user
 
-from sash.core.law.parameters import WindowQuery
+from sash.core.law.records.parameters import WindowQuery
 from sash.store.data.layout import target_at
 from sash.store.data.replies import State
 from sash.store.redis.embedded import EmbeddedStore

@@ -18,7 +18,7 @@ from test_every_string import MEDIA, SEALED, STRUCTURE
 
 from sash.commands.bills.bill import predicted_tokens
 from sash.commands.bills.truth_rows import rows_in
-from sash.core.counts.models import find_model
+from sash.core.counts.models.models import find_model
 
 LONG = " ".join(["zebra", "gradle", "harbour", "lantern", "orchard", "violet"] * 3)
 

@@ -13,7 +13,7 @@ from conftest import http, lifespan, opened
 from rigs.dialogue import append, problem, user
 
 from sash.app import create_app
-from sash.core.law.conversation_settings import ConversationSettings, encode_settings
+from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, encode_settings
 from sash.settings import ApiKey, Settings
 from sash.store.data.layout import target_at
 from sash.store.data.tenants import Tenants

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from rigs.dialogue import append, user, window
 
-from sash.core.providers.tool_schemas import taken_tools
+from sash.core.providers.writing.tool_schemas import taken_tools
 
 TEXT = {"type": "string"}
 PLACE = {"type": "object", "properties": {"city": TEXT}, "required": ["city"]}

@@ -40,7 +40,8 @@ import uvloop
 
 from sash.api.ring.asgi import App
 from sash.app import create_app
-from sash.core.law import notes, render
+from sash.core.law import render
+from sash.core.law.history import notes
 from sash.settings import Settings
 from sash.store.redis.embedded import EmbeddedStore
 from sash.windows.stored import Windows

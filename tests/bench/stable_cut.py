@@ -5,7 +5,7 @@ format. A *turn* is one window, requested when a user message with its documents
 *long* when its messages alone cost more than the budget; only its turns that leave history out are counted, because the
 others are the same in every way of cutting. *Reuse* is the part of a window's tokens that are, byte for byte, the beginning
 of the request before. *Fill* is a window's tokens as a part of the budget. *Cost* is the cost of a turn's input, in budgets
-of uncached tokens: a simulator of the provider's rules (``core/law/prompt_cache.py``) computes what is read and written, at
+of uncached tokens: a simulator of the provider's rules (``core/law/prompt_cache/``) computes what is read and written, at
 genai-prices' prices, with the hints of ``cache=auto`` and a pause between turns.
 """
 
@@ -19,25 +19,25 @@ import msgspec
 
 from sash.core.chat.messages import Entry, Place, calls_of
 from sash.core.chat.messages import places_of as places_among
-from sash.core.counts.counting import message_tokens, reference_tokens
-from sash.core.counts.families import USER
-from sash.core.counts.measures import measure
-from sash.core.counts.models import Model, find_model
+from sash.core.counts.costs.counting import message_tokens, reference_tokens
+from sash.core.counts.measures.measures import measure
+from sash.core.counts.models.families import USER
+from sash.core.counts.models.models import Model, find_model
 from sash.core.law.build import build_window
-from sash.core.law.caching import caching_of
-from sash.core.law.conversation_settings import ConversationSettings, fixed_parts
-from sash.core.law.costs import message_costs
-from sash.core.law.document_costs import Source
-from sash.core.law.documents import Documents
+from sash.core.law.documents.document_costs import Source
+from sash.core.law.documents.documents import Documents
 from sash.core.law.entries import in_place
-from sash.core.law.parameters import WindowQuery
-from sash.core.law.prompt_cache import Block, PromptCache
-from sash.core.law.records import Record, Records, decode_grounding
-from sash.core.law.terms import Terms
-from sash.core.law.view import History
-from sash.core.law.window import Window
-from sash.core.law.window_blocks import CachedWindow, blocks_of_window
-from sash.core.providers.cache_marks import CacheKind, Caching
+from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, fixed_parts
+from sash.core.law.fixed_parts.terms import Terms
+from sash.core.law.history.view import History
+from sash.core.law.prompt_cache.prompt_cache import Block, PromptCache
+from sash.core.law.prompt_cache.window_blocks import CachedWindow, blocks_of_window
+from sash.core.law.records.costs import message_costs
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.records.records import Record, Records, decode_grounding
+from sash.core.law.selection.caching import caching_of
+from sash.core.law.selection.window import Window
+from sash.core.providers.form.cache_marks import CacheKind, Caching
 from sash.store.data.entries import prepare
 from sash.store.data.stored_messages import NewEntry
 from sash.windows.cache_hints import places_of

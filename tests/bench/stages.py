@@ -69,7 +69,7 @@ STAGES = {
     "sash.core": _LAW,
     "sash.core.chat.messages": _CHECK,
     "sash.core.counts.text": _CHECK,
-    "sash.core.counts.counting": _CHECK,
+    "sash.core.counts.costs.counting": _CHECK,
     "sash.windows": _LAW,
     "sash.windows.answer": _SPLICE,
     "sash.core.law.render": _SPLICE,

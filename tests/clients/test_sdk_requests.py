@@ -21,7 +21,7 @@ from openai.types.responses.response_create_params import ResponseCreateParamsNo
 from pydantic import TypeAdapter
 
 from sash.core.providers import PROVIDERS, render_request
-from sash.core.providers.turns import Outgoing
+from sash.core.providers.writing.turns import Outgoing
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPj/HwAEAQH/7yMK/gAAAABJRU5ErkJggg=="
 MODEL = "some-model"

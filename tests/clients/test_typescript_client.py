@@ -21,7 +21,7 @@ from rigs.misbehaving import always, between, first
 from test_misbehaving import DEFECT, FULL, Reply
 
 from sash.api.docs import TYPESCRIPT_CLIENT
-from sash.core.law.parameters import WindowFormat, WindowQuery
+from sash.core.law.records.parameters import WindowFormat, WindowQuery
 from sash.core.providers import PROVIDERS
 
 HERE = Path(__file__).parent

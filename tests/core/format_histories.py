@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sash.core.providers import render_request
-from sash.core.providers.turns import Outgoing
+from sash.core.providers.writing.turns import Outgoing
 from sash.problems import FormatCannotCarry
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPj/HwAEAQH/7yMK/gAAAABJRU5ErkJggg=="

@@ -11,27 +11,27 @@ import pytest
 from hypothesis import strategies as st
 
 from sash.core.chat.messages import Document, Entry, Grounding, Place, calls_of, places_of
-from sash.core.counts.counting import reference_tokens
-from sash.core.counts.measures import measure
-from sash.core.counts.models import Model, find_model
-from sash.core.counts.price_tiers import PriceTier
+from sash.core.counts.costs.counting import reference_tokens
+from sash.core.counts.measures.measures import measure
+from sash.core.counts.models.models import Model, find_model
+from sash.core.counts.models.price_tiers import PriceTier
 from sash.core.law.build import build_window
-from sash.core.law.compaction import newest_summary, readable
-from sash.core.law.conversation_settings import ConversationSettings, FixedParts, fixed_parts
-from sash.core.law.document_costs import Source
-from sash.core.law.documents import Documents
+from sash.core.law.documents.document_costs import Source
+from sash.core.law.documents.documents import Documents
 from sash.core.law.entries import check_entries, in_place
-from sash.core.law.need_older import NeedOlder, older
-from sash.core.law.notes import summary_message
-from sash.core.law.order import arranged
-from sash.core.law.parameters import WindowQuery
-from sash.core.law.records import Record, Records, StoredGrounding, Summary, decode_grounding
+from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts, fixed_parts
+from sash.core.law.fixed_parts.terms import Terms
+from sash.core.law.history.compaction import newest_summary, readable
+from sash.core.law.history.notes import summary_message
+from sash.core.law.history.order import arranged
+from sash.core.law.history.view import History
+from sash.core.law.records.need_older import NeedOlder, older
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.records.records import Record, Records, StoredGrounding, Summary, decode_grounding
 from sash.core.law.render import Bodies, Marked, chat_messages, chat_request
-from sash.core.law.terms import Terms
-from sash.core.law.view import History
-from sash.core.law.window import Window
-from sash.core.providers.mends import Mends
-from sash.core.providers.native import compaction_of
+from sash.core.law.selection.window import Window
+from sash.core.providers.messages.mends import Mends
+from sash.core.providers.reading.native import compaction_of
 from sash.problems import WindowDoesNotFit
 from sash.store.data.entries import prepare
 from sash.windows.answer import edit

@@ -11,17 +11,17 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.providers import PROVIDERS
-from sash.core.providers.asking import Asking
-from sash.core.providers.cache_marks import CachePrices, Caching, unmarked
-from sash.core.providers.media import is_web, read_data_url
-from sash.core.providers.mends import AS_TEXT, Mend
-from sash.core.providers.own_members import OwnMembers
-from sash.core.providers.part_kinds import PartKinds, kinds
-from sash.core.providers.pieces import Keeps, Object, Piece, made_id, medium_part, to_json
-from sash.core.providers.provider import Provider
-from sash.core.providers.request_limits import RequestLimits
-from sash.core.providers.requests_read import ChatRequest, ReadAsChat, chat_function, rest_of
-from sash.core.providers.turns import (
+from sash.core.providers.form.asking import Asking
+from sash.core.providers.form.cache_marks import CachePrices, Caching, unmarked
+from sash.core.providers.form.own_members import OwnMembers
+from sash.core.providers.form.part_kinds import PartKinds, kinds
+from sash.core.providers.form.provider import Provider
+from sash.core.providers.form.request_limits import RequestLimits
+from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, rest_of
+from sash.core.providers.messages.mends import AS_TEXT, Mend
+from sash.core.providers.messages.pieces import Keeps, Object, Piece, made_id, medium_part, to_json
+from sash.core.providers.writing.media import is_web, read_data_url
+from sash.core.providers.writing.turns import (
     HistoryStep,
     Outgoing,
     Part,
@@ -34,7 +34,7 @@ from sash.core.providers.turns import (
     only_text,
     read_steps,
 )
-from sash.core.providers.whole import Shape, Whole
+from sash.core.providers.writing.whole import Shape, Whole
 
 BY: Final = {"rules": "system", "human": "user", "machine": "assistant", "skill": "tool"}
 AS: Final = {role: by for by, role in BY.items()} | {"developer": "rules"}

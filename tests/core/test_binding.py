@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from profiles import examples
 
 from sash.core.chat.messages import Entry
-from sash.core.law.parameters import WindowQuery
+from sash.core.law.records.parameters import WindowQuery
 from sash.problems import WindowDoesNotFit
 
 Message = dict[str, Any] | Entry

@@ -11,15 +11,15 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsNon
 from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
 from pydantic import TypeAdapter
 
-from sash.core.counts.counting import plain_text_tokens
-from sash.core.counts.models import find_model
-from sash.core.law.caching import cache_key, caching_of, settled
-from sash.core.law.parameters import WindowQuery
-from sash.core.law.prompt_cache import Billed, Block, PromptCache
-from sash.core.law.window_blocks import CachedWindow, blocks_of_window
-from sash.core.providers.anthropic import ANTHROPIC
-from sash.core.providers.cache_marks import Caching, Places
-from sash.core.providers.openai import OPENAI
+from sash.core.counts.costs.counting import plain_text_tokens
+from sash.core.counts.models.models import find_model
+from sash.core.law.prompt_cache.prompt_cache import Billed, Block, PromptCache
+from sash.core.law.prompt_cache.window_blocks import CachedWindow, blocks_of_window
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.selection.caching import cache_key, caching_of, settled
+from sash.core.providers.anthropic.anthropic import ANTHROPIC
+from sash.core.providers.form.cache_marks import Caching, Places
+from sash.core.providers.openai.openai import OPENAI
 from sash.windows.answer import Made
 from sash.windows.request import WindowRequest
 from sash.windows.stateless import window_of_request

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sash.core.counts.calibration import NO_REPORTS, ModelReports, billed_ratio, corrected_margin, is_plausible
+from sash.core.counts.requests.calibration import NO_REPORTS, ModelReports, billed_ratio, corrected_margin, is_plausible
 
 PAIRS = st.tuples(st.integers(1, 100_000), st.integers(1, 100_000))
 

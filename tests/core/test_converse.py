@@ -7,15 +7,15 @@ import msgspec
 import pytest
 
 from sash.core.chat.messages import BareEntry
-from sash.core.counts.models import find_model
-from sash.core.counts.provider_requests import count_provider_request
+from sash.core.counts.models.models import find_model
+from sash.core.counts.requests.provider_requests import count_provider_request
 from sash.core.providers import PROVIDERS
-from sash.core.providers.cache_marks import Places
-from sash.core.providers.converse import BLOCKS
-from sash.core.providers.given import read_entries
-from sash.core.providers.members import NO_NAMES
-from sash.core.providers.native import read_messages
-from sash.core.providers.recognition import foreign
+from sash.core.providers.bedrock.converse import BLOCKS
+from sash.core.providers.form.cache_marks import Places
+from sash.core.providers.messages.members import NO_NAMES
+from sash.core.providers.reading.given import read_entries
+from sash.core.providers.reading.native import read_messages
+from sash.core.providers.reading.recognition import foreign
 from sash.problems import InvalidEntry
 from sash.windows.request import decode_request
 from sash.windows.stateless import window_of_request

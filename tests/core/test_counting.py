@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 
-from sash.core.counts.counting import (
+from sash.core.counts.costs.counting import (
     count_request,
     is_estimate,
     message_tokens,
@@ -25,10 +25,10 @@ from sash.core.counts.counting import (
     reference_tokens,
     tools_tokens,
 )
-from sash.core.counts.definitions import render_format
-from sash.core.counts.families import ROLES
-from sash.core.counts.measures import Measure, measure, measure_each
-from sash.core.counts.models import Model, find_model, list_models, unknown_model
+from sash.core.counts.costs.definitions import render_format
+from sash.core.counts.measures.measures import Measure, measure, measure_each
+from sash.core.counts.models.families import ROLES
+from sash.core.counts.models.models import Model, find_model, list_models, unknown_model
 from sash.core.counts.text import count_text
 from sash.core.providers import PROVIDERS
 

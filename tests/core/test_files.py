@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from sash.core.counts.attachments import Guess, guess, text_in
-from sash.core.counts.counting import message_tokens
-from sash.core.counts.measures import measure
-from sash.core.counts.models import find_model
+from sash.core.counts.costs.counting import message_tokens
+from sash.core.counts.measures.attachments import Guess, guess, text_in
+from sash.core.counts.measures.measures import measure
+from sash.core.counts.models.models import find_model
 from sash.core.counts.text import count_text
 
 PDF = (

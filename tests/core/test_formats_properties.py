@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sash.core.providers import PROVIDERS, render_request
-from sash.core.providers.cache_marks import CacheKind, Places
-from sash.core.providers.native import read_messages
-from sash.core.providers.turns import Outgoing
+from sash.core.providers.form.cache_marks import CacheKind, Places
+from sash.core.providers.reading.native import read_messages
+from sash.core.providers.writing.turns import Outgoing
 
 WORD = re.compile(r"w\d+w")
 """Texts of a generated history are numbered, so that tests can check that each is sent once and in order."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sash.core.chat.messages import encode_message
 from sash.core.counts.text import Encoding, count_text
-from sash.core.law.grounding import (
+from sash.core.law.documents.grounding import (
     DEFAULT_SEPARATOR,
     DEFAULT_TEMPLATE,
     Grounded,
@@ -21,7 +21,7 @@ from sash.core.law.grounding import (
     splice,
     trim,
 )
-from sash.core.law.parameters import WindowQuery
+from sash.core.law.records.parameters import WindowQuery
 from sash.problems import BadRequest, WindowDoesNotFit
 
 TEMPLATES = (

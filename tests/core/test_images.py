@@ -8,8 +8,8 @@ from io import BytesIO
 import pytest
 from PIL import Image as Pillow
 
-from sash.core.counts.attachments import AUTO, LOW, ORIGINAL, image_size, image_tokens, is_guess
-from sash.core.counts.families import FAMILIES, PatchRules, TileRules
+from sash.core.counts.measures.attachments import AUTO, LOW, ORIGINAL, image_size, image_tokens, is_guess
+from sash.core.counts.models.families import FAMILIES, PatchRules, TileRules
 
 TILES = TileRules(base=85, tile=170)
 PATCHES = PatchRules(factor=1.0)

@@ -11,9 +11,9 @@ from openai.types.beta import beta_response_input_item_param
 from openai.types.conversations import message
 from openai.types.responses import response_input_item_param
 
-from sash.core.providers.claude_kinds import BLOCKS, RESULT_BLOCKS
-from sash.core.providers.gemini_kinds import PARTS, unknown_parts
-from sash.core.providers.item_kinds import CONTENTS, ITEMS, unknown_items
+from sash.core.providers.anthropic.claude_kinds import BLOCKS, RESULT_BLOCKS
+from sash.core.providers.google.gemini_kinds import PARTS, unknown_parts
+from sash.core.providers.openai.item_kinds import CONTENTS, ITEMS, unknown_items
 
 
 def literals(kind: Any) -> Iterator[str]:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sash.core.chat.messages import Document
-from sash.core.law.grounding import Grounded
-from sash.core.law.levels import Leveled, highest, step_at
-from sash.core.law.parameters import WindowQuery
+from sash.core.law.documents.grounding import Grounded
+from sash.core.law.documents.levels import Leveled, highest, step_at
+from sash.core.law.records.parameters import WindowQuery
 from sash.problems import GroundingDoesNotFit, WindowDoesNotFit
 
 LEVELS = st.lists(st.integers(1, 60), min_size=1, max_size=4, unique=True).map(

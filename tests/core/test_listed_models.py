@@ -6,7 +6,7 @@ import pytest
 from genai_prices.data_snapshot import get_snapshot
 from listed_models import FILE, listed
 
-from sash.core.counts import listings
+from sash.core.counts.models import listings
 
 NAMES = sorted({model.id.lower() for provider in get_snapshot().providers for model in provider.models})
 

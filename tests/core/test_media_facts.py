@@ -10,8 +10,8 @@ from profiles import examples
 from validators.albums import album
 from validators.test_histories import entries_of
 
-from sash.core.counts.measures import Extra, measure
-from sash.core.counts.without_media import without_media
+from sash.core.counts.measures.measures import Extra, measure
+from sash.core.counts.measures.without_media import without_media
 
 FORMS = ("openai", "responses", "anthropic", "gemini")
 

@@ -25,7 +25,7 @@ from sash.core.chat.messages import (
     refuse_deep,
     validate_message,
 )
-from sash.core.providers.recognition import foreign
+from sash.core.providers.reading.recognition import foreign
 from sash.problems import BadRequest, InvalidEntry
 
 

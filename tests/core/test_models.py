@@ -11,10 +11,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from profiles import examples
 
-from sash.core.counts import listings
-from sash.core.counts.counting import count_request
-from sash.core.counts.models import Model, find_model, list_models, load_models_toml, unknown_model
-from sash.core.counts.names import read_name
+from sash.core.counts.costs.counting import count_request
+from sash.core.counts.models import listings
+from sash.core.counts.models.models import Model, find_model, list_models, load_models_toml, unknown_model
+from sash.core.counts.models.names import read_name
 from sash.core.counts.text import count_text
 from sash.problems import UnknownModel
 

@@ -15,16 +15,16 @@ from recordings import NO_TRUTH, TRUTH
 from validators import anthropic, gemini, responses
 
 from sash.core.chat.messages import validate_message
-from sash.core.counts.counting import count_request
-from sash.core.counts.measures import measure
-from sash.core.counts.models import find_model
+from sash.core.counts.costs.counting import count_request
+from sash.core.counts.measures.measures import measure
+from sash.core.counts.models.models import find_model
 from sash.core.providers import PROVIDERS, render_request
-from sash.core.providers.gemini_mends import camel, in_camel_case
-from sash.core.providers.mends import Mends
-from sash.core.providers.native import check_native, read_messages, read_request, restore
-from sash.core.providers.own_parts import parts_of, without_reasoning
-from sash.core.providers.recognition import foreign
-from sash.core.providers.turns import Outgoing
+from sash.core.providers.google.gemini_mends import camel, in_camel_case
+from sash.core.providers.messages.mends import Mends
+from sash.core.providers.reading.native import check_native, read_messages, read_request, restore
+from sash.core.providers.reading.own_parts import parts_of, without_reasoning
+from sash.core.providers.reading.recognition import foreign
+from sash.core.providers.writing.turns import Outgoing
 from sash.problems import InvalidEntry
 
 MESSAGES = {"responses": "input", "anthropic": "messages", "gemini": "contents"}

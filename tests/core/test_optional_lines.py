@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from histories import Ask, Talk, grounded, needed, pinned, said, talk, words
 
-from sash.core.law.parameters import WindowQuery
+from sash.core.law.records.parameters import WindowQuery
 from sash.problems import WindowDoesNotFit
 
 ERROR = {"overflow": "error"}

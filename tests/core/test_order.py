@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sash.core.chat.messages import Entry
-from sash.core.counts.models import find_model
-from sash.core.law.choice import BLOCK
-from sash.core.law.conversation_settings import ConversationSettings
-from sash.core.law.lines import NO_RESULT
-from sash.core.law.parameters import WindowQuery
-from sash.core.law.reasons import Reason
+from sash.core.counts.models.models import find_model
+from sash.core.law.fixed_parts.conversation_settings import ConversationSettings
+from sash.core.law.history.lines import NO_RESULT
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.records.reasons import Reason
 from sash.core.law.render import Bodies
+from sash.core.law.selection.choice import BLOCK
 from sash.problems import WindowDoesNotFit
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from sash.core.counts.models import find_model, list_models, unknown_model
-from sash.core.counts.packed_models import decode_model, encode_model
+from sash.core.counts.models.models import find_model, list_models, unknown_model
+from sash.core.counts.models.packed_models import decode_model, encode_model
 from sash.core.counts.text.vocabularies import INSTALLED, Vocabulary
 
 

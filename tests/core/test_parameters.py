@@ -11,8 +11,8 @@ from msgspec import Meta
 from sash.api.openapi.components import query_fields
 from sash.commands.window_command import window_options
 from sash.core.law import build
-from sash.core.law.parameters import WindowQuery
-from sash.core.law.reasons import Reason
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.records.reasons import Reason
 from sash.windows.request import WindowRequest
 
 

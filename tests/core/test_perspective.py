@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from profiles import examples
 
 from sash.core.chat.messages import Entry
-from sash.core.counts.price_tiers import PriceTier
-from sash.core.law.caching import settled
-from sash.core.law.conversation_settings import fixed_parts
-from sash.core.law.parameters import WindowQuery
+from sash.core.counts.models.price_tiers import PriceTier
+from sash.core.law.fixed_parts.conversation_settings import fixed_parts
+from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.render import Bodies
+from sash.core.law.selection.caching import settled
 from sash.problems import WindowDoesNotFit
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of

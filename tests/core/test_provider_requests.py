@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from recordings import NO_TRUTH, TRUTH
 
-from sash.core.counts.counting import RequestCount, count_request
-from sash.core.counts.measures import measure
-from sash.core.counts.models import find_model
-from sash.core.counts.provider_requests import count_provider_request
-from sash.core.providers.native import read_messages
+from sash.core.counts.costs.counting import RequestCount, count_request
+from sash.core.counts.measures.measures import measure
+from sash.core.counts.models.models import find_model
+from sash.core.counts.requests.provider_requests import count_provider_request
+from sash.core.providers.reading.native import read_messages
 from sash.problems import InvalidEntry, Problem
 
 CLAUDE, GEMINI, GPT = find_model("claude-sonnet-4-5"), find_model("gemini-3-flash-preview"), find_model("gpt-5-mini")

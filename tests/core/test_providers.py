@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from sash.core.counts.models import find_model
-from sash.core.counts.provider_requests import count_provider_request
+from sash.core.counts.models.models import find_model
+from sash.core.counts.requests.provider_requests import count_provider_request
 from sash.core.providers import PROVIDERS
-from sash.core.providers.native import read_messages, read_request
+from sash.core.providers.reading.native import read_messages, read_request
 from sash.windows.request import decode_request
 from sash.windows.stateless import window_of_request
 

@@ -13,14 +13,14 @@ from profiles import examples
 
 from sash.core.chat.messages import Entry
 from sash.core.chat.packed import Packed
-from sash.core.counts.models import find_model
+from sash.core.counts.models.models import find_model
 from sash.core.law.build import build_window
-from sash.core.law.choice import choose
-from sash.core.law.parameters import WindowQuery
-from sash.core.law.ranking import best, fused, scores_of_vectors, scores_of_words
-from sash.core.law.terms import Terms
-from sash.core.law.window import ALL
-from sash.core.law.words import pack_words, plain_number, words_of
+from sash.core.law.fixed_parts.terms import Terms
+from sash.core.law.recall.ranking import best, fused, scores_of_vectors, scores_of_words
+from sash.core.law.recall.words import pack_words, plain_number, words_of
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.selection.choice import choose
+from sash.core.law.selection.window import ALL
 from sash.problems import WindowDoesNotFit
 from sash.windows.request import WindowRequest
 from sash.windows.stateless import window_of_request

@@ -7,13 +7,13 @@ from histories import MODELS, Talk, calling, result, said, talk, talks
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sash.core.counts.counting import messages_tokens
-from sash.core.counts.models import find_model
-from sash.core.law.costs import message_costs, record_cost, reference_cost, reference_costs
-from sash.core.law.details import StoredDetails
-from sash.core.law.enclosing import text_bytes, text_bytes_of
-from sash.core.law.identities import CHANCE_BITS, Identity, ulid_of
-from sash.core.law.records import RECORD_BYTES, Flags, Record, Records, details_of
+from sash.core.counts.costs.counting import messages_tokens
+from sash.core.counts.models.models import find_model
+from sash.core.law.history.enclosing import text_bytes, text_bytes_of
+from sash.core.law.records.costs import message_costs, record_cost, reference_cost, reference_costs
+from sash.core.law.records.details import StoredDetails
+from sash.core.law.records.identities import CHANCE_BITS, Identity, ulid_of
+from sash.core.law.records.records import RECORD_BYTES, Flags, Record, Records, details_of
 from sash.store.data.entries import prepare
 from sash.store.data.layout import pack, unpack_many
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sash.core.chat.messages import validate_message, validate_messages
 from sash.core.chat.regular import regular, regular_tool
-from sash.core.providers.recognition import foreign
+from sash.core.providers.reading.recognition import foreign
 from sash.problems import InvalidEntry
 
 VALUES = st.recursive(

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from test_perspective import AGENTS, PARTIES, may_see
 
 from sash.core.chat.messages import Entry
-from sash.core.counts.models import find_model
-from sash.core.law.caching import settled
-from sash.core.law.conversation_settings import ConversationSettings
-from sash.core.law.need_older import NeedOlder
-from sash.core.law.parameters import WindowQuery
-from sash.core.law.recall import BOUND
+from sash.core.counts.models.models import find_model
+from sash.core.law.fixed_parts.conversation_settings import ConversationSettings
+from sash.core.law.recall.recall import BOUND
+from sash.core.law.records.need_older import NeedOlder
+from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.render import Bodies
+from sash.core.law.selection.caching import settled
 from sash.problems import FormatCannotCarry, Internal, WindowDoesNotFit
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of

@@ -10,18 +10,18 @@ from histories import MODELS, Talk, talks
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sash.core.counts.beside import Beside
-from sash.core.counts.counting import message_tokens, reasoning_tokens
-from sash.core.counts.measures import Extra, Measure, measure
-from sash.core.counts.models import find_model
-from sash.core.counts.numbers import MANY
-from sash.core.counts.prices import message_cost, reasoning_cost
-from sash.core.counts.rows import Rows, columns_of, extra_of, stored_row
-from sash.core.counts.unicode_scripts import RATIOS, Mix, family_tokens
-from sash.core.law.costs import message_costs
-from sash.core.law.records import Records
+from sash.core.counts.costs.counting import message_tokens, reasoning_tokens
+from sash.core.counts.costs.prices import message_cost, reasoning_cost
+from sash.core.counts.measures.beside import Beside
+from sash.core.counts.measures.measures import Extra, Measure, measure
+from sash.core.counts.measures.rows import Rows, columns_of, extra_of, stored_row
+from sash.core.counts.models.models import find_model
+from sash.core.counts.text.numbers import MANY
+from sash.core.counts.text.unicode_scripts import RATIOS, Mix, family_tokens
+from sash.core.law.records.costs import message_costs
+from sash.core.law.records.records import Records
 from sash.core.providers import PROVIDERS
-from sash.core.providers.native import read_messages
+from sash.core.providers.reading.native import read_messages
 
 PAIRS = st.tuples(st.integers(0, 2_000), st.integers(0, 2_000))
 MIXES = st.builds(

@@ -12,14 +12,14 @@ from histories import Ask, Talk, calling, result, said, talk, words
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sash.core.counts.counting import count_request
-from sash.core.counts.models import find_model
+from sash.core.counts.costs.counting import count_request
+from sash.core.counts.models.models import find_model
 from sash.core.counts.text import count_text
-from sash.core.law.parameters import WindowQuery
-from sash.core.law.window import Window
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.selection.window import Window
 from sash.core.providers import binds_reasoning, render_request
-from sash.core.providers.mends import Mends
-from sash.core.providers.turns import Outgoing
+from sash.core.providers.messages.mends import Mends
+from sash.core.providers.writing.turns import Outgoing
 from sash.problems import InvalidEntry, WindowDoesNotFit
 
 NAMES = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "extra_content", "note", "x")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 
-from sash.core.counts.models import find_model
+from sash.core.counts.models.models import find_model
 from sash.problems import FormatCannotCarry, WindowDoesNotFit
 from sash.windows.counted import CountRequest, count_in_format
 from sash.windows.request import decode_request

@@ -12,7 +12,7 @@ from msgspec import inspect
 from sash.api.schemas import AppendMessages, CreateConversation
 from sash.core.chat.messages import ChatMessage, Entry
 from sash.core.chat.shapes import misfits
-from sash.core.law.parameters import WindowQuery
+from sash.core.law.records.parameters import WindowQuery
 from sash.windows.counted import CountRequest
 
 KINDS: list[Any] = [ChatMessage, Entry, AppendMessages, CountRequest, CreateConversation, WindowQuery]

@@ -29,9 +29,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 
-from sash.core.law.parameters import WindowQuery
-from sash.core.law.stable import Before, EarlierQuestion, Spans, stable_cut
-from sash.core.law.window import Window
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.selection.stable import Before, EarlierQuestion, Spans, stable_cut
+from sash.core.law.selection.window import Window
 
 pytestmark = pytest.mark.no_cover
 STEPS = (0.05, 0.1, 0.25, 0.5)

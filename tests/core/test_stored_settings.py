@@ -2,7 +2,7 @@
 
 import pytest
 
-from sash.core.law.conversation_settings import (
+from sash.core.law.fixed_parts.conversation_settings import (
     ConversationSettings,
     decode_settings,
     encode_settings,

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from sash.core.counts.models import find_model
+from sash.core.counts.models.models import find_model
 from sash.windows.counted import CountRequest, count_in_format
 from sash.windows.request import decode_request
 from sash.windows.stateless import window_of_request

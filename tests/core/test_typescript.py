@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sash.core.counts.definitions import render_functions
+from sash.core.counts.costs.definitions import render_functions
 from sash.core.counts.text import count_text
 
 

@@ -6,14 +6,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from sash.core.counts.attachments import AUTO, image_tokens
-from sash.core.counts.counting import count_request, message_tokens, tools_tokens
-from sash.core.counts.estimates import estimate_text
-from sash.core.counts.measures import measure
-from sash.core.counts.models import find_model
-from sash.core.counts.vendors import VENDORS
-from sash.core.law.costs import message_costs
-from sash.core.law.records import Record, Records
+from sash.core.counts.costs.counting import count_request, message_tokens, tools_tokens
+from sash.core.counts.costs.estimates import estimate_text
+from sash.core.counts.measures.attachments import AUTO, image_tokens
+from sash.core.counts.measures.measures import measure
+from sash.core.counts.models.models import find_model
+from sash.core.counts.models.vendors import VENDORS
+from sash.core.law.records.costs import message_costs
+from sash.core.law.records.records import Record, Records
 
 CLAUDE, GEMINI = find_model("claude-sonnet-4-5"), find_model("gemini-2.5-flash")
 TEXT = "Who brought the spare jib on Sunday?"

@@ -10,13 +10,13 @@ import msgspec
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from sash.core.counts.counting import count_request, plain_text_tokens
-from sash.core.counts.estimates import estimate_text
-from sash.core.counts.families import ASSISTANT, USER
-from sash.core.counts.models import OwnModels, find_model, load_models_toml
-from sash.core.counts.provider_requests import count_provider_request
+from sash.core.counts.costs.counting import count_request, plain_text_tokens
+from sash.core.counts.costs.estimates import estimate_text
+from sash.core.counts.models.families import ASSISTANT, USER
+from sash.core.counts.models.models import OwnModels, find_model, load_models_toml
+from sash.core.counts.models.vendors import VendorRules
+from sash.core.counts.requests.provider_requests import count_provider_request
 from sash.core.counts.text.vocabularies import INSTALLED, find_files
-from sash.core.counts.vendors import VendorRules
 from sash.windows.request import decode_request
 from sash.windows.stateless import window_of_request
 

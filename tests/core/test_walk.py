@@ -6,9 +6,9 @@ from histories import MODELS, Talk, talks
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sash.core.counts.models import find_model
-from sash.core.law.view import view_history
-from sash.core.law.walk import Bounds, Walk, walk
+from sash.core.counts.models.models import find_model
+from sash.core.law.history.view import view_history
+from sash.core.law.selection.walk import Bounds, Walk, walk
 
 
 @given(talks(), st.sampled_from(MODELS), st.data())

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from profiles import examples
 from window_oracle import Oracle
 
-from sash.core.counts.counting import count_request, reference_tokens
-from sash.core.law.parameters import WindowQuery
-from sash.core.law.window import Window
+from sash.core.counts.costs.counting import count_request, reference_tokens
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.selection.window import Window
 from sash.problems import WindowDoesNotFit
 
 pytestmark = pytest.mark.no_cover

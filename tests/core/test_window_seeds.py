@@ -3,9 +3,9 @@
 import pytest
 from histories import TOOL, Ask, calling, grounded, needed, result, said, talk, words
 
-from sash.core.law.grounding import added_tokens
-from sash.core.law.parameters import WindowQuery
-from sash.core.law.window import Window
+from sash.core.law.documents.grounding import added_tokens
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.selection.window import Window
 from sash.problems import WindowDoesNotFit
 from sash.windows.needs import Older
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 
-from sash.core.law.parameters import WindowQuery
-from sash.core.law.window import Window
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.selection.window import Window
 from sash.problems import WindowDoesNotFit
 from sash.windows.needs import Older
 

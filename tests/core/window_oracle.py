@@ -11,9 +11,9 @@ from typing import Any
 
 from histories import Ask, Talk, groups
 
-from sash.core.counts.counting import count_request
-from sash.core.law.grounding import Grounded
-from sash.core.law.notes import note_message, summary_message
+from sash.core.counts.costs.counting import count_request
+from sash.core.law.documents.grounding import Grounded
+from sash.core.law.history.notes import note_message, summary_message
 
 Message = dict[str, Any]
 

@@ -48,7 +48,7 @@ def test_it_runs_as_nobody_in_particular() -> None:
 @pytest.mark.parametrize(
     ("path", "out"),
     [
-        ("service/sash/core/law/window.py", False),
+        ("service/sash/core/law/selection/window.py", False),
         ("requirements.lock", False),
         ("service/sash/core/__pycache__/window.cpython-311.pyc", True),
         ("tests/conftest.py", True),

@@ -9,8 +9,8 @@ import pytest_asyncio
 import redis
 from operations.window_facts import facts
 
-from sash.core.counts.models import find_model
-from sash.core.counts.price_tiers import PriceTier
+from sash.core.counts.models.models import find_model
+from sash.core.counts.models.price_tiers import PriceTier
 from sash.operations.metrics import Metrics
 from sash.operations.pseudonyms import Pseudonyms
 from sash.operations.requests import Requests

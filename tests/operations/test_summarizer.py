@@ -15,8 +15,8 @@ from conftest import http, lifespan
 from structlog.testing import capture_logs
 
 from sash.app import create_app
-from sash.core.counts.counting import message_tokens
-from sash.core.counts.models import find_model
+from sash.core.counts.costs.counting import message_tokens
+from sash.core.counts.models.models import find_model
 from sash.operations.summarizer import Summarizer
 from sash.settings import Settings
 from sash.store.data.conversations import Conversations

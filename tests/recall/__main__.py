@@ -20,9 +20,9 @@ from typing import Any
 import httpx
 
 from sash.app import create_app
-from sash.core.counts.counting import message_tokens
-from sash.core.counts.measures import measure
-from sash.core.counts.models import find_model
+from sash.core.counts.costs.counting import message_tokens
+from sash.core.counts.measures.measures import measure
+from sash.core.counts.models.models import find_model
 from sash.settings import Settings
 from sash.store.redis.embedded import EmbeddedStore
 from tests.recordings import DATA

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from sash.core.chat.messages import Entry
-from sash.core.law.grounding import parse_template
+from sash.core.law.documents.grounding import parse_template
 from sash.store.data.blocks import read_blocks, values_of
 from sash.store.data.conversations import Conversations
 from sash.store.data.entries import prepare

@@ -12,7 +12,7 @@ from profiles import examples
 from rigs.entries import said
 
 from sash.core.chat.messages import Entry
-from sash.core.law.grounding import parse_template
+from sash.core.law.documents.grounding import parse_template
 from sash.problems import Problem
 from sash.store.data.append_script import AppendReply
 from sash.store.data.conversations import Conversations

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from profiles import examples
 
 from sash.core.chat.messages import Entry
-from sash.core.law.conversation_settings import ConversationSettings, encode_settings
-from sash.core.law.grounding import parse_template
+from sash.core.law.documents.grounding import parse_template
+from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, encode_settings
 from sash.store.data import read_scripts
 from sash.store.data.changes import ChangeKind, changes_since
 from sash.store.data.conversations import Conversations

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 
 from sash.core.chat.messages import Entry
-from sash.core.law.grounding import parse_template
+from sash.core.law.documents.grounding import parse_template
 from sash.problems import Conflict, ConversationExists, NotFound, StoreUnavailable
 from sash.store.data import histories
 from sash.store.data.conversations import Conversations

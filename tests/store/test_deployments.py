@@ -19,7 +19,7 @@ from rigs.servers import Cluster, Sentinels, Server, binaries, server, wait_unti
 
 from sash.app import create_app
 from sash.core.chat.messages import Entry
-from sash.core.law.grounding import parse_template
+from sash.core.law.documents.grounding import parse_template
 from sash.problems import NotFound, Problem, StorePermissionDenied
 from sash.settings import Settings
 from sash.store.data.conversations import Conversations

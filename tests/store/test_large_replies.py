@@ -8,7 +8,7 @@ import pytest_asyncio
 from conftest import opened
 from rigs.entries import said
 
-from sash.core.law.records import Records
+from sash.core.law.records.records import Records
 from sash.store.data.conversations import Conversations
 from sash.store.data.layout import target_at
 from sash.store.data.read_scripts import Reach

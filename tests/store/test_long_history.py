@@ -11,7 +11,7 @@ from conftest import opened
 from rigs.entries import texts_of
 
 from sash.core.chat.messages import Document, Entry, Grounding
-from sash.core.law.grounding import parse_template
+from sash.core.law.documents.grounding import parse_template
 from sash.store.data import read_scripts, write_scripts
 from sash.store.data.conversations import Conversations
 from sash.store.data.entries import prepare
@@ -154,7 +154,7 @@ async def test_no_script_keeps_the_store_long(tmp_path: Any) -> None:
 
 async def test_the_loop_is_free_while_a_long_window_is_made(conversations: Conversations, conversation: str) -> None:
     """The event loop keeps turning while the window of 5,000 messages is made, because a thread makes it."""
-    from sash.core.law.parameters import WindowQuery  # noqa: PLC0415
+    from sash.core.law.records.parameters import WindowQuery  # noqa: PLC0415
     from sash.store.data.columns import Columns  # noqa: PLC0415
     from sash.store.data.indexing import Index  # noqa: PLC0415
     from sash.store.data.kept_models import KeptModels  # noqa: PLC0415

@@ -12,17 +12,17 @@ import pytest
 from recordings import NO_TRUTH, TRUTH
 
 from sash.core.chat.messages import Entry
-from sash.core.counts.counting import count_request, reference_tokens
-from sash.core.counts.measures import measure
-from sash.core.counts.models import Model, find_model, unknown_model
+from sash.core.counts.costs.counting import count_request, reference_tokens
+from sash.core.counts.measures.measures import measure
+from sash.core.counts.models.models import Model, find_model, unknown_model
 from sash.core.law.build import build_window
-from sash.core.law.conversation_settings import ConversationSettings, fixed_parts
-from sash.core.law.documents import Documents
-from sash.core.law.parameters import WindowQuery
-from sash.core.law.records import Records
-from sash.core.law.terms import Terms
-from sash.core.law.view import History
-from sash.core.law.window import Window
+from sash.core.law.documents.documents import Documents
+from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, fixed_parts
+from sash.core.law.fixed_parts.terms import Terms
+from sash.core.law.history.view import History
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.records.records import Records
+from sash.core.law.selection.window import Window
 from sash.problems import UnknownModel, WindowDoesNotFit
 from sash.store.data.entries import prepare
 

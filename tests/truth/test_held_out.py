@@ -19,8 +19,8 @@ from test_vendor_bills import SHORT
 
 from sash.commands.bills.bill import Bill
 from sash.commands.bills.bill_tables import FAR
-from sash.core.counts.models import find_model
-from sash.core.counts.provider_requests import count_provider_request
+from sash.core.counts.models.models import find_model
+from sash.core.counts.requests.provider_requests import count_provider_request
 
 pytestmark = pytest.mark.skipif(not (TRUTH / "more_gemini.json").is_file(), reason=NO_TRUTH)
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from sash.core.counts.counting import count_request
-from sash.core.counts.estimates import estimate_text
-from sash.core.counts.families import USER
-from sash.core.counts.models import find_model
+from sash.core.counts.costs.counting import count_request
+from sash.core.counts.costs.estimates import estimate_text
+from sash.core.counts.models.families import USER
+from sash.core.counts.models.models import find_model
 from sash.core.counts.text import both
-from sash.core.counts.unicode_scripts import UNICODE_SCRIPTS, Mix, family_tokens, mix_of
+from sash.core.counts.text.unicode_scripts import UNICODE_SCRIPTS, Mix, family_tokens, mix_of
 
 HERE = Path(__file__).parent
 PARAGRAPHS: dict[str, str] = tomllib.loads((HERE / "languages.toml").read_text("utf-8"))

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 
-from sash.core.counts.models import find_model
-from sash.core.providers.request_limits import RequestLimits
+from sash.core.counts.models.models import find_model
+from sash.core.providers.form.request_limits import RequestLimits
 from sash.problems import WindowDoesNotFit
 from sash.windows.request import WindowRequest
 from sash.windows.stateless import window_of_request

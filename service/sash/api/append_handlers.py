@@ -38,15 +38,15 @@ from sash.api.schemas import (
 )
 from sash.core.chat.bounds import IDS
 from sash.core.chat.messages import Entry, EntryName, decode_entries, decode_json
-from sash.core.counts.families import ASSISTANT
-from sash.core.law.conversation_settings import ConversationSettings, decode_settings, encode_settings
+from sash.core.counts.models.families import ASSISTANT
+from sash.core.law.documents.grounding import Template, parse_template
 from sash.core.law.entries import Earlier, check_entries, lacks_call
-from sash.core.law.grounding import Template, parse_template
-from sash.core.law.parameters import WindowQuery
-from sash.core.law.records import Flags
+from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, decode_settings, encode_settings
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.records.records import Flags
 from sash.core.providers import PROVIDERS
-from sash.core.providers.given import ReadEntries, chat_entries, read_entries
-from sash.core.providers.members import Names
+from sash.core.providers.messages.members import Names
+from sash.core.providers.reading.given import ReadEntries, chat_entries, read_entries
 from sash.operations.logging import best_effort, describe, get_logger
 from sash.problems import (
     Internal,

@@ -10,7 +10,7 @@ from litestar import Request
 
 from sash.api.events.followers import Followers
 from sash.api.ring.exchange import Exchange
-from sash.core.counts.models import Model
+from sash.core.counts.models.models import Model
 from sash.operations.indexer import Indexer
 from sash.operations.logging import best_effort
 from sash.operations.metrics import Metrics

@@ -43,8 +43,8 @@ from sash.api.schemas import (
 )
 from sash.core.chat.messages import whole_numbers
 from sash.core.chat.mistakes import invalid
-from sash.core.counts.counting import reference_tokens
-from sash.core.law.conversation_settings import (
+from sash.core.counts.costs.counting import reference_tokens
+from sash.core.law.fixed_parts.conversation_settings import (
     ConversationSettings,
     check_settings,
     encode_settings,
@@ -52,8 +52,8 @@ from sash.core.law.conversation_settings import (
     kept_for_windows,
     read_settings,
 )
-from sash.core.law.parameters import AgentView
-from sash.core.providers.native import compaction_items
+from sash.core.law.records.parameters import AgentView
+from sash.core.providers.reading.native import compaction_items
 from sash.operations.logging import best_effort
 from sash.problems import BadRequest, CannotOpen, ConversationDamaged, PreconditionFailed, TooLarge
 from sash.store.data.entries import wall_ms

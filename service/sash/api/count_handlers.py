@@ -27,10 +27,10 @@ from sash.api.schemas import (
     PredictionOutcome,
 )
 from sash.core.chat.messages import ReceiptText, decode_json
-from sash.core.counts.calibration import MOST_RATIO, NO_REPORTS, ModelReports, is_plausible
-from sash.core.counts.iterations import Iteration, billed_for_window, billed_in_all
-from sash.core.counts.models import NO_WINDOW, Model, find_model, list_models, published_name
-from sash.core.law.parameters import Name
+from sash.core.counts.models.models import NO_WINDOW, Model, find_model, list_models, published_name
+from sash.core.counts.requests.calibration import MOST_RATIO, NO_REPORTS, ModelReports, is_plausible
+from sash.core.counts.requests.iterations import Iteration, billed_for_window, billed_in_all
+from sash.core.law.records.parameters import Name
 from sash.core.providers import PROVIDERS
 from sash.operations.diagnoses import CacheMiss, InputTransformation, drops_in, miss_in
 from sash.operations.logging import best_effort, get_logger

@@ -36,9 +36,9 @@ from sash.api.shown_messages import in_parts, stored_message
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import EntryName, Id
 from sash.core.chat.mistakes import invalid
-from sash.core.law.apart import Text
-from sash.core.law.conversation_settings import decode_settings, few_settings
-from sash.core.providers.native import read_compaction
+from sash.core.law.fixed_parts.conversation_settings import decode_settings, few_settings
+from sash.core.law.records.apart import Text
+from sash.core.providers.reading.native import read_compaction
 from sash.problems import BadRequest, ConversationExists, NotFound, Problem
 from sash.store.data.amendments import EntryNotes
 from sash.store.data.entries import stored_entries, wall_ms

@@ -20,13 +20,13 @@ from sash.core.chat.messages import (
     wrapped,
 )
 from sash.core.chat.programs import recognise
-from sash.core.law.conversation_settings import ConversationSettings, check_settings, fixed_parts
+from sash.core.law.documents.grounding import Template
 from sash.core.law.entries import check_entry, check_status
-from sash.core.law.grounding import Template
-from sash.core.law.records import DIGEST_BYTES, Flags, Summary
-from sash.core.law.redaction import NO_DIGEST
-from sash.core.providers.members import Names
-from sash.core.providers.native import read_compaction
+from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, check_settings, fixed_parts
+from sash.core.law.records.records import DIGEST_BYTES, Flags, Summary
+from sash.core.law.records.redaction import NO_DIGEST
+from sash.core.providers.messages.members import Names
+from sash.core.providers.reading.native import read_compaction
 from sash.problems import BadRequest, InvalidEntry, OrphanToolResult, Pointer, Problem
 from sash.store.data.entries import prepare
 from sash.store.data.histories import make_summary

@@ -16,8 +16,8 @@ from sash.api.openapi.operation import documented
 from sash.api.tool_handlers import AnswerTokens, counted_by
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import Id, OwnerId, decode_json
-from sash.core.law.history_tools import NAMES, history_tools
-from sash.core.law.parameters import AgentView, Name
+from sash.core.law.fixed_parts.history_tools import NAMES, history_tools
+from sash.core.law.records.parameters import AgentView, Name
 from sash.extras import how_to_install
 from sash.problems import BadRequest, NotFound, Problem
 from sash.windows.tool_answers import ToolScope

@@ -8,7 +8,7 @@ from litestar.params import FromPath
 from sash.api.body import etag, header, is_known, run_in_turn_if_large, target_of
 from sash.api.context import Req, context_of, exchange_of
 from sash.api.openapi.operation import ANY_TYPE, documented
-from sash.core.law.apart import Text, content_of
+from sash.core.law.records.apart import Text, content_of
 from sash.problems import NotFound, RangeNotSatisfiable
 
 _DIGEST = re.compile(r"[0-9a-f]{32}")

@@ -30,7 +30,7 @@ from sash.api.schemas import (
 )
 from sash.api.shown_messages import MediaForm, stored_message, with_media
 from sash.core.chat.bounds import IDS
-from sash.core.law.parameters import AgentView, WindowFormat
+from sash.core.law.records.parameters import AgentView, WindowFormat
 from sash.core.providers import CHAT
 from sash.problems import (
     InvalidCursor,

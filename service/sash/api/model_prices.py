@@ -1,10 +1,10 @@
 """A model's prices and its prompt cache, as ``/models`` shows them."""
 
 from sash.api.schemas import CacheLifetime, ModelCache, ModelPrices, TierPrices
-from sash.core.counts.listings import LISTED
-from sash.core.counts.models import Model
-from sash.core.counts.price_tiers import PriceTier
-from sash.core.law.caching import caching_of
+from sash.core.counts.models.listings import LISTED
+from sash.core.counts.models.models import Model
+from sash.core.counts.models.price_tiers import PriceTier
+from sash.core.law.selection.caching import caching_of
 from sash.core.providers import PROVIDERS
 
 

@@ -21,7 +21,7 @@ from sash.api.schemas import Conversation, Timestamp
 from sash.api.search_handlers import FoundMessage, SearchQuery, shown_hits
 from sash.core.chat.bounds import IDS, OWNERS, WHAT_OWNERS_ARE
 from sash.core.chat.messages import OwnerId
-from sash.core.law.conversation_settings import read_settings
+from sash.core.law.fixed_parts.conversation_settings import read_settings
 from sash.problems import BadRequest, InvalidCursor, NotFound, Pointer
 from sash.store.data.entries import wall_ms
 from sash.store.data.layout import target_at

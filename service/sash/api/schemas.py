@@ -17,13 +17,13 @@ from sash.core.chat.messages import (
     ReceiptText,
     Status,
 )
-from sash.core.counts.models import Counting, WindowSource
-from sash.core.law.conversation_settings import ConversationSettings
-from sash.core.law.explained import Explained
-from sash.core.law.parameters import WindowQuery
+from sash.core.counts.models.models import Counting, WindowSource
+from sash.core.law.fixed_parts.conversation_settings import ConversationSettings
+from sash.core.law.records.explained import Explained
+from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers import PROVIDERS
-from sash.core.providers.cache_marks import CacheKind
-from sash.core.providers.request_limits import RequestLimits
+from sash.core.providers.form.cache_marks import CacheKind
+from sash.core.providers.form.request_limits import RequestLimits
 from sash.operations.summary import Prices
 from sash.problems import ProblemDocument, all_figures
 from sash.windows.answer import WindowHead

@@ -16,8 +16,8 @@ from sash.api.context import Req, context_of
 from sash.api.openapi.operation import documented
 from sash.api.schemas import StoredMessage
 from sash.api.shown_messages import MediaForm, stored_message, with_media
-from sash.core.law.parameters import AgentView
-from sash.core.law.recall import Searched
+from sash.core.law.recall.recall import Searched
+from sash.core.law.records.parameters import AgentView
 from sash.problems import NotFound
 from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.stored_messages import STEP_BYTES

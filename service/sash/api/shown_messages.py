@@ -12,13 +12,13 @@ from sash.api.context import Req, context_of, exchange_of
 from sash.api.conversation_handlers import timestamp
 from sash.api.schemas import EncodingTokens, LostMedium, StoredMessage
 from sash.core.chat.messages import Document, Grounding
-from sash.core.counts.counting import reference_tokens
-from sash.core.law.apart import Shown, StoredMedium, Text
-from sash.core.law.lost_media import filled_with, lost_among, told
-from sash.core.law.records import Flags, StoredGrounding
+from sash.core.counts.costs.counting import reference_tokens
+from sash.core.law.limits.lost_media import filled_with, lost_among, told
+from sash.core.law.records.apart import Shown, StoredMedium, Text
+from sash.core.law.records.records import Flags, StoredGrounding
 from sash.core.providers import CHAT
-from sash.core.providers.members import FOREIGN, as_it_came
-from sash.core.providers.native import own_messages
+from sash.core.providers.messages.members import FOREIGN, as_it_came
+from sash.core.providers.reading.native import own_messages
 from sash.problems import FormatCannotCarry
 from sash.store.data.beside_entries import read_beside
 from sash.store.data.layout import Target

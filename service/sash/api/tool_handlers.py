@@ -11,11 +11,11 @@ from sash.api.body import decode, target_of
 from sash.api.context import Context, Req, context_of
 from sash.api.openapi.operation import documented
 from sash.core.chat.arguments import ProviderObject
-from sash.core.counts.counting import REFERENCE_MODELS
-from sash.core.counts.models import Model
-from sash.core.law.conversation_settings import read_settings
-from sash.core.law.history_tools import NAMES
-from sash.core.law.parameters import AgentView, Name
+from sash.core.counts.costs.counting import REFERENCE_MODELS
+from sash.core.counts.models.models import Model
+from sash.core.law.fixed_parts.conversation_settings import read_settings
+from sash.core.law.fixed_parts.history_tools import NAMES
+from sash.core.law.records.parameters import AgentView, Name
 from sash.problems import NotFound
 from sash.windows.asked import named_model
 from sash.windows.tool_answers import ToolScope

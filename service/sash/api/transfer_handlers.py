@@ -42,9 +42,9 @@ from sash.api.openapi.operation import documented
 from sash.api.schemas import Conversation, Lines, StoredMessage
 from sash.api.shown_messages import in_parts, stored_message, with_media
 from sash.core.chat.messages import Id
-from sash.core.law.conversation_settings import encode_settings
-from sash.core.law.parameters import AgentView
-from sash.core.law.records import Record
+from sash.core.law.fixed_parts.conversation_settings import encode_settings
+from sash.core.law.records.parameters import AgentView
+from sash.core.law.records.records import Record
 from sash.problems import BadRequest, InvalidEntry, OrphanToolResult, TooLarge, UnsupportedMediaType
 from sash.store.data.entries import wall_ms
 from sash.store.data.layout import Target, target_at

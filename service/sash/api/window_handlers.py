@@ -19,10 +19,10 @@ from sash.api.direct import Answer
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Window
 from sash.core.chat.messages import ReceiptText
-from sash.core.counts.models import Model
-from sash.core.law.parameters import WindowQuery
-from sash.core.providers.given import ReadEntries
-from sash.core.providers.members import Names
+from sash.core.counts.models.models import Model
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.providers.messages.members import Names
+from sash.core.providers.reading.given import ReadEntries
 from sash.operations.logging import best_effort
 from sash.operations.served import tell_window
 from sash.problems import Internal, ReceiptGone, WindowDoesNotFit

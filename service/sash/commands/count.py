@@ -48,7 +48,7 @@ def count(
     prompt_tokens.
     """
     from sash.core.chat.mistakes import invalid  # noqa: PLC0415
-    from sash.core.counts.models import find_model  # noqa: PLC0415
+    from sash.core.counts.models.models import find_model  # noqa: PLC0415
     from sash.windows.counted import CountRequest, count_of  # noqa: PLC0415
 
     with plain_errors(format_is="POST /count?format="):

@@ -18,7 +18,7 @@ from sash.commands.keys import check_encryption, check_keys
 from sash.commands.sources.conversation import SourceError
 from sash.commands.store import on_store, read_settings, with_running_store
 from sash.commands.terminal import console, grid, print_json, shape_option, wants_json
-from sash.core.counts.calibration import ModelReports, Outcome
+from sash.core.counts.requests.calibration import ModelReports, Outcome
 from sash.problems import StoreUnavailable
 from sash.settings import Settings, SettingsError, mask_url
 from sash.store.redis.findings import Finding, halves
@@ -130,7 +130,7 @@ def _check_service(url: str) -> Finding:
 
 
 def _check_settings(settings: Settings) -> Iterator[Finding]:
-    from sash.core.counts.models import load_models_toml  # noqa: PLC0415
+    from sash.core.counts.models.models import load_models_toml  # noqa: PLC0415
 
     workers = "1 worker" if settings.workers == 1 else f"{settings.workers} workers"
     where = f"http://{settings.host}:{settings.port}, {workers}, durability {settings.durability}"

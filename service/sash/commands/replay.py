@@ -21,7 +21,7 @@ from sash.commands.terminal import (
     wants_json,
 )
 from sash.commands.transfer import GONE, export_one, key_option, listed_ids, shown_failures, url_option
-from sash.core.law.parameters import WindowQuery
+from sash.core.law.records.parameters import WindowQuery
 
 if TYPE_CHECKING:
     from sash.commands.replays.compared import Totals

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sash.commands.bills.bill import Bill
     from sash.commands.bills.questions import Questions
     from sash.commands.bills.truth_rows import TruthRow
-    from sash.core.counts.models import Model
+    from sash.core.counts.models.models import Model
 
 _SHAPES = ("table", "json", "markdown")
 
@@ -129,7 +129,7 @@ def _ask(
     """The answers of the model's provider, each with the name of the file that it is written to. Raises SourceError."""
     from sash.commands.bills.probes import probes_for  # noqa: PLC0415
     from sash.commands.bills.questions import Questions, spread  # noqa: PLC0415
-    from sash.core.counts.models import find_model  # noqa: PLC0415
+    from sash.core.counts.models.models import find_model  # noqa: PLC0415
 
     model = find_model(name, models)
     forms = [form] if form is not None else _forms_of(model)

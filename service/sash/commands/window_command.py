@@ -20,7 +20,7 @@ from sash.commands.terminal import (
     tools_of,
     wants_json,
 )
-from sash.core.law.parameters import WindowQuery
+from sash.core.law.records.parameters import WindowQuery
 
 _NOT_SENT = {
     "id", "owner", "metadata", "ttl_seconds", "version", "etag", "created_at", "updated_at", "expires_at", "messages",
@@ -30,7 +30,7 @@ _NOT_SENT = {
 
 
 def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add an option for each parameter of a window, as ``core/law/parameters.py`` declares it."""
+    """Add an option for each parameter of a window, as ``core/law/records/parameters.py`` declares it."""
     for field in reversed(msgspec.structs.fields(WindowQuery)):
         command = _option(field)(command)
     return command

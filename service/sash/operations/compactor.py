@@ -15,17 +15,17 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from sash.core.counts.counting import message_tokens, reference_tokens
-from sash.core.counts.families import ASSISTANT, DEVELOPER, USER
-from sash.core.counts.models import Model
-from sash.core.law.compaction import newest_summary, readable
-from sash.core.law.conversation_settings import decode_settings
-from sash.core.law.parameters import WindowQuery
-from sash.core.law.records import Records, Summary
+from sash.core.counts.costs.counting import message_tokens, reference_tokens
+from sash.core.counts.models.families import ASSISTANT, DEVELOPER, USER
+from sash.core.counts.models.models import Model
+from sash.core.law.fixed_parts.conversation_settings import decode_settings
+from sash.core.law.history.compaction import newest_summary, readable
+from sash.core.law.history.view import History
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.records.records import Records, Summary
 from sash.core.law.render import Bodies
-from sash.core.law.view import History
 from sash.core.providers import PROVIDERS
-from sash.core.providers.native import read_compaction
+from sash.core.providers.reading.native import read_compaction
 from sash.operations.endpoint import Endpoint, EndpointFailed
 from sash.problems import Internal, InvalidEntry
 from sash.store.data.histories import make_summary

@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
-from sash.core.law.conversation_settings import few_settings
+from sash.core.law.fixed_parts.conversation_settings import few_settings
 from sash.operations.embedder import BATCH, Embedder, NotEmbedded
 from sash.operations.logging import best_effort, describe, get_logger
 from sash.problems import NotFound, Problem

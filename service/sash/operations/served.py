@@ -5,8 +5,8 @@ from collections.abc import Hashable
 from functools import partial
 from typing import Any
 
-from sash.core.law.costs import reference_cost
-from sash.core.law.records import Flags
+from sash.core.law.records.costs import reference_cost
+from sash.core.law.records.records import Flags
 from sash.operations.followups import Beginning
 from sash.operations.metrics import Metrics
 from sash.windows.answer import Made

@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
 
-from sash.core.law.history_tools import READ, SEARCH
+from sash.core.law.fixed_parts.history_tools import READ, SEARCH
 from sash.operations.registry import SECONDS, Flat
 from sash.operations.requests import ProblemCount, counts
 from sash.operations.series import Series

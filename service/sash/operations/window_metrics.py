@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
-from sash.core.counts.models import Model
+from sash.core.counts.models.models import Model
 from sash.operations.followups import Beginning, Followups
 from sash.operations.logging import best_effort
 from sash.operations.registry import SECONDS, Registry

@@ -26,5 +26,5 @@
 Each window of a stored history has a receipt (``receipts.py``), by which ``again.py`` makes it once more: the same flow, on
 the tail of an earlier state. ``difference.py`` compares two windows.
 
-Nothing is kept between requests. Each parameter is declared once, in ``core/law/parameters.py``.
+Nothing is kept between requests. Each parameter is declared once, in ``core/law/records/parameters.py``.
 """

@@ -12,10 +12,10 @@ from contextlib import suppress
 
 import msgspec
 
-from sash.core.counts.models import Model
-from sash.core.law.conversation_settings import decode_settings
-from sash.core.law.lost_media import lost_seqs
-from sash.core.law.parameters import WindowQuery
+from sash.core.counts.models.models import Model
+from sash.core.law.fixed_parts.conversation_settings import decode_settings
+from sash.core.law.limits.lost_media import lost_seqs
+from sash.core.law.records.parameters import WindowQuery
 from sash.problems import Problem, ReceiptGone, Unprocessable, edited_too_fast
 from sash.store.data.earlier import EarlierStates, Past
 from sash.store.data.layout import Target

@@ -7,35 +7,42 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from sash.core.counts.beside import Beside
-from sash.core.counts.counting import is_estimate, reasoning_tokens
-from sash.core.counts.definitions import unpriced_members
-from sash.core.counts.measures import Extra
-from sash.core.counts.models import NO_WINDOW, Model
-from sash.core.counts.prices import is_guessed
-from sash.core.counts.rows import form_named, form_number
+from sash.core.counts.costs.counting import is_estimate, reasoning_tokens
+from sash.core.counts.costs.definitions import unpriced_members
+from sash.core.counts.costs.prices import is_guessed
+from sash.core.counts.measures.beside import Beside
+from sash.core.counts.measures.measures import Extra
+from sash.core.counts.measures.rows import form_named, form_number
+from sash.core.counts.models.models import NO_WINDOW, Model
 from sash.core.law.cost import Cost, cost_of
-from sash.core.law.costs import message_costs, written_cost
-from sash.core.law.documents import Documents
-from sash.core.law.explain import documents_told
-from sash.core.law.explained import Explained
-from sash.core.law.grounding import Grounded
-from sash.core.law.lines import line_of
-from sash.core.law.lost_media import lost_seqs
-from sash.core.law.recall import Recollection, Searched
-from sash.core.law.records import StoredGrounding
+from sash.core.law.documents.documents import Documents
+from sash.core.law.documents.grounding import Grounded
+from sash.core.law.history.lines import line_of
+from sash.core.law.history.results import Edit, cut_result, left_out_line, line_costs
+from sash.core.law.history.view import History, Order
+from sash.core.law.limits.lost_media import lost_seqs
+from sash.core.law.recall.recall import Recollection, Searched
+from sash.core.law.records.costs import message_costs, written_cost
+from sash.core.law.records.explained import Explained
+from sash.core.law.records.records import StoredGrounding
 from sash.core.law.render import Bodies, Body, Marked, chat_messages, chat_request, other_messages
-from sash.core.law.results import Edit, cut_result, left_out_line, line_costs
-from sash.core.law.view import History, Order
-from sash.core.law.window import Window
+from sash.core.law.selection.explain import documents_told
+from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS, render_request
-from sash.core.providers.interrupted import calls_in, text_alone, without_calls
-from sash.core.providers.members import FOREIGN
-from sash.core.providers.mends import FOREIGN_MEMBERS, LATE_RESULT, LOST_MEDIUM, TOOL_SCHEMA, UNANSWERED_CALL, Mends
-from sash.core.providers.openai import OPENAI
-from sash.core.providers.own_parts import without_reasoning
-from sash.core.providers.pieces import Object
-from sash.core.providers.turns import is_of
+from sash.core.providers.messages.members import FOREIGN
+from sash.core.providers.messages.mends import (
+    FOREIGN_MEMBERS,
+    LATE_RESULT,
+    LOST_MEDIUM,
+    TOOL_SCHEMA,
+    UNANSWERED_CALL,
+    Mends,
+)
+from sash.core.providers.messages.pieces import Object
+from sash.core.providers.openai.openai import OPENAI
+from sash.core.providers.reading.interrupted import calls_in, text_alone, without_calls
+from sash.core.providers.reading.own_parts import without_reasoning
+from sash.core.providers.writing.turns import is_of
 from sash.windows.asked import Asked
 from sash.windows.cache_hints import Hints
 from sash.windows.server_marks import refused_by_servers

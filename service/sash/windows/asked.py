@@ -5,22 +5,22 @@ from contextlib import suppress
 
 import msgspec
 
-from sash.core.counts.models import Model, find_model, unknown_model
+from sash.core.counts.models.models import Model, find_model, unknown_model
 from sash.core.law.build import build_window
-from sash.core.law.caching import cut_length
-from sash.core.law.choice import BLOCK
-from sash.core.law.conversation_settings import ConversationSettings, FixedParts
-from sash.core.law.document_costs import Source
-from sash.core.law.documents import Documents
-from sash.core.law.need_older import NeedOlder
-from sash.core.law.parameters import WindowQuery
-from sash.core.law.recall import Recollection
-from sash.core.law.records import StoredGrounding
+from sash.core.law.documents.document_costs import Source
+from sash.core.law.documents.documents import Documents
+from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts
+from sash.core.law.fixed_parts.terms import Terms
+from sash.core.law.history.view import History
+from sash.core.law.limits.request_size import check_tools
+from sash.core.law.recall.recall import Recollection
+from sash.core.law.records.need_older import NeedOlder
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.records.records import StoredGrounding
 from sash.core.law.render import Bodies
-from sash.core.law.request_size import check_tools
-from sash.core.law.terms import Terms
-from sash.core.law.view import History
-from sash.core.law.window import Window
+from sash.core.law.selection.caching import cut_length
+from sash.core.law.selection.choice import BLOCK
+from sash.core.law.selection.window import Window
 from sash.problems import Pointer, UnknownModel, Unprocessable, WindowDoesNotFit
 from sash.windows.request import HistoryRequest
 

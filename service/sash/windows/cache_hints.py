@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-from sash.core.law.caching import caching_of
-from sash.core.law.view import History
-from sash.core.law.window import Window
+from sash.core.law.history.view import History
+from sash.core.law.selection.caching import caching_of
+from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS
-from sash.core.providers.cache_marks import CacheKind, Places
+from sash.core.providers.form.cache_marks import CacheKind, Places
 from sash.windows.asked import Asked
 
 

@@ -9,13 +9,13 @@ from sash.core.chat.arguments import CacheKey, ToolAsSent, ToolChoice
 from sash.core.chat.messages import MessageAsSent, validate_messages
 from sash.core.chat.mistakes import invalid
 from sash.core.chat.regular import regular_choice
-from sash.core.counts.counting import RequestCount, count_request, plain_text_tokens
-from sash.core.counts.models import Model
-from sash.core.counts.provider_requests import asks_for_thoughts, count_provider_request
-from sash.core.law.conversation_settings import FunctionDefinition, check_tools
-from sash.core.law.parameters import LONGEST_NAME, CountFormat, Name
+from sash.core.counts.costs.counting import RequestCount, count_request, plain_text_tokens
+from sash.core.counts.models.models import Model
+from sash.core.counts.requests.provider_requests import asks_for_thoughts, count_provider_request
+from sash.core.law.fixed_parts.conversation_settings import FunctionDefinition, check_tools
+from sash.core.law.records.parameters import LONGEST_NAME, CountFormat, Name
 from sash.core.providers import CHAT
-from sash.core.providers.recognition import foreign
+from sash.core.providers.reading.recognition import foreign
 from sash.problems import BadRequest
 
 

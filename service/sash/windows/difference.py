@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from sash.core.counts.families import ROLES
+from sash.core.counts.models.families import ROLES
+from sash.core.law.prompt_cache.window_blocks import CachedWindow
 from sash.core.law.render import sent_bodies, whole
-from sash.core.law.window_blocks import CachedWindow
 from sash.core.providers import PROVIDERS
 from sash.windows.answer import Made, WindowTokens
 

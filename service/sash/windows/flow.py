@@ -15,21 +15,21 @@ from typing import Any, Final
 
 import msgspec
 
-from sash.core.counts.families import FUNCTION, TOOL
-from sash.core.counts.models import Model
-from sash.core.law.compaction import compacted
-from sash.core.law.costs import message_costs
-from sash.core.law.documents import Documents
-from sash.core.law.history_tools import with_history_tools
-from sash.core.law.need_older import NeedOlder, older
-from sash.core.law.order import arranged
-from sash.core.law.perspective import as_seen_by, back_for_view
-from sash.core.law.recall import choose
-from sash.core.law.records import Record
+from sash.core.counts.models.families import FUNCTION, TOOL
+from sash.core.counts.models.models import Model
+from sash.core.law.documents.documents import Documents
+from sash.core.law.fixed_parts.history_tools import with_history_tools
+from sash.core.law.history.compaction import compacted
+from sash.core.law.history.order import arranged
+from sash.core.law.history.perspective import as_seen_by, back_for_view
+from sash.core.law.history.view import History
+from sash.core.law.recall.recall import choose
+from sash.core.law.recall.words import said_in
+from sash.core.law.records.costs import message_costs
+from sash.core.law.records.need_older import NeedOlder, older
+from sash.core.law.records.records import Record
 from sash.core.law.render import Bodies
-from sash.core.law.view import History
-from sash.core.law.window import Window
-from sash.core.law.words import said_in
+from sash.core.law.selection.window import Window
 from sash.problems import WindowDoesNotFit
 from sash.windows.answer import Made, Trimmed, made, with_result_lines
 from sash.windows.asked import Asked, build, documents_of

@@ -5,23 +5,23 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from sash.core.chat.messages import encode_message
-from sash.core.counts.estimates import spoken_tokens
-from sash.core.counts.measures import measure
-from sash.core.counts.models import Model
-from sash.core.law.apart import StoredMedium, stand_in
-from sash.core.law.costs import record_cost, written_cost
-from sash.core.law.document_costs import Content
-from sash.core.law.enclosing import with_records
-from sash.core.law.grounding import Grounded
-from sash.core.law.lines import medium_lines
-from sash.core.law.lost_media import enclosed_names
-from sash.core.law.records import Record
+from sash.core.counts.costs.estimates import spoken_tokens
+from sash.core.counts.measures.measures import measure
+from sash.core.counts.models.models import Model
+from sash.core.law.documents.document_costs import Content
+from sash.core.law.documents.grounding import Grounded
+from sash.core.law.history.enclosing import with_records
+from sash.core.law.history.lines import medium_lines
+from sash.core.law.history.view import History
+from sash.core.law.limits.lost_media import enclosed_names
+from sash.core.law.records.apart import StoredMedium, stand_in
+from sash.core.law.records.costs import record_cost, written_cost
+from sash.core.law.records.records import Record
 from sash.core.law.render import Bodies
-from sash.core.law.view import History
-from sash.core.law.window import Window
-from sash.core.providers.enclosures import with_lines
-from sash.core.providers.pieces import Object
-from sash.core.providers.turns import is_of
+from sash.core.law.selection.window import Window
+from sash.core.providers.messages.pieces import Object
+from sash.core.providers.reading.enclosures import with_lines
+from sash.core.providers.writing.turns import is_of
 from sash.windows.answer import Trimmed, cheaper, edit, with_documents_priced
 
 

@@ -6,8 +6,8 @@ from contextlib import suppress
 from functools import lru_cache
 from hashlib import blake2b
 
-from sash.core.counts.models import Model
-from sash.core.counts.packed_models import decode_model, encode_model
+from sash.core.counts.models.models import Model
+from sash.core.counts.models.packed_models import decode_model, encode_model
 from sash.core.counts.text.vocabularies import INSTALLED
 from sash.problems import Problem
 from sash.store.data.kept_models import KeptModels

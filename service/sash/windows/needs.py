@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from sash.core.law.need_older import NeedOlder
-from sash.core.law.records import Record, StoredGrounding
+from sash.core.law.history.view import History
+from sash.core.law.records.need_older import NeedOlder
+from sash.core.law.records.records import Record, StoredGrounding
 from sash.core.law.render import Bodies
-from sash.core.law.view import History
 from sash.problems import Internal
 from sash.windows.recalling import Old, Question
 

@@ -21,19 +21,19 @@ import numpy as np
 
 from sash.core.chat.messages import links_in
 from sash.core.chat.packed import Packed
-from sash.core.counts.counting import reasoning_tokens, seals_tokens
-from sash.core.counts.families import FUNCTION, TOOL, USER
-from sash.core.counts.models import Model
-from sash.core.law.costs import message_costs, record_cost, written_cost
-from sash.core.law.explain import documents_told
-from sash.core.law.late_results import late_in
-from sash.core.law.parameters import WindowQuery
-from sash.core.law.ranking import NEIGHBOURS, Scores, best, fused, scores_of_vectors, scores_of_words
-from sash.core.law.recall import Candidate, Recollection, Searched, candidates, explained
-from sash.core.law.records import DIGEST_BYTES, RECORD_BYTES, Flags, Record, Records, StoredGrounding
-from sash.core.law.view import History
-from sash.core.law.window import Window
-from sash.core.law.words import transcript
+from sash.core.counts.costs.counting import reasoning_tokens, seals_tokens
+from sash.core.counts.models.families import FUNCTION, TOOL, USER
+from sash.core.counts.models.models import Model
+from sash.core.law.history.view import History
+from sash.core.law.recall.ranking import NEIGHBOURS, Scores, best, fused, scores_of_vectors, scores_of_words
+from sash.core.law.recall.recall import Candidate, Recollection, Searched, candidates, explained
+from sash.core.law.recall.words import transcript
+from sash.core.law.records.costs import message_costs, record_cost, written_cost
+from sash.core.law.records.late_results import late_in
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.records.records import DIGEST_BYTES, RECORD_BYTES, Flags, Record, Records, StoredGrounding
+from sash.core.law.selection.explain import documents_told
+from sash.core.law.selection.window import Window
 
 _FEWEST = 64
 _WIDE, _WIDER = 3, 12

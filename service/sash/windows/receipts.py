@@ -22,7 +22,7 @@ from msgspec import inspect
 from xxhash import xxh3_64_digest, xxh3_64_intdigest
 
 from sash.core.chat.bounds import RECEIPTS
-from sash.core.law.parameters import WindowQuery
+from sash.core.law.records.parameters import WindowQuery
 from sash.problems import BadRequest, Unprocessable
 from sash.store.data.earlier import Then
 from sash.store.data.layout import Target

@@ -1,7 +1,7 @@
 """A conversation that is lived again: the window before each reply, and what its input cost.
 
 A window follows from the log up to it, so the windows are those that were sent, or would have been sent with other
-parameters. What they cost is billed by the simulator of the provider's cache (``core/law/prompt_cache.py``), at list prices.
+parameters. What they cost is billed by the simulator of the provider's cache (``law/prompt_cache/``), at list prices.
 The cache of one conversation knows nothing of others.
 
 Assumed: pins, settings and documents were from the beginning as they are now, and a summary was there as soon as the last
@@ -13,18 +13,18 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from sash.core.chat.messages import Entry
-from sash.core.counts.families import ASSISTANT, ROLE_INDEX
-from sash.core.counts.models import Model
-from sash.core.law.caching import caching_of, settled
-from sash.core.law.compaction import newest_summary
-from sash.core.law.conversation_settings import ConversationSettings, fixed_parts
+from sash.core.counts.models.families import ASSISTANT, ROLE_INDEX
+from sash.core.counts.models.models import Model
 from sash.core.law.cost import input_prices
-from sash.core.law.costs import message_costs
-from sash.core.law.parameters import WindowQuery
-from sash.core.law.prompt_cache import Billed, PromptCache
-from sash.core.law.records import Summary, decode_grounding
+from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, fixed_parts
+from sash.core.law.history.compaction import newest_summary
+from sash.core.law.prompt_cache.prompt_cache import Billed, PromptCache
+from sash.core.law.prompt_cache.window_blocks import CachedWindow, blocks_of_window
+from sash.core.law.records.costs import message_costs
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.records.records import Summary, decode_grounding
 from sash.core.law.render import Bodies
-from sash.core.law.window_blocks import CachedWindow, blocks_of_window
+from sash.core.law.selection.caching import caching_of, settled
 from sash.problems import FormatCannotCarry, WindowDoesNotFit
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of

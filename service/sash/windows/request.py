@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from sash.core.chat.arguments import ToolChoice
 from sash.core.chat.messages import FAULTS, ROLE_AND_CONTENT, TEXT_IS_ENOUGH, Entry, Id, decode_entries, decode_json
-from sash.core.law.conversation_settings import (
+from sash.core.law.fixed_parts.conversation_settings import (
     DocumentSeparator,
     FewShots,
     GroundingTemplate,
@@ -17,10 +17,10 @@ from sash.core.law.conversation_settings import (
     SystemPrompt,
     Tools,
 )
-from sash.core.law.parameters import WindowFormat, WindowQuery
+from sash.core.law.records.parameters import WindowFormat, WindowQuery
 from sash.core.providers import CHAT, PROVIDERS
-from sash.core.providers.given import ReadEntries, chat_entries, read_entries
-from sash.core.providers.members import NO_NAMES, Names
+from sash.core.providers.messages.members import NO_NAMES, Names
+from sash.core.providers.reading.given import ReadEntries, chat_entries, read_entries
 
 
 class HistoryQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -5,9 +5,9 @@ from contextlib import suppress
 
 import msgspec
 
-from sash.core.law.records import RESULTS, Record
-from sash.core.law.sight import text_record
-from sash.core.providers.interrupted import text_alone
+from sash.core.law.history.sight import text_record
+from sash.core.law.records.records import RESULTS, Record
+from sash.core.providers.reading.interrupted import text_alone
 from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Message, Page, State

@@ -17,17 +17,17 @@ from typing import Any
 import msgspec
 
 from sash.core.chat.messages import ROLE_AND_CONTENT, TEXT_IS_ENOUGH, Entry
-from sash.core.counts.counting import REFERENCE_MODELS
-from sash.core.counts.estimates import spoken_tokens
-from sash.core.counts.families import DEVELOPER, ROLE_INDEX, SYSTEM, USER
-from sash.core.counts.measures import Measure, measure
-from sash.core.counts.models import Model
+from sash.core.counts.costs.counting import REFERENCE_MODELS
+from sash.core.counts.costs.estimates import spoken_tokens
+from sash.core.counts.measures.measures import Measure, measure
+from sash.core.counts.models.families import DEVELOPER, ROLE_INDEX, SYSTEM, USER
+from sash.core.counts.models.models import Model
 from sash.core.counts.text import ENCODINGS, count_texts
-from sash.core.law.costs import reference_cost
 from sash.core.law.entries import content_digest
-from sash.core.law.records import Record, Records, plain_records
+from sash.core.law.history.view import History
+from sash.core.law.records.costs import reference_cost
+from sash.core.law.records.records import Record, Records, plain_records
 from sash.core.law.render import Bodies
-from sash.core.law.view import History
 from sash.windows.needs import SeenHistory
 from sash.windows.request import Text
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from sash.core.counts.families import ASSISTANT, DEVELOPER, TOOL, USER
-from sash.core.counts.numbers import Number
-from sash.core.law.records import Records
-from sash.core.law.view import History
-from sash.core.law.window import Window
-from sash.core.providers import server_mends
-from sash.core.providers.server_mends import refused_by
+from sash.core.counts.models.families import ASSISTANT, DEVELOPER, TOOL, USER
+from sash.core.counts.text.numbers import Number
+from sash.core.law.history.view import History
+from sash.core.law.records.records import Records
+from sash.core.law.selection.window import Window
+from sash.core.providers.openai import server_mends
+from sash.core.providers.openai.server_mends import refused_by
 
 
 def refused_by_servers(window: Window, history: History, maker: str) -> dict[int, int]:

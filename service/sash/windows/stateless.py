@@ -8,13 +8,10 @@ import msgspec
 
 from sash.core.chat.messages import Entry, Place, calls_of, orphan, places_of
 from sash.core.chat.packed import Packed
-from sash.core.counts.estimates import spoken_tokens
-from sash.core.counts.families import USER
-from sash.core.counts.models import Model
-from sash.core.law.caching import settled
-from sash.core.law.compaction import newest_summary, readable
-from sash.core.law.conversation_settings import ConversationSettings, check_settings, fixed_parts
-from sash.core.law.costs import reference_costs
+from sash.core.counts.costs.estimates import spoken_tokens
+from sash.core.counts.models.families import USER
+from sash.core.counts.models.models import Model
+from sash.core.law.documents.grounding import Template
 from sash.core.law.entries import (
     as_stored,
     check_entries,
@@ -24,16 +21,27 @@ from sash.core.law.entries import (
     measure_entry,
     opened_by,
 )
-from sash.core.law.grounding import Template
-from sash.core.law.parameters import WindowQuery
-from sash.core.law.recall import bound
-from sash.core.law.records import RECORD_BYTES, Flags, Record, Records, StoredGrounding, Summary, decode_grounding
+from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, check_settings, fixed_parts
+from sash.core.law.history.compaction import newest_summary, readable
+from sash.core.law.history.view import History
+from sash.core.law.recall.recall import bound
+from sash.core.law.recall.words import pack_words, plain_number, said_in, words_of
+from sash.core.law.records.costs import reference_costs
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.records.records import (
+    RECORD_BYTES,
+    Flags,
+    Record,
+    Records,
+    StoredGrounding,
+    Summary,
+    decode_grounding,
+)
 from sash.core.law.render import Bodies
-from sash.core.law.view import History
-from sash.core.law.words import pack_words, plain_number, said_in, words_of
-from sash.core.providers.given import ReadEntries
-from sash.core.providers.members import NO_NAMES, Names
-from sash.core.providers.native import compaction_of
+from sash.core.law.selection.caching import settled
+from sash.core.providers.messages.members import NO_NAMES, Names
+from sash.core.providers.reading.given import ReadEntries
+from sash.core.providers.reading.native import compaction_of
 from sash.problems import EntryConflict, Internal, Problem, Unprocessable
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of

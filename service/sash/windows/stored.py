@@ -6,17 +6,17 @@ from typing import Any, NamedTuple, Unpack
 
 import msgspec
 
-from sash.core.counts.families import TOOL
-from sash.core.counts.models import Model
-from sash.core.law.caching import below_a_tier, cache_key, cut_length, settled
-from sash.core.law.choice import BLOCK
-from sash.core.law.compaction import readable
-from sash.core.law.conversation_settings import ConversationSettings, FixedParts, decode_settings
-from sash.core.law.history_tools import check_names
-from sash.core.law.parameters import WindowQuery
-from sash.core.law.walk import SKIP_HORIZON
+from sash.core.counts.models.families import TOOL
+from sash.core.counts.models.models import Model
+from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts, decode_settings
+from sash.core.law.fixed_parts.history_tools import check_names
+from sash.core.law.history.compaction import readable
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.selection.caching import below_a_tier, cache_key, cut_length, settled
+from sash.core.law.selection.choice import BLOCK
+from sash.core.law.selection.walk import SKIP_HORIZON
 from sash.core.providers import PROVIDERS
-from sash.core.providers.members import NO_NAMES, Names
+from sash.core.providers.messages.members import NO_NAMES, Names
 from sash.problems import GroundingDoesNotFit, Internal, Problem, WindowDoesNotFit, edited_too_fast
 from sash.processor import PROCESSOR
 from sash.store.data.append_script import AppendReply

@@ -7,14 +7,14 @@ from typing import Final
 
 import msgspec
 
-from sash.core.counts.families import TOOL
-from sash.core.law.apart import Pieces, StoredMedium, Text, pieces_of
-from sash.core.law.compaction import newest_summary
-from sash.core.law.lost_media import fillers_of
-from sash.core.law.records import Flags, Record, Records, StoredGrounding
+from sash.core.counts.models.families import TOOL
+from sash.core.law.history.compaction import newest_summary
+from sash.core.law.history.view import History
+from sash.core.law.limits.lost_media import fillers_of
+from sash.core.law.records.apart import Pieces, StoredMedium, Text, pieces_of
+from sash.core.law.records.records import Flags, Record, Records, StoredGrounding
+from sash.core.law.records.runs import runs
 from sash.core.law.render import Bodies
-from sash.core.law.runs import runs
-from sash.core.law.view import History
 from sash.processor import PROCESSOR
 from sash.store.data.layout import Target
 from sash.store.data.media_contents import MediaContents

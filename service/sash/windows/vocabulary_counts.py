@@ -13,12 +13,12 @@ from itertools import groupby
 
 import msgspec
 
-from sash.core.counts.estimates import spoken_tokens
+from sash.core.counts.costs.estimates import spoken_tokens
 from sash.core.counts.text.vocabularies import Vocabulary
-from sash.core.law.lost_media import filled_with
-from sash.core.law.records import Flags, Record, Records
+from sash.core.law.limits.lost_media import filled_with
+from sash.core.law.records.records import Flags, Record, Records
+from sash.core.law.records.runs import runs
 from sash.core.law.render import Bodies
-from sash.core.law.runs import runs
 from sash.problems import Problem
 from sash.processor import PROCESSOR
 from sash.store.data.columns import BLOCK, Column, Columns

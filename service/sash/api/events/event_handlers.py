@@ -23,7 +23,7 @@ from sash.api.openapi.operation import EVENTS, documented
 from sash.api.owner_handlers import owner_in_path
 from sash.api.ring.asgi import Receive, Scope, Send
 from sash.api.ring.large import Making
-from sash.core.law.parameters import AgentView
+from sash.core.law.records.parameters import AgentView
 from sash.problems import BadRequest
 from sash.store.data.layout import Target, owner_key
 

@@ -20,7 +20,7 @@ from sash.api.events.event_texts import ConversationEvent
 from sash.api.events.feed import Feed
 from sash.api.events.followers import Followers
 from sash.api.events.owner_reader import OwnerReader
-from sash.core.law.conversation_settings import few_settings
+from sash.core.law.fixed_parts.conversation_settings import few_settings
 from sash.operations.logging import describe, get_logger
 from sash.problems import NotFound, Problem
 from sash.store.data.layout import Target, owner_key, target_at

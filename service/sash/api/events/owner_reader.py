@@ -17,7 +17,7 @@ from sash.api.events.event_steps import Event, EventType, event_text
 from sash.api.events.event_stream import EventStream
 from sash.api.events.event_texts import ConversationEvent
 from sash.api.schemas import MessageRange, Timestamp
-from sash.core.law.conversation_settings import read_settings
+from sash.core.law.fixed_parts.conversation_settings import read_settings
 from sash.store.data.owners import ListedConversation
 
 _HELD_BYTES: Final = 256 * 1024

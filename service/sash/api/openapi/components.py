@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta
 
 from sash.core.chat.messages import ChatMessage
-from sash.core.law.conversation_settings import CustomTool, FunctionTool
+from sash.core.law.fixed_parts.conversation_settings import CustomTool, FunctionTool
 
 Json = dict[str, Any]
 

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 from sash.commands.bills.request_kinds import NOT_SHOWN, kind_of, kinds_of
 from sash.commands.bills.truth_rows import TruthRow
 from sash.core.chat.regular import regular_choice
-from sash.core.counts.counting import RequestCount, count_request
-from sash.core.counts.models import Model, find_model
-from sash.core.counts.provider_requests import asks_for_thoughts, count_provider_request
+from sash.core.counts.costs.counting import RequestCount, count_request
+from sash.core.counts.models.models import Model, find_model
+from sash.core.counts.requests.provider_requests import asks_for_thoughts, count_provider_request
 from sash.core.providers import CHAT, PROVIDERS
-from sash.core.providers.native import read_request
-from sash.core.providers.requests_read import ChatRequest
+from sash.core.providers.form.requests_read import ChatRequest
+from sash.core.providers.reading.native import read_request
 from sash.problems import InvalidEntry
 
 OTHERS = "Other makers"

@@ -1,7 +1,7 @@
 """Which counting rules a bill rests on, by vendor. A bill that is not predicted to the token names one of them.
 
 Rules with figures are OpenAI's, whose text is counted to the token. Those of others name the part that was estimated; its
-figures are in ``core/counts/vendors.py`` and ``core/counts/templates.py``.
+figures are in ``core/counts/models/vendors.py`` and ``core/counts/models/templates.py``.
 """
 
 import json
@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from sash.commands.bills.bill import OTHERS, Bill
 from sash.commands.bills.request_kinds import has_schema
-from sash.core.counts.definitions import declared_function, render_functions
-from sash.core.counts.families import FAMILIES, PatchRules, Rules
-from sash.core.counts.measures import recipient
-from sash.core.counts.provider_requests import asks_for_thoughts
+from sash.core.counts.costs.definitions import declared_function, render_functions
+from sash.core.counts.measures.measures import recipient
+from sash.core.counts.models.families import FAMILIES, PatchRules, Rules
+from sash.core.counts.requests.provider_requests import asks_for_thoughts
 from sash.core.counts.text import both
 
 Condition = Callable[[Bill], bool]

@@ -8,7 +8,7 @@ from typing import Final
 from sash.commands.bills.bill import OTHERS, Bill
 from sash.commands.bills.bill_rules import RULES, doubtful_rules
 from sash.commands.sheet import Sheet
-from sash.core.counts.templates import TEMPLATES
+from sash.core.counts.models.templates import TEMPLATES
 
 _NEAR: Final = 0.05
 FAR: Final = 1.35

@@ -10,9 +10,9 @@ import msgspec
 
 from sash.commands.bills.request_kinds import kinds_of
 from sash.commands.bills.truth_rows import TruthRow
-from sash.core.counts.models import Model
+from sash.core.counts.models.models import Model
 from sash.core.providers import PROVIDERS
-from sash.core.providers.native import read_request
+from sash.core.providers.reading.native import read_request
 from sash.windows.request import WindowRequest
 from sash.windows.stateless import window_of_request
 

@@ -13,9 +13,9 @@ import msgspec
 from sash.clients.sash_errors import pause_seconds
 from sash.commands.bills.truth_rows import TruthRow, TruthSource
 from sash.commands.sources.conversation import SourceError
-from sash.core.counts.models import Model
+from sash.core.counts.models.models import Model
 from sash.core.providers import PROVIDERS
-from sash.core.providers.asking import Asking
+from sash.core.providers.form.asking import Asking
 from sash.settings import mask_url
 
 _TIMEOUT_SECONDS: Final = 120.0

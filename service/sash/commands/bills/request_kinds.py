@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from sash.commands.bills.truth_rows import TruthRow
-from sash.core.counts.attachments import image_size
+from sash.core.counts.measures.attachments import image_size
 from sash.core.providers import PROVIDERS
-from sash.core.providers.requests_read import ChatRequest
+from sash.core.providers.form.requests_read import ChatRequest
 
 Object = dict[str, Any]
 

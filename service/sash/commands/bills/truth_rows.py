@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Meta
 
 from sash.commands.sources.conversation import SourceError
-from sash.core.counts.models import find_model
-from sash.core.law.parameters import CountFormat
+from sash.core.counts.models.models import find_model
+from sash.core.law.records.parameters import CountFormat
 from sash.core.providers import CHAT, PROVIDERS
 from sash.problems import UnknownModel
 

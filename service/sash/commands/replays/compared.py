@@ -7,8 +7,8 @@ import msgspec
 
 from sash.commands.replays.logged import Replayable
 from sash.commands.sheet import Sheet
-from sash.core.counts.models import Model
-from sash.core.law.parameters import WindowQuery
+from sash.core.counts.models.models import Model
+from sash.core.law.records.parameters import WindowQuery
 from sash.windows.replayed import BilledRequest, Replayed
 
 

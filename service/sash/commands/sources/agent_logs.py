@@ -22,7 +22,7 @@ from sash.clients.ids import safe_id
 from sash.commands.sources import agents_sdk
 from sash.commands.sources.conversation import SourceConversation, from_steps
 from sash.commands.sources.provider_files import native_entries
-from sash.core.providers.claude_kinds import BLOCKS, RESULT_BLOCKS
+from sash.core.providers.anthropic.claude_kinds import BLOCKS, RESULT_BLOCKS
 
 Object = dict[str, Any]
 

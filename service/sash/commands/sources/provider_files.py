@@ -10,8 +10,8 @@ from sash.clients.ids import safe_id
 from sash.commands.sources.conversation import SourceConversation, SourceError
 from sash.commands.sources.values import values_in
 from sash.core.providers import PROVIDERS
-from sash.core.providers.given import as_entry, read_entries
-from sash.core.providers.native import read_request
+from sash.core.providers.reading.given import as_entry, read_entries
+from sash.core.providers.reading.native import read_request
 from sash.problems import Problem
 from sash.variables import words
 

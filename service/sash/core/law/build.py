@@ -6,26 +6,26 @@ from typing import Any
 
 import msgspec
 
-from sash.core.counts.counting import is_system
-from sash.core.counts.estimates import spoken_tokens
-from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
-from sash.core.counts.models import Model
-from sash.core.law.choice import choose
-from sash.core.law.costs import costs_as_counted, message_costs
-from sash.core.law.explain import NO_MEDIA_LEFT, counted_tokens
-from sash.core.law.fillers import longest_opening
-from sash.core.law.fitting import fitted
-from sash.core.law.fixed import Fixed, reserved_tools
-from sash.core.law.need_older import NeedOlder
-from sash.core.law.notes import summary_message
-from sash.core.law.parameters import WindowQuery
-from sash.core.law.records import Records
-from sash.core.law.request_size import is_far_below
-from sash.core.law.results import share_of
-from sash.core.law.terms import Terms
-from sash.core.law.units import group_units
-from sash.core.law.view import History, unit_costs
-from sash.core.law.window import ALL, Allowed, Window
+from sash.core.counts.costs.counting import is_system
+from sash.core.counts.costs.estimates import spoken_tokens
+from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
+from sash.core.counts.models.models import Model
+from sash.core.law.fixed_parts.fixed import Fixed, reserved_tools
+from sash.core.law.fixed_parts.terms import Terms
+from sash.core.law.history.fillers import longest_opening
+from sash.core.law.history.notes import summary_message
+from sash.core.law.history.results import share_of
+from sash.core.law.history.view import History, unit_costs
+from sash.core.law.limits.fitting import fitted
+from sash.core.law.limits.request_size import is_far_below
+from sash.core.law.records.costs import costs_as_counted, message_costs
+from sash.core.law.records.need_older import NeedOlder
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.records.records import Records
+from sash.core.law.records.units import group_units
+from sash.core.law.selection.choice import choose
+from sash.core.law.selection.explain import NO_MEDIA_LEFT, counted_tokens
+from sash.core.law.selection.window import ALL, Allowed, Window
 from sash.core.providers import PROVIDERS
 
 _NOTHING_DROPPED = {

@@ -5,9 +5,9 @@ from typing import Annotated, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from sash.core.counts.models import Model
-from sash.core.counts.price_tiers import PriceTier
-from sash.core.law.window import Window
+from sash.core.counts.models.models import Model
+from sash.core.counts.models.price_tiers import PriceTier
+from sash.core.law.selection.window import Window
 
 
 class ReachedTier(msgspec.Struct, frozen=True):

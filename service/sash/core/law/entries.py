@@ -21,14 +21,14 @@ from sash.core.chat.messages import (
 )
 from sash.core.chat.mistakes import problem_at
 from sash.core.chat.regular import with_call_id
-from sash.core.counts.measures import Extra, measure
-from sash.core.counts.unicode_scripts import extra_tokens
-from sash.core.law.grounding import Template, added_tokens, content_text
-from sash.core.law.records import DIGEST_BYTES, Flags, Record, StoredGrounding, encode_grounding
-from sash.core.providers.members import Names, has_foreign, keep_foreign
-from sash.core.providers.native import check_native, compaction_of
-from sash.core.providers.recognition import foreign
-from sash.core.providers.replies import has_word
+from sash.core.counts.measures.measures import Extra, measure
+from sash.core.counts.text.unicode_scripts import extra_tokens
+from sash.core.law.documents.grounding import Template, added_tokens, content_text
+from sash.core.law.records.records import DIGEST_BYTES, Flags, Record, StoredGrounding, encode_grounding
+from sash.core.providers.messages.members import Names, has_foreign, keep_foreign
+from sash.core.providers.messages.replies import has_word
+from sash.core.providers.reading.native import check_native, compaction_of
+from sash.core.providers.reading.recognition import foreign
 from sash.problems import BadRequest, Unprocessable
 
 _PLAIN_MEMBERS = 2

@@ -7,24 +7,24 @@ from types import MappingProxyType
 
 import msgspec
 
-from sash.core.counts.beside import Beside
-from sash.core.law.apart import Pieces
-from sash.core.law.conversation_settings import FixedParts
-from sash.core.law.grounding import splice
-from sash.core.law.notes import note_message, summary_message
-from sash.core.law.records import StoredGrounding
-from sash.core.law.window import Window
+from sash.core.counts.measures.beside import Beside
+from sash.core.law.documents.grounding import splice
+from sash.core.law.fixed_parts.conversation_settings import FixedParts
+from sash.core.law.history.notes import note_message, summary_message
+from sash.core.law.records.apart import Pieces
+from sash.core.law.records.records import StoredGrounding
+from sash.core.law.selection.window import Window
 from sash.core.providers import CHAT
-from sash.core.providers.chat_mends import CALLED, EMPTY_CONTENT, sent_as_chat
-from sash.core.providers.mends import AS_TEXT, Mends
-from sash.core.providers.pieces import Object
-from sash.core.providers.server_mends import (
+from sash.core.providers.messages.mends import AS_TEXT, Mends
+from sash.core.providers.messages.pieces import Object
+from sash.core.providers.openai.chat_mends import CALLED, EMPTY_CONTENT, sent_as_chat
+from sash.core.providers.openai.server_mends import (
     IDENTITY,
     mended_for_servers,
     refused_by,
     with_system_first,
 )
-from sash.core.providers.turns import Outgoing, Refusals, is_of
+from sash.core.providers.writing.turns import Outgoing, Refusals, is_of
 
 _NULL = b'{"role":"assistant","content":null}'
 """A reply of which another provider gets nothing, such as thoughts alone. OpenAI refuses null without calls."""

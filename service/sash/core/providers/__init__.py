@@ -60,16 +60,16 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from sash.core.providers.anthropic import ANTHROPIC
-from sash.core.providers.converse import CONVERSE
-from sash.core.providers.gemini import GEMINI
-from sash.core.providers.interactions import INTERACTIONS
-from sash.core.providers.mends import Mends
-from sash.core.providers.ollama import OLLAMA
-from sash.core.providers.openai import OPENAI
-from sash.core.providers.provider import Provider
-from sash.core.providers.responses import RESPONSES
-from sash.core.providers.turns import Outgoing, Refusals
+from sash.core.providers.anthropic.anthropic import ANTHROPIC
+from sash.core.providers.bedrock.converse import CONVERSE
+from sash.core.providers.form.provider import Provider
+from sash.core.providers.google.gemini import GEMINI
+from sash.core.providers.google.interactions import INTERACTIONS
+from sash.core.providers.messages.mends import Mends
+from sash.core.providers.ollama.ollama import OLLAMA
+from sash.core.providers.openai.openai import OPENAI
+from sash.core.providers.openai.responses import RESPONSES
+from sash.core.providers.writing.turns import Outgoing, Refusals
 
 PROVIDERS: Final[dict[str, Provider]] = {
     each.name: each for each in (OPENAI, RESPONSES, ANTHROPIC, GEMINI, INTERACTIONS, CONVERSE, OLLAMA)

@@ -9,9 +9,9 @@ from typing import Any, Unpack
 import msgspec
 
 from sash.core.chat.messages import links_in
-from sash.core.law.pins import group_at, is_always, is_late, pinned_in
-from sash.core.law.records import RECORD_BYTES, Flags, Record, Records
-from sash.core.law.units import LONGEST_GROUP
+from sash.core.law.records.pins import group_at, is_always, is_late, pinned_in
+from sash.core.law.records.records import RECORD_BYTES, Flags, Record, Records
+from sash.core.law.records.units import LONGEST_GROUP
 from sash.problems import PreconditionFailed, Unprocessable
 from sash.store.data import script_calls, write_scripts
 from sash.store.data.beside_entries import packed_beside, read_beside

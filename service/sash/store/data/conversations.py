@@ -7,8 +7,8 @@ from typing import NotRequired, TypedDict, Unpack
 
 import msgspec
 
-from sash.core.law.details import decode_details
-from sash.core.law.records import Flags
+from sash.core.law.records.details import decode_details
+from sash.core.law.records.records import Flags
 from sash.problems import (
     Conflict,
     ConversationExists,

@@ -8,16 +8,16 @@ from hashlib import blake2b
 import msgspec
 
 from sash.core.chat.messages import NO_CALLS, Entry, calls_of
-from sash.core.counts.counting import reference_tokens
-from sash.core.counts.families import DEVELOPER, TOOL
-from sash.core.law.apart import LARGE, Text, split
+from sash.core.counts.costs.counting import reference_tokens
+from sash.core.counts.models.families import DEVELOPER, TOOL
+from sash.core.law.documents.grounding import Template
 from sash.core.law.entries import as_stored, content_digest, entry_digest, measure_entry
-from sash.core.law.grounding import Template
-from sash.core.law.identities import CHANCE_BITS, Identity, stamp_of, ulid_of
-from sash.core.law.pins import is_always
-from sash.core.law.records import Flags, Record, StoredGrounding, encode_grounding
-from sash.core.providers.members import NO_NAMES, Names
-from sash.core.providers.native import compaction_of
+from sash.core.law.records.apart import LARGE, Text, split
+from sash.core.law.records.identities import CHANCE_BITS, Identity, stamp_of, ulid_of
+from sash.core.law.records.pins import is_always
+from sash.core.law.records.records import Flags, Record, StoredGrounding, encode_grounding
+from sash.core.providers.messages.members import NO_NAMES, Names
+from sash.core.providers.reading.native import compaction_of
 from sash.store.data.beside_entries import packed_beside
 from sash.store.data.id_times import ID_TIMES
 from sash.store.data.media_texts import plain_contents

@@ -14,14 +14,14 @@ from typing import Any, TypedDict, TypeVar, Unpack
 import msgspec
 
 from sash.core.chat.messages import Calls, calls_of, links_in
-from sash.core.counts.counting import reference_tokens
-from sash.core.counts.families import TOOL, USER
-from sash.core.counts.measures import measure
-from sash.core.law.notes import summary_message
-from sash.core.law.records import Flags, Record, Records, Summary
-from sash.core.law.redaction import NO_DIGEST, redact_record
-from sash.core.law.units import LONGEST_GROUP
-from sash.core.law.words import pack_words, said_in
+from sash.core.counts.costs.counting import reference_tokens
+from sash.core.counts.measures.measures import measure
+from sash.core.counts.models.families import TOOL, USER
+from sash.core.law.history.notes import summary_message
+from sash.core.law.recall.words import pack_words, said_in
+from sash.core.law.records.records import Flags, Record, Records, Summary
+from sash.core.law.records.redaction import NO_DIGEST, redact_record
+from sash.core.law.records.units import LONGEST_GROUP
 from sash.problems import Conflict, NotFound, PreconditionFailed, StoreUnavailable, Unprocessable
 from sash.store.data import script_calls, write_scripts
 from sash.store.data.append_script import NOTHING_STOOD, Forgotten

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from sash.core.chat.packed import Packed
-from sash.core.law.records import DIGEST_BYTES, RECORD_BYTES, Records
-from sash.core.law.words import Numbering, pack_words, said_in, words_of
+from sash.core.law.recall.words import Numbering, pack_words, said_in, words_of
+from sash.core.law.records.records import DIGEST_BYTES, RECORD_BYTES, Records
 from sash.processor import PROCESSOR
 from sash.store.data import write_scripts
 from sash.store.data.blocks import read_blocks, values_of

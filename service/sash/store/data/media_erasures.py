@@ -25,7 +25,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from sash.core.law.details import decode_details
+from sash.core.law.records.details import decode_details
 from sash.problems import Problem, StoreFull, StoreUnavailable
 from sash.store.data.entries import wall_ms
 from sash.store.data.layout import PREFIX, Target, keys_of, new_name

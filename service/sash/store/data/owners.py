@@ -28,7 +28,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
-from sash.core.law.conversation_settings import ConversationSettings, few_settings
+from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, few_settings
 from sash.problems import CannotOpen, ConversationDamaged, NotFound, PreconditionFailed, StoreFull, StoreUnavailable
 from sash.store.data.conversations import Conversations
 from sash.store.data.layout import Target, owner_key, target_at

@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
-from sash.core.counts.families import TOOL
-from sash.core.law.conversation_settings import few_settings
-from sash.core.law.details import decode_details
-from sash.core.law.records import RECORD_BYTES, Record, Records, StoredGrounding
+from sash.core.counts.models.families import TOOL
+from sash.core.law.fixed_parts.conversation_settings import few_settings
+from sash.core.law.records.details import decode_details
+from sash.core.law.records.records import RECORD_BYTES, Record, Records, StoredGrounding
 from sash.problems import Conflict, edited_too_fast
 from sash.processor import Turns
 from sash.store.data import read_scripts, script_calls

@@ -11,7 +11,7 @@ expire. Two requests that build the same name do not disturb each other; the sec
 
 from collections.abc import Sequence
 
-from sash.core.law.records import Summary
+from sash.core.law.records.records import Summary
 from sash.problems import EntryConflict, OrphanToolResult, PreconditionFailed, StoreUnavailable
 from sash.store.data import append_script, write_scripts
 from sash.store.data.conversations import Conversations, entry_arguments

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from sash.core.law.apart import Text
-from sash.core.law.identities import Identity
-from sash.core.law.records import (
+from sash.core.law.records.apart import Text
+from sash.core.law.records.identities import Identity
+from sash.core.law.records.records import (
     DIGEST_BYTES,
     RECORD_BYTES,
     Record,
@@ -16,7 +16,7 @@ from sash.core.law.records import (
     decode_grounding,
     encode_record,
 )
-from sash.core.law.redaction import NO_DIGEST
+from sash.core.law.records.redaction import NO_DIGEST
 from sash.store.data.layout import pack
 from sash.store.data.media_texts import stored_media
 from sash.store.data.sealing import OVERHEAD, AnySealer, Kind, Purpose, is_sealed

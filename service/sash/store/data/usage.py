@@ -17,8 +17,8 @@ from hashlib import blake2b
 
 import msgspec
 
-from sash.core.counts.calibration import NO_REPORTS, ModelReports, billed_ratio, corrected_margin
-from sash.core.counts.models import Model, find_model, unknown_model
+from sash.core.counts.models.models import Model, find_model, unknown_model
+from sash.core.counts.requests.calibration import NO_REPORTS, ModelReports, billed_ratio, corrected_margin
 from sash.problems import StoreFull, StoreUnavailable, UnknownModel
 from sash.store.data.layout import PREFIX
 from sash.store.data.script_calls import script

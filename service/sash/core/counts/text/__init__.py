@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import tiktoken
 
-from sash.core.counts.unicode17 import with_stand_ins
+from sash.core.counts.text.unicode17 import with_stand_ins
 
 try:
     import toktok  # type: ignore[import-untyped]

@@ -1,0 +1,1 @@
+"""The tokens of messages and requests for a model, from their measures."""

@@ -1,0 +1,406 @@
+"""Tokens of messages, tool definitions and whole requests, computed from measures.
+
+::
+
+    request = priming + tools + message + message + …
+
+Every figure of the service is one of these terms, so parts always sum to the whole. A tool group's wrapping is counted in
+its assistant message. A single result costs its text; one of several results costs its part of their list.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from sash.core.counts.costs import definitions
+from sash.core.counts.costs.estimates import pair_tokens, spoken_tokens, tokens_in
+from sash.core.counts.costs.over_limits import over_limits
+from sash.core.counts.costs.prices import LIST_BEGINS, LIST_ENDS, is_guessed, message_cost, reasoning_cost, thoughts_of
+from sash.core.counts.costs.vendor_costs import definitions_cost, format_cost, is_forced
+from sash.core.counts.measures.attachments import KIND, ORIGINAL, Image, image_tokens, is_guess
+from sash.core.counts.measures.measures import HEADING_TOKENS, Extra, Measure, measure_each
+from sash.core.counts.measures.rows import Row, column_of_mixes, row_of
+from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FAMILIES, FUNCTION, SYSTEM, TOOL, USER, Rules
+from sash.core.counts.models.models import Model
+from sash.core.counts.models.vendors import VendorRules
+from sash.core.counts.text import Pair, text_tokens
+from sash.core.counts.text.numbers import MANY, ONE
+from sash.core.providers import CHAT, PROVIDERS
+from sash.core.providers.openai.chat_mends import EMPTY, GIF, NO_PICTURE, RARE, UNTAKEN_BY_SOME
+
+
+class RequestCount(msgspec.Struct, frozen=True, kw_only=True):
+    """A request's tokens. ``tokens`` is the sum of ``priming``, ``tools`` and ``messages``. ``over_limits`` names the other
+    limits of the model's provider that the request is over."""
+
+    model: str
+    encoding: str
+    exact: bool
+    tokens: int
+    priming: int
+    tools: int
+    messages: list[int]
+    over_limits: list[str] = []
+
+
+# ---- messages
+
+
+def message_tokens(measure: Measure, model: Model, *, parallel: int = 0, said: int | None = None) -> int:
+    """Return a message's tokens for ``model``.
+
+    ``parallel`` is not 0 for a result of several parallel calls, and has the bits LIST_BEGINS and LIST_ENDS for the first
+    and the last result. ``said`` are the tokens of the message's text in the model's own vocabulary, if counted.
+    """
+    cost: int = message_cost(whole_row(measure, model), model, ONE, place=parallel, said=said)
+    return cost
+
+
+def whole_row(measure: Measure, model: Model) -> Row:
+    """Return the numbers of a message, with its parts and the tokens of its images for ``model``."""
+    row, extra = row_of(measure), measure.extra
+    if extra is None:
+        return row
+    if extra.parts:
+        row["parts"] = extra.parts
+    if extra.images:  # where parts are counted apart, images have no detail
+        images = extra.images
+        if PROVIDERS[model.format].parts_apart:
+            images = tuple((a, b, kind if kind & KIND > ORIGINAL else kind & GIF) for a, b, kind in images)
+        row["images"] = _images_tokens(images, model)
+        row["has_images"] = 1
+    if extra.beside is not None:
+        row["beside_images"] = _images_tokens(extra.beside.images, model)
+        row["thoughts_images"] = _images_tokens(extra.beside.thoughts_images, model)
+    return row
+
+
+def _images_tokens(images: Sequence[Image], model: Model) -> int:
+    """Return the tokens of the images that are sent as such, and of lines in place of GIFs.
+
+    The line in place of another one that OpenAI does not take is counted as an estimate.
+    """
+    return sum(
+        image_tokens(image, model.rules.images)
+        if not is_a_line(image[2], model)
+        else _GIF_LINE
+        if image[2] & KIND <= ORIGINAL
+        else 0
+        for image in images
+    )
+
+
+_GIF_LINE: Final = 32
+"""The most tokens of the line in place of a GIF: ``[image: image/gif, 99999 kB]`` has 14 in cl100k_base."""
+_NOT_TAKEN: Final = {UNTAKEN_BY_SOME: "image/heic", NO_PICTURE: "image/svg+xml", RARE: "image/bmp"}
+
+
+def is_a_line(detail: int, model: Model) -> bool:
+    """Return whether a model gets a line in place of a picture with this detail, in its form (``chat_mends.untaken``)."""
+    kind, sent_in = detail & KIND, PROVIDERS[model.format]
+    if kind == EMPTY:
+        return True
+    media_type = _NOT_TAKEN.get(kind) or ("image/gif" if detail & GIF else "")
+    if not media_type or (sent_in.is_chat_form and model.provider != sent_in.maker):
+        return False
+    return sent_in.takes.refuses_picture(media_type)
+
+
+def plain_text_tokens(text: str, model: Model) -> int:
+    """Return the tokens of a text alone, without a message around it."""
+    return tokens_in(text, model) if model.ratios is None else math.ceil(tokens_in(text, model) * model.margin)
+
+
+_MANY_FROM = 8
+"""Messages from which on arrays are faster."""
+
+
+def messages_tokens(measures: Sequence[Measure], model: Model, said: Sequence[int | None] | None = None) -> list[int]:
+    """Return the tokens of each of consecutive messages, including reasoning.
+
+    The results of one message's calls are billed as a list, so neighbours matter. ``said`` has a value for each message, as
+    in ``message_tokens``.
+    """
+    costs: list[int] = []
+    parallel = False
+    roles = [measured.role for measured in measures]
+    plain = _plain_tokens(measures, model) if said is None else {}
+    for index, measured in enumerate(measures):
+        if measured.role == ASSISTANT:
+            parallel = measured.extra is not None and measured.extra.calls > 1
+        if index in plain:
+            costs.append(plain[index])
+            continue
+        place = parallel | list_place(roles, index) if parallel else 0
+        tokens = message_tokens(measured, model, parallel=place, said=said[index] if said is not None else None)
+        costs.append(tokens + reasoning_tokens(measured, model, model.format))
+    return costs
+
+
+def _plain_tokens(measures: Sequence[Measure], model: Model) -> dict[int, int]:
+    """The tokens of the messages that are text alone, by index, computed at once; none where there are few messages."""
+    if len(measures) < _MANY_FROM:
+        return {}
+    plain = {
+        index: each
+        for index, each in enumerate(measures)
+        if each.role in (USER, ASSISTANT) and (each.extra is None or each.extra.is_mix)
+    }
+    if not plain:
+        return {}
+    numbers = np.array([(each.role, each.o200k, each.cl100k) for each in plain.values()], np.int64).T
+    row = Row(role=numbers[0], text0=numbers[1], text1=numbers[2])
+    if any(each.extra is not None for each in plain.values()):
+        row["mix"] = column_of_mixes([each.extra.mix if each.extra else None for each in plain.values()])
+    costs = np.broadcast_to(message_cost(row, model, MANY), len(plain))
+    return dict(zip(plain, costs.astype(np.int64).tolist(), strict=True))
+
+
+def list_place(roles: Sequence[int], index: int) -> int:
+    """Return LIST_BEGINS, LIST_ENDS, both or 0 for one of several results, by the roles before and after it."""
+    begins = not index or roles[index - 1] != TOOL
+    ends = index + 1 == len(roles) or roles[index + 1] != TOOL
+    return (LIST_BEGINS if begins else 0) | (LIST_ENDS if ends else 0)
+
+
+def reasoning_tokens(measure: Measure, model: Model, form: str = CHAT) -> int:
+    """Return the tokens of a message's reasoning for ``model``, in addition to the message.
+
+    Reasoning of a chat message counts if ``form`` sends it. Native reasoning counts if it is in the model's own format.
+    """
+    extra = measure.extra
+    if extra is None or (extra.reasoning is None and extra.beside is None):
+        return 0
+    tokens: int = reasoning_cost(whole_row(measure, model), model, form, ONE)
+    return tokens
+
+
+def seals_tokens(measure: Measure, model: Model, form: str) -> int:
+    """Return the tokens of a message's signatures: its reasoning without thoughts."""
+    if measure.extra is None:
+        return 0
+    tokens: int = reasoning_cost(whole_row(measure, model), model, form, ONE, seals_alone=True)
+    return tokens
+
+
+def without_free_seals(measure: Measure, model: Model) -> Measure:
+    """Return the measure of a message before the newest question, without sealed thoughts that the family does not bill."""
+    extra = measure.extra
+    if extra is None or extra.beside is None or not model.rules.forgets:
+        return measure
+    beside = msgspec.structs.replace(extra.beside, thoughts_sealed=0, texts_sealed=0)
+    return msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, beside=beside))
+
+
+def turn_place(roles: bytes, question: int) -> int:
+    """Return the place of the question that began the newest turn; 0 or less if it may be before ``roles``.
+
+    ``question`` is the place of the newest user message. Directly after tool results it continues the turn: Anthropic
+    answers 400 to results of a call without the thoughts before the call.
+    """
+    while question > 0 and roles[question - 1] in (TOOL, FUNCTION):
+        question = roles.rfind(USER, 0, question)
+    return question
+
+
+def _as_remembered(measures: Sequence[Measure], model: Model) -> list[Measure]:
+    """Return the measures of a request's messages without thoughts of earlier turns that the family does not bill."""
+    roles = bytes(each.role for each in measures)
+    asked = max(0, roles.rfind(USER))
+    forgets = isinstance(model.rules, VendorRules) and model.rules.forgets_thinking
+    if not (forgets and PROVIDERS[model.format].forgets_thoughts):
+        return [*(without_free_seals(each, model) for each in measures[:asked]), *measures[asked:]]
+    begins = max(0, turn_place(roles, asked))
+    return [*map(_without_thinking, measures[:begins]), *measures[begins:]]
+
+
+def _without_thinking(measure: Measure) -> Measure:
+    extra = measure.extra
+    if extra is None:
+        return measure
+    beside = extra.beside and msgspec.structs.replace(extra.beside, thoughts=(0, 0), thoughts_sealed=0, texts_sealed=0)
+    return msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, reasoning=None, beside=beside))
+
+
+def is_estimate(measure: Measure, model: Model) -> bool:
+    """Return whether a message has parts that can only be estimated, as ``is_guessed`` says, or an image of unknown size."""
+    if measure.extra is None:
+        return False
+    images = measure.extra.images
+    return bool(is_guessed(row_of(measure), model)) or any(is_guess(image, model.rules.images) for image in images)
+
+
+_GPT_4O = Model(
+    id="gpt-4o",
+    provider="openai",
+    encoding="o200k_base",
+    exact=True,
+    context_window=128_000,
+    max_input_tokens=128_000,
+    max_output_tokens=16_384,
+    rules=FAMILIES["gpt-4o"],
+)
+_GPT_4 = msgspec.structs.replace(_GPT_4O, id="gpt-4", encoding="cl100k_base", rules=FAMILIES["gpt-2023"])
+
+
+REFERENCE_MODELS = (_GPT_4O, _GPT_4)
+"""The models for which tokens are reported if no model is named, in the order of encodings in pairs."""
+
+
+def reference_tokens(measure: Measure, *, parallel: int = 0) -> Pair:
+    """Return the tokens of a message and its reasoning for the reference models, without its place in a list of results."""
+    return reference_tokens_in(0, measure, parallel=parallel), reference_tokens_in(1, measure, parallel=parallel)
+
+
+def reference_tokens_in(column: int, measure: Measure, *, parallel: int = 0) -> int:
+    """Return the tokens of a message and its reasoning for one of the reference models, as in ``reference_tokens``."""
+    model = REFERENCE_MODELS[column]
+    if measure.extra is None:
+        return model.rules.role_costs[measure.role] + (measure.cl100k if column else measure.o200k)
+    row = whole_row(measure, model)
+    tokens: int = message_cost(row, model, ONE, place=int(bool(parallel))) + thoughts_of(row, column)
+    return tokens
+
+
+# ---- definitions
+
+
+def tools_tokens(
+    model: Model,
+    *,
+    tools: Sequence[Mapping[str, Any]] | None = None,
+    tool_choice: Any = None,
+    function_call: Any = None,
+    response_format: Mapping[str, Any] | None = None,
+    first_system: Measure | None = None,
+    assistant_texts: int = 0,
+) -> int:
+    """Return the tokens of definitions, a tool choice and a response format.
+
+    ``first_system`` is the measure of the system or developer message that they are added to, if there is one.
+    ``assistant_texts`` is the number of assistant messages with text: a response format adds tokens to each.
+    """
+    rules = model.rules
+    declared = list(map(definitions.declared_function, tools or ()))
+    pair = text_tokens(definitions.unpriced_members(tools))
+    unpriced = max(pair[model.column], pair_tokens(pair, None, model))
+    if isinstance(rules, VendorRules):
+        forced = is_forced(tool_choice) or is_forced(function_call)
+        cost = unpriced + (definitions_cost(declared, model, rules, forced=forced) if declared else 0.0)
+        return math.ceil((cost + format_cost(response_format, model, rules)) * model.margin)
+    section = definitions.format_tokens(response_format, model)
+    if not declared and not section:
+        return 0
+    cost = 0 if rules.apart else _opening_tokens(first_system, model)
+    if declared:
+        cost += rules.tools_overhead + definitions.functions_tokens(declared, model) + unpriced
+        if not rules.tool_choice_free:
+            cost += definitions.choice_tokens(tool_choice, model, named=7)
+            cost += definitions.choice_tokens(function_call, model, named=4)
+    if section and rules.apart:
+        is_strict = any(function.get("strict") for function in declared)
+        cost += section + rules.format_overhead + (rules.format_beside if is_strict else 0)
+        cost += assistant_texts * rules.format_reply
+    elif section:
+        # No recorded bill of a family with headings has definitions and a format: assumed that definitions get a heading.
+        heading = HEADING_TOKENS if rules.heads_system else 0
+        cost += section + (rules.joining + heading + _BLANK_LINE if declared else 0)
+        marked = assistant_texts + (1 if rules.format_names_reply and not declared else 0)
+        cost += marked * (2 + definitions.format_name_tokens(response_format, model))
+    return math.ceil(cost * model.margin)
+
+
+_BLANK_LINE = 1
+
+
+def _opening_tokens(first_system: Measure | None, model: Model) -> int:
+    """Tokens before definitions and formats: those of a new system message, or of a blank line in an existing one."""
+    rules, column = model.rules, model.column
+    if first_system is None:
+        return rules.role_costs[SYSTEM]
+    extra = first_system.extra or Extra()
+    padding = extra.padding[column] if extra.padding else _BLANK_LINE
+    return rules.joining + padding + (HEADING_TOKENS + extra.heading[column] if rules.heads_system else 0)
+
+
+# ---- whole requests
+
+# A prediction is billed as output, plus these tokens in the prompt: one bill, of a prediction of 43 tokens; in two, none.
+_PREDICTION = 12
+
+
+def count_request(
+    model: Model,
+    *,
+    messages: Sequence[Mapping[str, Any]],
+    tools: Sequence[Mapping[str, Any]] | None = None,
+    tool_choice: Any = None,
+    functions: Sequence[Mapping[str, Any]] | None = None,
+    function_call: Any = None,
+    response_format: Mapping[str, Any] | None = None,
+    prediction: Mapping[str, Any] | None = None,
+    thinks: bool = False,
+) -> RequestCount:
+    """Return the predicted ``prompt_tokens`` of a whole request, and its terms.
+
+    The term ``tools`` includes definitions, a response format, a ``prediction``, and instructions to think if the model
+    ``thinks``. ``functions`` and ``function_call`` are the legacy forms of tools and their choice.
+    """
+    tools = [*(tools or ()), *({"function": function} for function in functions or ())]
+    alone = model.counts_o200k_alone
+    measures = _as_remembered(measure_each(messages, o200k_alone=alone), model)
+    said = [spoken_tokens(message, model.vocabulary) for message in messages] if model.vocabulary is not None else None
+    costs = messages_tokens(measures, model, said)
+    priming = model.priming + (0 if any(map(is_system, measures)) else model.lone)
+    defined = tools_tokens(
+        model,
+        tools=tools,
+        tool_choice=tool_choice,
+        function_call=function_call,
+        response_format=response_format,
+        first_system=first_system(measures, model.rules),
+        assistant_texts=sum(_texts(each, model) for each in measures),
+    )
+    defined += math.ceil(_PREDICTION * model.margin) if prediction else 0
+    if thinks:
+        defined += math.ceil((model.rules.thinking + (model.rules.thinking_beside if tools else 0)) * model.margin)
+    return RequestCount(
+        model=model.id,
+        encoding=model.counted_with,
+        exact=model.exact
+        and not (model.is_resold and tools)
+        and not (model.column and response_format)  # two bills of gpt-3.5 are 2 higher
+        and not prediction  # billed 0 in two bills, and 12 in one
+        and not definitions.unpriced_members(tools)
+        and not any(is_estimate(m, model) or reasoning_tokens(m, model) for m in measures),
+        tokens=priming + defined + sum(costs),
+        priming=priming,
+        tools=defined,
+        messages=costs,
+        over_limits=over_limits(measures, tools, model.limits),
+    )
+
+
+def is_system(measure: Measure) -> bool:
+    """Return whether a message is a system or developer message."""
+    return measure.role in (SYSTEM, DEVELOPER)
+
+
+def _texts(measure: Measure, model: Model) -> int:
+    """Return how many texts of the assistant a message has. A Responses reply may have several."""
+    extra = measure.extra
+    if measure.role != ASSISTANT:
+        return 0
+    beside = extra.native_in(model.format) if extra is not None else None
+    return (beside.wrappings if beside is not None else 0) + (
+        1 if extra is None or not extra.calls or extra.has_text else 0
+    )
+
+
+def first_system(measures: Sequence[Measure], rules: Rules) -> Measure | None:
+    """Return the system message that definitions are added to: the first; for some families only if it is message 1."""
+    among = measures[:1] if rules.joins_leading_system else measures
+    return next(filter(is_system, among), None)

@@ -1,0 +1,1 @@
+"""What is measured of a message once, when it is stored: texts, calls, media, as rows of numbers."""

@@ -1,0 +1,84 @@
+"""What windows must know of a message's pictures, files and sounds, so that its body need not be decoded.
+
+Providers limit the number of pictures, their bytes and pixels, and the pages of documents. A window over a limit sends some
+of these as one line of text.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from sash.core.counts.measures.attachments import FILE_CHARACTERS, UPLOADED_FILE, Guess, Image, image_size, pages_in
+from sash.core.counts.text import strings
+from sash.core.providers.messages.pieces import data_url
+from sash.core.providers.reading.enclosures import Enclosure, enclosed
+
+IMAGE, FILE, AUDIO, REPLY = range(4)
+_KINDS: Final = {"image": IMAGE, "file": FILE, "audio": AUDIO, "reply": REPLY}
+
+
+class Medium(msgspec.Struct, array_like=True, frozen=True):
+    """A picture, file or sound. ``size`` is the length of its base64 or address, ``width`` and ``height`` are in pixels.
+
+    ``tokens`` are the estimate of a file or sound, of which ``paged`` are for its ``pages``. ``form`` is the only form that
+    sends it; empty if others do. ``in_thought``: it is sent where the model's thought is. A figure that is not known is 0.
+    """
+
+    kind: int
+    media_type: str
+    size: int
+    width: int = 0
+    height: int = 0
+    pages: int = 0
+    tokens: int = 0
+    paged: int = 0
+    form: str = ""
+    is_linked: bool = False
+    in_thought: bool = False
+
+    @property
+    def side(self) -> int:
+        """Pixels of the longer side."""
+        return max(self.width, self.height)
+
+
+def media_of(
+    message: Mapping[str, Any],
+    own: Sequence[dict[str, Any]] | None,
+    images: Sequence[Image],
+    guesses: Sequence[Guess],
+) -> tuple[Medium, ...]:
+    """Return the facts about what a stored message encloses.
+
+    ``own`` are the provider's messages in it; ``images`` and ``guesses`` are the measures of its content's pictures and of
+    its other media.
+    """
+    pictures, others = iter(images), iter(guesses)
+    found: list[Medium] = []
+    told: set[str] = set()
+    for one in enclosed(message, own):
+        kind = _KINDS[one.kind]
+        if one.form or kind == REPLY:
+            found.append(_alone(one, kind, is_told=not told.isdisjoint(strings(one.part))))
+            continue
+        told.add(one.data)
+        if kind == IMAGE:
+            width, height, _ = next(pictures)
+            found.append(Medium(kind, one.media_type, len(one.data), width, height, is_linked=one.is_linked))
+        else:
+            tokens, pages, paged = next(others)
+            medium = Medium(kind, one.media_type, len(one.data), is_linked=one.is_linked)
+            found.append(msgspec.structs.replace(medium, pages=pages, tokens=tokens, paged=paged))
+    return tuple(found)
+
+
+def _alone(one: Enclosure, kind: int, *, is_told: bool) -> Medium:
+    """A medium that only the provider's own message has, or a spoken reply. ``is_told``: the content has a medium of the
+    same name, with whose estimate this one is counted."""
+    url = one.data if one.data.startswith("data:") else data_url("", one.data)
+    size = (image_size(url) or (0, 0)) if kind == IMAGE else (0, 0)
+    pages = pages_in(url) if kind == FILE else 0
+    tokens = 0 if is_told or kind in (IMAGE, REPLY) else max(UPLOADED_FILE, len(one.data) // FILE_CHARACTERS)
+    found = Medium(kind, one.media_type, len(one.data), *size, pages, tokens, form=one.form, is_linked=one.is_linked)
+    return msgspec.structs.replace(found, in_thought=one.in_thought)

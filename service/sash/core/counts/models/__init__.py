@@ -1,0 +1,1 @@
+"""Models by name: families, vendors and templates with their rules, listed windows and prices."""

@@ -1,0 +1,1 @@
+"""A provider's own request and its bill: counted whole, compared, corrected."""

@@ -1,0 +1,141 @@
+"""Chooses the documents of a message that a window sends, and counts the tokens that they add.
+
+Documents are taken in their order, most relevant first: whole ones within their own budget (``grounding_max_tokens``),
+then as many as the window has room for. Documents with shorter texts are chosen by ``levels.py``.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Literal
+
+import msgspec
+
+from sash.core.counts.costs.prices import beside_text
+from sash.core.counts.models.models import Model
+from sash.core.counts.text.unicode_scripts import SINGLE_DIGITS
+from sash.core.law.documents.document_costs import Joining, Source
+from sash.core.law.documents.grounding import Grounded, Template
+from sash.core.law.documents.levels import Leveled, highest, step_at
+from sash.core.law.records.reasons import CUT, EARLIER, NO_ROOM, OVER_LIMIT, SENT_LATER, TWICE, UNASKED, Fate, at_level
+from sash.core.law.records.records import Record, StoredDocument
+
+
+class Documents(msgspec.Struct, frozen=True):
+    """The documents that a window may send, by the seq of their message."""
+
+    sources: Mapping[int, Source]
+    template: Template
+    max_tokens: int | None = None
+    overflow: Literal["trim", "whole", "drop", "error"] = "trim"
+    dedupe: bool = True
+    unread: Mapping[int, Record] = {}
+    """Messages whose documents were not read, by seq. Their documents take the tokens that were counted, without a text."""
+
+    def choose(
+        self,
+        seq: int,
+        record: Record,
+        model: Model,
+        room: int,
+        seen: AbstractSet[StoredDocument] = frozenset(),
+        *,
+        spent: int = 0,
+    ) -> Grounded | None:
+        """The documents of message ``seq`` that add at most ``room`` of the model's tokens; None if none fits.
+
+        ``record`` is the message's as it is sent without documents. Documents in ``seen`` are left out. ``spent`` are the
+        tokens of ``max_tokens`` that other messages' documents took.
+        With ``overflow=error`` the documents are not trimmed and may add more than ``room``; the caller must check.
+        """
+        source = self.sources.get(seq)
+        if source is None:
+            return self._unread(seq, model, room)
+        documents = source.grounding.documents
+        fresh = self._fresh(documents, seen)
+        if not fresh:
+            return None
+        given: Leveled = [source.grounding.levels(place) for place in fresh]
+        message = Joining(source, record, self.template, model)
+        left = room
+        if self.max_tokens is not None:
+            left = max(0, self.max_tokens - spent)
+            given = given[: highest(given, left, message.cost, last=len(given))]
+        if not given:
+            return None
+        if self.overflow == "whole" or source.grounding.shorter:
+            chosen = self._by_steps(message, given, min(room, left))
+        else:
+            chosen = self._whole_or_cut(message, [text for text, *_ in given], room)
+        if chosen is None:
+            return None
+        sent = tuple(documents[place] for place in fresh[: chosen.kept])
+        return msgspec.structs.replace(chosen, documents=sent, allowed=len(given))
+
+    def _whole_or_cut(self, message: Joining, texts: Sequence[str], room: int) -> Grounded | None:
+        """All of them if they fit; else what ``overflow`` says: cut to what fits, none, or all the same."""
+        if self.overflow == "error" or message.cost(texts) <= room:
+            return message.whole(texts, (0,) * len(texts))
+        return message.cut(texts, room) if self.overflow == "trim" else None
+
+    def _by_steps(self, message: Joining, given: Leveled, room: int) -> Grounded | None:
+        """The same where documents are sent whole, or have shorter levels: the highest step (``levels.py``) that fits.
+
+        Where it lacks some documents, the first of these is cut to what fits. With ``overflow=error`` none is lacking.
+        """
+        number = highest(given, room, message.cost)
+        if number < len(given) and self.overflow in ("drop", "error"):
+            number = len(given) if self.overflow == "error" else 0
+        step = step_at(given, number)
+        if number < len(given) and self.overflow == "trim":
+            cut = message.cut([*step.texts, given[number][-1]], room)
+            if cut is not None and cut.kept > number:
+                return msgspec.structs.replace(cut, levels=(*step.levels, len(given[number]) - 1))
+        return message.whole(step.texts, step.levels) if step.texts else None
+
+    def fates(self, seq: int, sent: Mapping[int, Grounded], mode: str, *, is_asked: bool) -> list[Fate]:
+        """What became of each document of message ``seq`` in a window that ``sent`` these.
+
+        ``mode`` is the window's ``grounding``, and ``is_asked`` tells whether the message is the newest question.
+        """
+        stored, chosen = self.sources[seq].grounding, sent.get(seq)
+        if mode != "all" and not (mode == "latest" and is_asked):
+            return [EARLIER if mode == "latest" else UNASKED] * len(stored.documents)
+        found = [TWICE] * len(stored.documents)
+        for place in self._fresh(stored.documents):
+            found[place] = SENT_LATER
+        later = {document for at, each in sent.items() if at > seq for document in each.documents}
+        fresh = self._fresh(stored.documents, later)
+        for number, place in enumerate(fresh):
+            found[place] = OVER_LIMIT if chosen and number >= chosen.allowed else NO_ROOM
+        for place, level in zip(fresh, chosen.levels if chosen else (), strict=False):
+            found[place] = at_level(level, len(stored.levels(place)))
+        if chosen and chosen.cut:
+            found[fresh[chosen.kept - 1]] = CUT
+        return found
+
+    def _fresh(self, documents: Sequence[StoredDocument], sent: AbstractSet[StoredDocument] = frozenset()) -> list[int]:
+        """The places of documents that may be sent: all of them, or the first of the same ones that are not ``sent``."""
+        if not self.dedupe:
+            return [*range(len(documents))]
+        first = {document: place for place, document in reversed([*enumerate(documents)])}
+        return sorted(place for document, place in first.items() if document not in sent)
+
+    def _unread(self, seq: int, model: Model, room: int) -> Grounded | None:
+        """The tokens of documents that were not read; None if there are none, or they do not fit and may not be trimmed."""
+        tokens = self.most_tokens(self.unread[seq], model) if seq in self.unread else 0
+        if not tokens or (tokens > room and self.overflow == "drop"):
+            return None
+        cost = min(tokens, room) if self.overflow == "trim" else tokens
+        return Grounded(before="", after="", kept=0, tokens=0, cost=cost)
+
+    def most_tokens(self, record: Record, model: Model) -> int:
+        """The most tokens that a message's documents add, in the model's tokens, as if they had its text's scripts."""
+        if record.grounding is None:
+            return 0
+        counted, extra = record.grounding[model.column], record.measure.extra
+        if model.ratios is not None:
+            counted = beside_text(*record.grounding, extra.mix if extra else None, model.ratios)
+            counted += record.digits if model.ratios in SINGLE_DIGITS else 0
+        tokens = math.ceil(counted * model.margin)
+        return tokens if self.max_tokens is None else min(tokens, self.max_tokens)

@@ -1,0 +1,148 @@
+"""Rendering and trimming a message's documents.
+
+Documents are stored apart from their question, and added to it only while it is the newest: later, the answer already
+contains what mattered from them. A template gives the text, which is spliced into the message's stored JSON, before
+and after the content's value, so the body is never decoded.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from hashlib import blake2b
+from itertools import accumulate
+
+import msgspec
+
+from sash.core.counts.measures.attachments import text_in
+from sash.core.counts.text import Encoding, count_text, cut_text
+from sash.core.law.records.records import StoredDocument
+from sash.problems import BadRequest
+
+DEFAULT_TEMPLATE = "{content}\n\nSources:\n{documents}"
+DEFAULT_SEPARATOR = "\n---\n"
+_CONTENT, _DOCUMENTS = "{content}", "{documents}"
+_STEPS = 8
+"""A cut is extended by at most this many characters at a time: tokens merge over a few characters, not over many."""
+
+
+class Template(msgspec.Struct, frozen=True):
+    """A parsed grounding template: the texts before and after the content, one of which has the documents' place."""
+
+    before: str
+    after: str
+    separator: str
+    digest: bytes
+
+    def around(self, documents: str) -> tuple[str, str]:
+        """The texts before and after the message's content."""
+        return self.before.replace(_DOCUMENTS, documents), self.after.replace(_DOCUMENTS, documents)
+
+
+@lru_cache(maxsize=1024)
+def parse_template(template: str | None = None, separator: str | None = None) -> Template:
+    """The parsed template; None stands for the default. Raises BadRequest unless it has ``{content}`` and ``{documents}``
+    once each."""
+    template = DEFAULT_TEMPLATE if template is None else template
+    separator = DEFAULT_SEPARATOR if separator is None else separator
+    if not template.count(_CONTENT) == template.count(_DOCUMENTS) == 1:
+        raise BadRequest.at("#/grounding_template", "The template must contain {content} and {documents}, once each")
+    before, _, after = template.partition(_CONTENT)
+    digest = blake2b(msgspec.json.encode((template, separator)), digest_size=4).digest()
+    return Template(before, after, separator, digest)
+
+
+class Grounded(msgspec.Struct, frozen=True, kw_only=True):
+    """A message's documents that are sent: the texts around its content, and the tokens of the encoding that they add.
+
+    ``kept`` is the number of documents of which at least a character is sent. If ``cut``, the last kept document is not
+    whole. ``documents`` are the kept ones. ``cost`` are the tokens by which their message costs more for the model.
+    """
+
+    before: str
+    after: str
+    kept: int
+    tokens: int
+    cut: bool = False
+    documents: tuple[StoredDocument, ...] = ()
+    cost: int = 0
+    allowed: int = 0
+    """The number of documents that their own budget allows; with ``kept`` fewer, the others do not fit the window."""
+    levels: tuple[int, ...] = ()
+    """The level of each kept document, of which 0 is its longest text."""
+
+    @property
+    def shortened(self) -> int:
+        """The number of documents that are sent at a shorter level."""
+        return sum(level > 0 for level in self.levels)
+
+
+def added_tokens(template: Template, content: str, documents: Sequence[str], encoding: Encoding) -> int:
+    """The tokens that all of the documents add to a message with this text."""
+    before, after = template.around(template.separator.join(documents))
+    return count_text(before + content + after, encoding) - count_text(content, encoding)
+
+
+def trim(template: Template, content: str, documents: Sequence[str], encoding: Encoding, room: int) -> Grounded | None:
+    """Documents that add at most ``room`` tokens: whole ones first, then one that is cut at a character.
+
+    None if no character of a document fits next to the template's own text.
+    """
+    joined = template.separator.join(documents)
+    plain = count_text(content, encoding)
+
+    @cache
+    def added(length: int) -> int:
+        before, after = template.around(joined[:length])
+        return count_text(before + content + after, encoding) - plain
+
+    # The cut text fits alone; next to the template's text and the content, its tokens may merge or split.
+    length = len(cut_text(joined, encoding, room - added(0)))
+    while length > 0 and added(length) > room:
+        length -= 1
+    while step := next((s for s in range(1, min(_STEPS, len(joined) - length) + 1) if added(length + s) <= room), 0):
+        length += step
+    # Where the text after each document and its separator begins. A cut is not inside a separator.
+    starts = [*accumulate(len(document) + len(template.separator) for document in documents)]
+    length = min(length, starts[bisect_left(starts, length)] - len(template.separator))
+    while length > 0 and added(length) > room:
+        length -= 1
+    if length <= 0:
+        return None
+    (before, after), kept = template.around(joined[:length]), 1 + bisect_left(starts, length, 0, len(starts) - 1)
+    tokens, cut, levels = added(length), length < len(joined), (0,) * kept
+    return Grounded(before=before, after=after, kept=kept, tokens=tokens, cut=cut, levels=levels)
+
+
+def splice(body: bytes, start: int, end: int, before: str, after: str) -> bytes:
+    """The message's JSON with text added before and after its content, which is a string or a list of parts.
+
+    ``start`` and ``end`` are the offsets of the content's value in ``body``.
+    """
+    value = body[start:end]
+    if value[:1] == b"[":
+        value = b"[" + b",".join((*_part(before), *filter(None, (value[1:-1],)), *_part(after))) + b"]"
+    else:  # a string, or null
+        said = value[1:-1] if value[:1] == b'"' else b""
+        value = b'"' + _escaped(before) + said + _escaped(after) + b'"'
+    return body[:start] + value + body[end:]
+
+
+def _escaped(text: str) -> bytes:
+    return msgspec.json.encode(text)[1:-1]
+
+
+def _part(text: str) -> tuple[bytes, ...]:
+    return (msgspec.json.encode({"type": "text", "text": text}),) if text else ()
+
+
+def content_text(value: bytes) -> str:
+    """The text of a content's JSON value; the texts of parts are concatenated, as for counting."""
+    return "".join(content_texts(value))
+
+
+def content_texts(value: bytes) -> list[str]:
+    """The texts of the parts of a content's JSON value, with those of text files."""
+    content = msgspec.json.decode(value) if value else None
+    if isinstance(content, str):
+        return [content]
+    return [part.get("text") or "" if part.get("type") == "text" else text_in(part) for part in content or ()]

@@ -1,0 +1,221 @@
+"""A conversation's settings, and the parts of every window that follow from them."""
+
+from bisect import bisect_left
+from functools import lru_cache
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from sash.core.chat.arguments import ToolAsSent, ToolChoice
+from sash.core.chat.bounds import TEN_YEARS_SECONDS
+from sash.core.chat.messages import MessageAsSent, Metadata, OwnerId, calls_of, encode_message, validate_messages
+from sash.core.chat.mistakes import invalid
+from sash.core.chat.regular import regular_choice, regular_tool
+from sash.core.counts.measures.measures import measure
+from sash.core.law.documents.grounding import Template, parse_template
+from sash.core.law.fixed_parts.fixed import Fixed
+from sash.core.law.recall.recall import DEFAULT_RECALL_TEMPLATE
+from sash.core.law.records.parameters import Name, Reserve
+from sash.core.providers.messages.members import NO_NAMES, Names, foreign_members, without_members
+from sash.core.providers.reading.recognition import foreign
+from sash.core.providers.writing.tool_schemas import taken_tools
+from sash.problems import BadRequest, InvalidEntry
+
+
+class FunctionDefinition(msgspec.Struct):
+    """The members of a function's definition that Sash reads. Other members are stored unchanged."""
+
+    name: Annotated[str, Meta(min_length=1)]
+    description: str | None = None
+    parameters: Annotated[dict[str, Any], Meta(title="Parameters", description="A JSON Schema.")] | None = None
+
+
+class FunctionTool(msgspec.Struct, tag_field="type", tag="function"):
+    function: FunctionDefinition
+
+
+class CustomDefinition(msgspec.Struct):
+    name: Annotated[str, Meta(min_length=1)]
+
+
+class CustomTool(msgspec.Struct, tag_field="type", tag="custom"):
+    custom: CustomDefinition
+
+
+_Tool = FunctionTool | CustomTool
+SystemPrompt = Annotated[str, Meta(description="The system prompt, first in every window.")]
+FewShots = Annotated[list[MessageAsSent], Meta(description="Examples, after the system prompt in every window.")]
+Tools = Annotated[list[ToolAsSent], Meta(description="Tool definitions, in every window. They cost tokens.")]
+GroundingTemplate = Annotated[
+    str, Meta(description="The text of a message with documents; contains `{content}` and `{documents}`.")
+]
+Recall = Annotated[
+    Literal["off", "lexical", "semantic"],
+    Meta(title="Recall", description="How older messages are found: not at all, by words, or by words and vectors."),
+]
+RecallTemplate = Annotated[
+    str,
+    Meta(max_length=10_000, description="The text of recalled messages in a `stable` window; contains `{messages}`."),
+]
+DocumentSeparator = Annotated[str, Meta(description="The text between two documents.")]
+
+
+class ConversationSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A conversation's settings. Every field is optional."""
+
+    owner: Annotated[
+        OwnerId | None, Meta(description="The conversation's owner, by whom conversations are listed and erased.")
+    ] = None
+    model: Annotated[Name | None, Meta(description="The default model of windows.")] = None
+    reserve: Annotated[Reserve | None, Meta(description="Tokens that windows keep free for the reply.")] = None
+    system: SystemPrompt | None = None
+    few_shots: Annotated[FewShots, Meta(max_length=1000)] | None = None
+    tools: Annotated[Tools, Meta(max_length=1000)] | None = None
+    tool_choice: ToolChoice | None = None
+    grounding_template: Annotated[GroundingTemplate, Meta(max_length=100_000)] | None = None
+    document_separator: Annotated[DocumentSeparator, Meta(max_length=1000)] | None = None
+    metadata: Metadata | None = None
+    recall: Recall | None = None
+    recall_template: RecallTemplate | None = None
+    ttl_seconds: Annotated[
+        Annotated[int, Meta(ge=1, le=TEN_YEARS_SECONDS)] | None,
+        Meta(description="Seconds after the last change until the conversation is erased."),
+    ] = None
+
+
+class FixedParts(msgspec.Struct, frozen=True):
+    """The parts at the beginning of every window of a conversation, encoded and measured once."""
+
+    fixed: Fixed
+    system: tuple[bytes, ...]
+    few_shots: tuple[bytes, ...]
+    tools: bytes
+    tool_choice: bytes
+    template: Template
+    recall_template: str
+    has_foreign: bool = False
+    """Whether a few-shot is sent without members of the client's own."""
+    odd_shots: tuple[int, ...] = ()
+    """What chat completions refuse in each few-shot (``chat_mends.oddities``); empty if nothing."""
+    has_odd_tools: bool = False
+    """Whether a tool's definition is not sent as it is stored."""
+
+
+encode_settings = msgspec.json.Encoder().encode
+"""The settings as JSON, in the form in which they are stored."""
+read_settings = msgspec.json.Decoder(ConversationSettings).decode
+"""Stored settings, without measuring and without a cache."""
+
+
+def decode_settings(stored: bytes, send: Names = NO_NAMES) -> tuple[ConversationSettings, FixedParts]:
+    """Stored settings, and the fixed parts that follow from them, as in ``fixed_parts``. The result is cached."""
+    return _DECODERS[bisect_left(_SIZES, len(stored))](stored, send)
+
+
+def _decode_all(stored: bytes, send: Names) -> tuple[ConversationSettings, FixedParts]:
+    settings = read_settings(stored)
+    return settings, fixed_parts(settings, send)
+
+
+# Caches by size, so that their bytes are limited: long prompts could otherwise fill the memory.
+_SIZES = (16 * 1024, 256 * 1024)
+_DECODERS = [lru_cache(maxsize=each)(_decode_all) for each in (2048, 128, 8)]
+
+
+def kept_for_windows(stored: bytes, changed: bytes) -> bytes:
+    """What windows need of stored settings, to make them again after these were ``changed``; empty if windows need the same.
+
+    The owner, the metadata and the time to live are left out: no window has them.
+    """
+    before, after = (
+        msgspec.structs.replace(read_settings(each), owner=None, metadata=None, ttl_seconds=None)
+        for each in (stored, changed)
+    )
+    return b"" if before == after else encode_settings(before)
+
+
+class FewSettings(msgspec.Struct):
+    """The settings that are often read alone."""
+
+    owner: str | None = None
+    ttl_seconds: int | None = None
+    recall: Recall | None = None
+
+
+few_settings = msgspec.json.Decoder(FewSettings).decode
+"""Stored settings, of which no others are decoded."""
+
+
+def fixed_parts(settings: ConversationSettings, send: Names = NO_NAMES) -> FixedParts:
+    """The parts of every window that follow from the settings. ``send`` names members that are sent although no provider
+    is known to take them."""
+    system = ({"role": "system", "content": settings.system},) if settings.system is not None else ()
+    given = tuple(settings.few_shots or ())
+    own = [foreign_members(message, send) for message in given]
+    few_shots = tuple(without_members(*each) if each[1] else each[0] for each in zip(given, own, strict=True))
+    measured = tuple(measure(message) for message in few_shots)
+    odd = tuple(each.extra.odd if each.extra is not None else 0 for each in measured)
+    bodies = [encode_message(message)[0] for message in (*system, *few_shots)]
+    given_tools = settings.tools or []
+    taken = taken_tools(given_tools)
+    tools = encode_settings(taken) if taken else b""
+    choice = encode_settings(settings.tool_choice) if settings.tool_choice is not None else b""
+    return FixedParts(
+        fixed=Fixed(
+            system=tuple(measure(message) for message in system),
+            few_shots=measured,
+            tools=taken or None,
+            tool_choice=settings.tool_choice,
+            messages=(*system, *few_shots),
+            size=sum(map(len, (*bodies, tools, choice))),
+            has_media=any(each.extra is not None and each.extra.media for each in measured),
+        ),
+        system=tuple(bodies[: len(system)]),
+        few_shots=tuple(bodies[len(system) :]),
+        tools=tools,
+        tool_choice=choice,
+        template=parse_template(settings.grounding_template, settings.document_separator),
+        recall_template=settings.recall_template or DEFAULT_RECALL_TEMPLATE,
+        has_foreign=any(own),
+        odd_shots=odd if any(odd) else (),
+        has_odd_tools=taken is not given_tools,
+    )
+
+
+def check_settings(settings: ConversationSettings) -> ConversationSettings:
+    """Return the settings with a regular tool choice; the messages and tools in their lists become regular.
+
+    Raises BadRequest with the place of few-shots, tools or a template that are not valid.
+    """
+    shots = settings.few_shots or []
+    validate_messages(shots, "/few_shots", foreign)
+    calls, waiting = set[str](), set[str]()
+    for index, made in enumerate(map(calls_of, (*shots, {"role": "user"}))):  # a question follows the few-shots
+        if made.answers:
+            if made.answers not in calls:
+                pointer = f"#/few_shots/{index}/tool_call_id"
+                raise InvalidEntry.at(pointer, "A tool result must follow its call directly")
+            waiting.discard(made.answers)
+            continue
+        if waiting:  # no provider takes such calls
+            pointer = f"#/few_shots/{index - 1}"
+            raise InvalidEntry.at(pointer, "A tool call of a few-shot must have its result behind it")
+        calls, waiting = set(made.opens), set(made.opens)
+    check_tools(settings.tools)
+    if settings.recall_template is not None and settings.recall_template.count("{messages}") != 1:
+        raise BadRequest.at("#/recall_template", "The template must contain {messages} once")
+    parse_template(settings.grounding_template, settings.document_separator)
+    choice = regular_choice(settings.tool_choice)
+    return settings if choice is settings.tool_choice else msgspec.structs.replace(settings, tool_choice=choice)
+
+
+def check_tools(tools: list[dict[str, Any]] | None) -> None:
+    """Write each tool in the list in the form of chat completions. Raises BadRequest for one without a type or a name."""
+    tools = tools or []
+    for index, given in enumerate(tools):
+        tools[index] = tool = regular_tool(given)
+        try:
+            msgspec.convert(tool, _Tool)
+        except msgspec.ValidationError:
+            raise invalid(f"/tools/{index}", BadRequest, of=_Tool, value=tool) from None

@@ -1,0 +1,146 @@
+"""The fixed parts of a window, before its messages: priming, system prompt, few-shots, tool definitions, and lines for a
+summary or a note."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from sash.core.counts.costs.counting import first_system, is_system, messages_tokens, tools_tokens
+from sash.core.counts.costs.estimates import spoken_tokens
+from sash.core.counts.costs.prices import is_left_out
+from sash.core.counts.measures.measures import Measure
+from sash.core.counts.measures.rows import row_of
+from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, TOOL
+from sash.core.counts.models.models import Model
+from sash.core.counts.text.numbers import ONE
+from sash.core.counts.text.vocabularies import Vocabulary
+from sash.core.law.history.fillers import (
+    bare_opening,
+    blank_line_tokens,
+    came_in,
+    few_shots_fillers,
+    joined_systems,
+)
+from sash.core.law.history.view import View
+from sash.core.law.records.records import Summary
+from sash.core.providers import PROVIDERS, render_request
+from sash.core.providers.reading.native import read_request
+from sash.problems import FormatCannotCarry
+
+
+class Line(NamedTuple):
+    """A note. ``said`` are its text's tokens in the model's own vocabulary; None if they are estimated."""
+
+    measure: Measure
+    said: int | None = None
+
+
+class Fixed(msgspec.Struct, frozen=True):
+    """The parts of every window of a conversation: measures of the messages, and the tool definitions.
+
+    ``messages`` are those of the system prompt and the few-shots, for models that are counted with their own vocabulary.
+    """
+
+    system: tuple[Measure, ...] = ()
+    few_shots: tuple[Measure, ...] = ()
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: Any = None
+    messages: tuple[Mapping[str, Any], ...] = ()
+    size: int = 0
+    """Bytes of these parts as JSON."""
+    has_media: bool = False
+    """Whether a few-shot encloses a picture, a file or a sound."""
+    _said: dict[Vocabulary, list[int]] = msgspec.field(default_factory=dict)
+    _sent: dict[str, tuple[list[dict[str, Any]], Any]] = msgspec.field(default_factory=dict)
+
+    def message_costs(self, model: Model) -> tuple[int, int]:
+        """Tokens of the system prompt and of the few-shots."""
+        said, split = self._said_in(model.vocabulary), len(self.system)
+        return (
+            sum(messages_tokens(self.system, model, said[:split] if said else None)),
+            sum(messages_tokens(self.few_shots, model, said[split:] if said else None)),
+        )
+
+    def _said_in(self, vocabulary: Vocabulary | None) -> list[int] | None:
+        """Tokens of each message's text in a vocabulary. They are counted once, because every window has the same parts."""
+        if vocabulary is None or not self.messages:
+            return None
+        if vocabulary not in self._said:
+            self._said[vocabulary] = [spoken_tokens(message, vocabulary) for message in self.messages]
+        return self._said[vocabulary]
+
+    def defines(self, form: str) -> bool:
+        """Whether a request in ``form`` may have definitions."""
+        return bool(self.tools) or PROVIDERS[form].stand_in_tool is not None
+
+    def tools_tokens(self, model: Model, messages: Sequence[Measure], *, calls: bool = True) -> int:
+        """Tokens of the definitions in a request of the fixed parts and ``messages``; ``calls``: some message may call."""
+        if not self.defines(model.format):
+            return 0
+        given = [*self.system, *self.few_shots, *messages]
+        if not PROVIDERS[model.format].is_chat_form:
+            given = [each for each in given if not is_left_out(row_of(each), model.format, ONE)]
+        # System texts are sent before the messages, except in the provider's own form.
+        if PROVIDERS[model.format].fills:
+            given.sort(key=lambda each: each.role > DEVELOPER or came_in(each, model.format))
+        first = first_system(given, model.rules)
+        tools, choice = self._tools_in(model.format)
+        if not tools and (stand_in := PROVIDERS[model.format].stand_in_tool) is not None:
+            tools = [stand_in] if calls or any(map(has_calls, (*self.system, *self.few_shots))) else None
+        return tools_tokens(model, tools=tools, tool_choice=choice, first_system=first)
+
+    def _tools_in(self, form: str) -> tuple[list[dict[str, Any]] | None, Any]:
+        """The definitions and the choice as a request in ``form`` has them. It may add members, or leave tools out."""
+        if self.tools and not PROVIDERS[form].is_chat_form and form not in self._sent:
+            try:
+                sent = read_request(form, render_request(form, (), tools=self.tools, tool_choice=self.tool_choice))
+            except FormatCannotCarry:  # refused when the messages are rendered, with their own refusals
+                return self.tools, self.tool_choice
+            self._sent[form] = sent.tools, sent.tool_choice
+        return self._sent.get(form, (self.tools, self.tool_choice))
+
+
+def has_calls(measure: Measure) -> bool:
+    """Whether a message has calls, or answers one."""
+    return measure.role in (TOOL, FUNCTION) or (measure.extra is not None and bool(measure.extra.calls))
+
+
+def reserved_tools(
+    fixed: Fixed, model: Model, lines: Sequence[Measure], required: Sequence[Measure], *, first: int
+) -> int:
+    """Tokens of the definitions before history is chosen. ``first`` is the seq of the first of the ``required`` messages.
+
+    They may depend on the request's first message. If that is not known (no fixed message, no line, and the first message
+    may be left out), the larger cost is taken. A tool that stands in is reserved in every window.
+    """
+    tools = fixed.tools_tokens(model, (*lines, *required))
+    if first != 1 and model.rules.joins_leading_system:
+        return max(tools, fixed.tools_tokens(model, lines))
+    return tools
+
+
+def fixed_costs(
+    view: View, model: Model, fixed: Fixed, lines: Sequence[Line | Summary], form: str, opening: int = 0
+) -> dict[str, int]:
+    """Tokens of the fixed parts by name, sent in ``form``. ``lines`` are between the few-shots and the messages.
+
+    Those of definitions are as in ``reserved_tools``. ``opening`` are the tokens that the first message costs more.
+    """
+    always = view.required if fixed.defines(form) or model.lone else []
+    measures = [line.measure for line in lines]
+    required = [view.history.records[index].measure for index in always]
+    tools = reserved_tools(fixed, model, measures, required, first=view.history.at(always[0]) if always else 0)
+    lone = 0 if any(map(is_system, (*fixed.system, *fixed.few_shots, *measures, *required))) else model.lone
+    system, few_shots = fixed.message_costs(model)
+    is_compacted = bool(lines) and measures[0].role == ASSISTANT  # a provider's compaction comes before the few-shots
+    texts = len(lines) - is_compacted if PROVIDERS[form].fills else 0
+    joints = texts if fixed.system or not texts or joined_systems(view, model, form) else texts - 1
+    return {
+        "priming": model.priming + lone + opening + (bare_opening(model, form) if is_compacted else 0),
+        "system": system,
+        "few_shots": few_shots + few_shots_fillers(fixed.few_shots, model, form, are_first=not is_compacted),
+        "tools": tools,
+        "summary": sum(messages_tokens(measures, model, [line.said for line in lines]))
+        + (joints and joints * blank_line_tokens(model)),
+    }

@@ -1,0 +1,85 @@
+"""``history_tools=true``: two tools by which a model reads what its window leaves out.
+
+Their descriptions name the oldest message that the model sees. Its number has a fixed width, so the definitions cost the
+same tokens whichever message it is: digits never join the text beside them, and vocabularies split them by their number.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from sash.core.law.fixed_parts.conversation_settings import FixedParts, encode_settings
+from sash.problems import Unprocessable
+
+SEARCH: Final = "history_search"
+READ: Final = "history_read"
+NAMES: Final = (SEARCH, READ)
+_WIDTH: Final = 6
+_WIDE: Final = 9
+"""Digits of a message's number, of a conversation with a million messages or more."""
+
+
+def check_names(parts: FixedParts) -> None:
+    """Raise Unprocessable if the conversation has a tool of the same name."""
+    for name in map(_name, parts.fixed.tools or ()):
+        if name in NAMES:
+            detail = f"The conversation has a tool {name} of its own: rename it, or leave history_tools out"
+            raise Unprocessable.at("#/query/history_tools", detail)
+
+
+def with_history_tools(parts: FixedParts, first_seen: int, length: int) -> FixedParts:
+    """Return a window's fixed parts with the two tools, in place of those that they may have.
+
+    ``first_seen`` is the seq after the last message that is left out, and ``length`` the conversation's.
+    """
+    number = f"{first_seen:0{_WIDTH if length < 10**_WIDTH else _WIDE}}"
+    own = [tool for tool in parts.fixed.tools or () if _name(tool) not in NAMES]
+    told = history_tools(f" You see message {number} and later ones.")
+    tools = [*own, *({"type": "function", "function": each} for each in told)]
+    encoded = encode_settings(tools)
+    size = parts.fixed.size + len(encoded) - len(parts.tools)
+    fixed = msgspec.structs.replace(parts.fixed, tools=tools, size=size, _sent={})
+    return msgspec.structs.replace(parts, fixed=fixed, tools=encoded)
+
+
+def history_tools(what_is_seen: str = "", *, of_owner: bool = False) -> list[dict[str, Any]]:
+    """Return the two tools, of one conversation or of all of an owner, as functions with a JSON Schema."""
+    whole = "all conversations" if of_owner else "this whole conversation"
+    where = {"conversation": ("string", "The conversation's id, as history_search gives it.")} if of_owner else {}
+    return [
+        _function(
+            SEARCH,
+            f"Search {whole} for what was said, decided, read or run before. Messages are found with their numbers."
+            + what_is_seen,
+            {
+                "query": ("string", "Words to look for, such as names, paths and commands."),
+                "limit": ("integer", "The largest number of messages, from 1 to 50. By default 10."),
+            },
+            ["query"],
+        ),
+        _function(
+            READ,
+            f"Read messages of {'a' if of_owner else 'this'} conversation word for word, by their numbers."
+            + what_is_seen,
+            {
+                **where,
+                "first": ("integer", "The number of the first message."),
+                "last": ("integer", "The number of the last message. By default the same."),
+                "skip": ("integer", "Characters of the first message that were read before. By default 0."),
+            },
+            [*where, "first"],
+        ),
+    ]
+
+
+def _function(name: str, meaning: str, members: Mapping[str, tuple[str, str]], required: list[str]) -> dict[str, Any]:
+    """A function, of whose parameters each has a type and a meaning."""
+    properties = {member: {"type": kind, "description": told} for member, (kind, told) in members.items()}
+    parameters = {"type": "object", "properties": properties, "required": required}
+    return {"name": name, "description": meaning, "parameters": parameters}
+
+
+def _name(tool: Mapping[str, Any]) -> Any:
+    body = tool.get(str(tool.get("type")))
+    return body.get("name") if isinstance(body, Mapping) else None

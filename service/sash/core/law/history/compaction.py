@@ -1,0 +1,91 @@
+"""A provider's compaction in a window: what it covers is neither sent nor counted, and what is behind it stays.
+
+A compaction is the summary of all messages before it. A message that was appended may be one, and ``PUT …/summary`` takes
+one. Claude drops all blocks before it (platform.claude.com/docs/en/build-with-claude/compaction), and OpenAI's clients may
+(developers.openai.com/api/docs/guides/compaction); xAI's item replaces the whole conversation
+(docs.x.ai/developers/advanced-api-usage/context-compaction; all read in November 2026).
+
+Some covered messages stay, behind the compaction: system, developer and pinned messages, recalled ones, and a call whose
+result came later. The newest question does not: the compaction has it, and the reply behind it goes on from there.
+"""
+
+import msgspec
+import numpy as np
+
+from sash.core.counts.measures.measures import measure
+from sash.core.counts.models.families import DEVELOPER, TOOL
+from sash.core.law.history.notes import summary_message
+from sash.core.law.history.view import History
+from sash.core.law.records.late_results import heads_of
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.records.records import Flags, Record, Summary
+from sash.core.providers import PROVIDERS
+from sash.core.providers.reading.native import compaction_of
+
+
+def readable(form: str) -> str:
+    """The forms of the compactions that windows in ``form`` can have, each between spaces: its own, and those with words."""
+    return "".join(f" {each.name} " for each in PROVIDERS.values() if each.name == form or each.compacts_in_words)
+
+
+def newest_summary(summary: Summary | None, appended: tuple[int, Record, bytes] | None, form: str) -> Summary | None:
+    """The summary that was put, or the compaction that was ``appended`` if it covers more.
+
+    ``appended`` are the seq, the record and the body of the newest one that windows in ``form`` can have.
+    """
+    if appended is None:
+        return summary
+    seq, record, body = appended
+    if summary is not None and summary.through_seq >= seq and summary.sent_as(form) is not None:
+        return msgspec.structs.replace(summary, replaces=True)
+    message = msgspec.json.decode(body)
+    found = compaction_of(message)
+    if found is None:
+        return summary
+    own = found.form == form
+    return Summary(
+        text=found.words,
+        through_seq=seq,
+        measure=record.measure if own else measure(summary_message(found.words)),
+        compaction=message,
+        compaction_measure=record.measure,
+        seq=seq,
+        author=record.party.author,
+    )
+
+
+def compacted(history: History, options: WindowQuery) -> History | None:
+    """The history with its summary as this window has it; without the messages that a compaction stands for.
+
+    None if older messages are needed to tell which of them stay.
+    """
+    summary = history.summary and history.summary.sent_as(options.format)
+    history = msgspec.structs.replace(history, summary=summary)
+    if summary is None or not summary.stands or options.summary == "never":
+        return history
+    last = min(summary.through_seq, history.length)
+    stays = _stays(history, last)
+    if stays is None:
+        return None
+    front, count = history.records.front, last - history.first_seq + 1
+    if covered := [front + index for index in range(count) if index not in stays]:
+        history = msgspec.structs.replace(history, records=history.records.covered(covered))
+    question = history.question
+    if question > last:
+        return msgspec.structs.replace(history, covered=last)
+    if question in history.before and not (question in history.recalled or history.record(question).pinned):
+        history = history.without_required({question})
+    return msgspec.structs.replace(history, question=0, covered=last)
+
+
+def _stays(history: History, last: int) -> set[int] | None:
+    """The indexes of the tail's messages up to ``last`` that stay; None if a call is before the tail."""
+    records, first, last = history.tail, history.first_seq, max(last, history.first_seq - 1)
+    count = last - first + 1
+    heads = heads_of(records)
+    reached = [*heads[count:].tolist(), *(heads.item(index) for index in records.where(Flags.PINNED) if index < count)]
+    if not history.is_whole and any(records.roles[index] == TOOL for index in reached):
+        return None
+    stays = {index for index in range(count) if records.roles[index] <= DEVELOPER}
+    stays |= {seq - first for seq in history.recalled if first <= seq <= last}
+    return stays.union(np.flatnonzero(np.isin(heads[:count], reached)).tolist())

@@ -1,0 +1,132 @@
+"""Tokens of the words that a form which fills adds to chat messages (``Provider.fills``).
+
+Its provider accepts no empty user turn, and no history that begins with the assistant. An empty turn is sent as ``…``, and
+a user turn with ``…`` is put before the assistant. A history that came in the provider's own form and begins with the
+assistant gets none, which may cost more tokens (``opening_tokens``), unless the provider refuses it (``needs_question``).
+"""
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+import msgspec
+
+from sash.core.counts.costs.counting import message_tokens, plain_text_tokens
+from sash.core.counts.measures.measures import Measure
+from sash.core.counts.measures.media_facts import IMAGE
+from sash.core.counts.models.families import ASSISTANT, DEVELOPER, SYSTEM, USER
+from sash.core.counts.models.models import Model
+from sash.core.counts.models.vendors import VendorRules
+from sash.core.counts.text import both
+from sash.core.law.history.view import View
+from sash.core.law.records.records import Record
+from sash.core.providers import PROVIDERS
+from sash.core.providers.writing.turns import NOTHING_SAID
+
+_FILE_NAME = 12
+"""Tokens of the name that a file gets, or of the number behind its own."""
+
+
+@lru_cache(maxsize=64)
+def filler_tokens(model: Model) -> int:
+    """Return the tokens of a user's turn of ``…``."""
+    return message_tokens(Measure(USER, *both(NOTHING_SAID)), model)
+
+
+def with_filler(measure: Measure, cost: int, model: Model, form: str) -> int:
+    """Return a message's tokens with what ``form`` adds: ``…`` in place of nothing, or beside a file, and files' names."""
+    if measure.role == USER and _is_silent(measure, form):  # a name may cost more
+        return max(filler_tokens(model), cost)
+    extra = measure.extra
+    if not PROVIDERS[form].names_files or extra is None:
+        return cost
+    files = sum(each.kind != IMAGE and each.form in ("", form) for each in extra.media)
+    own = extra.native_in(form)  # a document of words is no file there
+    is_alone = (files or (own and own.estimated)) and measure.role == USER and measure.o200k <= 1
+    return cost + math.ceil(files * _FILE_NAME * model.scale) + (filler_tokens(model) if is_alone else 0)
+
+
+def unseen_tokens(measure: Measure, model: Model) -> int:
+    """Return the tokens that a message's linked pictures cost more if their sizes are not known."""
+    extra = measure.extra
+    if extra is None or not extra.media:
+        return 0
+    pictures = (each for each in extra.media if each.kind == IMAGE and not each.form)
+    known = extra.images
+    images = tuple((0, 0, image[2]) if each.is_linked else image for each, image in zip(pictures, known, strict=False))
+    if images == known:
+        return 0
+    unseen = msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, images=images))
+    return max(0, message_tokens(unseen, model) - message_tokens(measure, model))
+
+
+def _is_silent(measure: Measure, form: str) -> bool:
+    """Return whether a message has no content in ``form`` beside calls and thoughts."""
+    extra = measure.extra
+    if measure.o200k or (extra is not None and (extra.images or extra.estimated)):
+        return False
+    own = extra.native_in(form) if extra is not None else None
+    return own is None or not (own.images or any(own.rest) or own.rest_sealed or own.estimated)
+
+
+def opening_tokens(
+    first: Record, model: Model, form: str, *, is_oldest: bool, is_beside_system: bool, is_followed: bool = False
+) -> int:
+    """Return the extra tokens of a request that begins with ``first``; ``is_oldest`` if it is the history's oldest.
+
+    ``is_beside_system`` if a system message is sent in the provider's own form: whether it stands before ``first`` depends
+    on the model. ``is_followed`` if the next message, beside instructions, is the assistant's too.
+    """
+    is_blank = first.measure.role == USER and first.measure.o200k <= 1 and came_in(first.measure, form)
+    if first.measure.role != ASSISTANT and not (is_blank and is_beside_system):
+        return 0
+    if is_beside_system:  # a blank turn of the user's is left out behind it
+        return longest_opening(model, form)
+    calls = first.measure.extra.calls if first.measure.extra is not None else 0
+    needs_question = calls or is_followed or _is_silent(first.measure, form)  # then the next message may have calls
+    sent_in = PROVIDERS[form]
+    needs_question = sent_in.needs_question or (needs_question and sent_in.calls_need_question)
+    if is_oldest and came_in(first.measure, form) and not needs_question:
+        return bare_opening(model, form)
+    return filler_tokens(model)
+
+
+def longest_opening(model: Model, form: str) -> int:
+    """Return the most tokens that a request may cost more because of its first message. They are the same in every turn."""
+    return max(filler_tokens(model), bare_opening(model, form)) if PROVIDERS[form].fills else 0
+
+
+def blank_line_tokens(model: Model) -> int:
+    """Return the tokens of the blank line between two system texts, which are sent as one."""
+    return plain_text_tokens("\n\n", model)
+
+
+def joined_systems(view: View, model: Model, form: str) -> list[int]:
+    """Return the indexes of the system and developer messages whose texts ``form`` joins, ascending."""
+    records = view.history.records
+    if not PROVIDERS[form].fills or not (SYSTEM in records.roles or DEVELOPER in records.roles):
+        return []
+    indexes = [index for index, role in enumerate(records.roles) if role <= DEVELOPER]
+    stays = PROVIDERS[form].has_system_messages(model.id)
+    return [index for index in indexes if not (stays and came_in(records[index].measure, form))]
+
+
+def came_in(measure: Measure, form: str) -> bool:
+    """Return whether a message came in this provider's form."""
+    return measure.extra is not None and measure.extra.native_in(form) is not None
+
+
+def few_shots_fillers(few_shots: Sequence[Measure], model: Model, form: str, *, are_first: bool) -> int:
+    """Return the tokens that ``form`` adds to few-shots: a turn before the assistant's if they are the request's first
+    messages, and words for empty turns."""
+    if not PROVIDERS[form].fills or not few_shots:
+        return 0
+    opening = filler_tokens(model) if are_first and few_shots[0].role == ASSISTANT else 0
+    costs = ((each, message_tokens(each, model)) for each in few_shots)
+    return opening + sum(with_filler(each, cost, model, form) - cost for each, cost in costs)
+
+
+def bare_opening(model: Model, form: str) -> int:
+    """Return the extra tokens of a request that begins with an assistant's message in the provider's own form."""
+    is_claude = isinstance(model.rules, VendorRules) and model.rules.definitions > 0
+    return PROVIDERS[form].opening_tokens if is_claude else 0

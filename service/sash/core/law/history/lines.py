@@ -1,0 +1,91 @@
+"""The lines that stand in place of missing tool results, with their tokens, and of pictures, files and sounds."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from sash.core.counts.costs.counting import message_tokens
+from sash.core.counts.costs.estimates import spoken_tokens
+from sash.core.counts.costs.prices import LIST_BEGINS, LIST_ENDS
+from sash.core.counts.measures.measures import measure
+from sash.core.counts.measures.media_facts import Medium
+from sash.core.counts.models.families import FUNCTION, TOOL
+from sash.core.counts.models.models import Model
+from sash.core.law.records.costs import record_cost
+from sash.core.law.records.records import Flags, Record
+from sash.core.providers.messages.pieces import Object
+
+NO_RESULT: Final = "No result was recorded: the call was interrupted."
+"""The text of such a line. It is constant, so that a provider's prompt cache holds."""
+_KINDS: Final = ("image", "file", "audio", "audio")
+
+
+def medium_line(medium: Medium, seq: int, place: str, *, is_lost: bool = False) -> str:
+    """The text in place of a picture, file or sound: its kind and size, and where it is kept, or that it is lost.
+
+    ``place`` is the path of the conversation's messages, or empty. The line depends on the stored message alone, so that a
+    provider's prompt cache holds.
+    """
+    facts = [_KINDS[medium.kind]]
+    facts += [medium.media_type] if medium.media_type else []
+    facts += [f"{medium.width}x{medium.height}"] if medium.width else []
+    facts += [] if medium.is_linked else [f"{-(-medium.size * 3 // 4000)} kB"]
+    if is_lost:
+        return f"[{', '.join(facts)}, not stored any more]\n"
+    where = f"; it is at {place}{seq}" if place else ""
+    return f"[{', '.join(facts)}, left out{where}]\n"
+
+
+def medium_lines(
+    record: Record, numbers: Sequence[int], seq: int, place: str, lost: Sequence[int] = ()
+) -> dict[int, str]:
+    """The texts in place of a message's media of these numbers, as ``medium_line`` writes them; some are ``lost``."""
+    media = record.enclosed
+    return {number: medium_line(media[number], seq, place, is_lost=number in lost) for number in sorted(numbers)}
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """Calls of a message that have no result: their numbers in the message. ``last`` is the place of the group's
+    last message."""
+
+    last: int
+    calls: Sequence[int]
+
+
+def line_of(call: Object) -> Object:
+    """The message in place of the result of a tool call, or of a call in the form before tool calls."""
+    if "id" in call:
+        return {"role": "tool", "tool_call_id": call["id"], "content": NO_RESULT}
+    return {"role": "function", "name": call["name"], "content": NO_RESULT}
+
+
+def lines_tokens(record: Record, gap: Gap, model: Model, *, are_all: bool) -> int:
+    """The tokens of the lines behind a call. ``are_all``: none of its calls has a result.
+
+    An upper bound if the call is in the form before tool calls: the line has the function's name, which is in the call.
+    """
+    if not record.calls:
+        return _line_tokens(model, FUNCTION, 0) + record_cost(record, model)
+    if record.calls == 1:
+        return _line_tokens(model, TOOL, 0)
+    places = [Flags.PARALLEL] * len(gap.calls)
+    places[0] |= LIST_BEGINS if are_all else 0
+    places[-1] |= LIST_ENDS
+    return sum(_line_tokens(model, TOOL, place) for place in places)
+
+
+def longest_lines(record: Record, calls: int, model: Model) -> int:
+    """The most tokens of lines in place of so many results of the message."""
+    if not record.calls:
+        return lines_tokens(record, Gap(0, (0,)), model, are_all=True)
+    both = LIST_BEGINS | LIST_ENDS
+    return calls * max(_line_tokens(model, TOOL, 0), _line_tokens(model, TOOL, Flags.PARALLEL | both))
+
+
+@lru_cache(maxsize=256)
+def _line_tokens(model: Model, role: int, place: int) -> int:
+    line = line_of({"id": ""} if role == TOOL else {"name": ""})
+    said = None if model.vocabulary is None else spoken_tokens(line, model.vocabulary)
+    return message_tokens(measure(line), model, parallel=place, said=said)

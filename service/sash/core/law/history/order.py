@@ -1,0 +1,226 @@
+"""arranged: a tail in the order in which a provider takes it. Each result stands behind its call.
+
+A log takes what happened: a user stops a call, a note comes between a call and its result, a result comes turns later, or
+twice. A provider answers 400 to each of these. So the law works on *places*: the tail's messages in another order, with as
+many places as messages. ``History.name`` gives the seq of the message at a place, and ``History.place`` the other way::
+
+    seq     1 call a,b   2 result a   3 "stop"   4 result a, late   5 result b, late
+    place   1 call a,b   2 late a     3 late b   4 result a         5 "stop"
+                                                 └ left out: a newer result of its call counts
+
+* A late result stands behind its call, and the newest result of a call counts.
+* A call without a result gets one constant line, or is left out (``unanswered=drop``). Calls at the very end wait.
+* A late result whose call is not in the tail stays where it is, and is left out with its call.
+
+Most tails are in order, and nothing is changed. A message's details have the links of its calls.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from sash.core.chat.messages import links_in
+from sash.core.counts.models.families import FUNCTION, TOOL
+from sash.core.law.history.lines import Gap
+from sash.core.law.history.view import History, Order
+from sash.core.law.records.late_results import late_in
+from sash.core.law.records.records import RESULTS, Flags, Records
+from sash.core.law.records.runs import runs
+from sash.core.law.records.units import callers, group_units, is_short
+
+
+def arranged(history: History, *, drops: bool) -> History | None:
+    """The history in places, itself if it is in order; None if older messages are needed to tell.
+
+    ``drops`` leaves calls without a result out, in place of a line as their result.
+    """
+    if (
+        history.before
+        and history.first_seq > 1
+        and _is_unfinished(history.records[: history.records.front], history.before)
+    ):
+        return None
+    is_whole, records = history.is_whole, history.tail
+    if not records.details or _is_in_order(records, is_whole=is_whole):
+        return history
+    groups, apart = _read(records, is_whole=is_whole)
+    if not is_whole and (
+        _newest(records, apart) in apart or any(records.flags[index] & Flags.PINNED for index in apart)
+    ):
+        return None  # a result that must be in the window: its call is before the tail
+    return _in_places(history, groups, apart, drops=drops)
+
+
+def _is_in_order(records: Records, *, is_whole: bool) -> bool:
+    """Whether each result stands behind its call, and each call has its result. ``is_whole``: no message is before."""
+    if records.plain and TOOL not in records.roles and FUNCTION not in records.roles:
+        return True
+    asks, is_legacy = callers(records)
+    if records.marked or FUNCTION in records.roles:
+        is_answer = np.frombuffer(records.roles, np.uint8) == FUNCTION
+        if late_in(records) or (is_legacy[:-1] != is_answer[1:]).any() or is_legacy[-1] or (is_whole and is_answer[0]):
+            return False
+    units = group_units(records)
+    return not is_short(records, asks, units.begins, units.ends).any()
+
+
+def _newest(records: Records, apart: set[int]) -> int:
+    """The index of the newest message that may be sent, whose call may be before the tail; -1 if there is none."""
+    is_alone = (index for index in apart if records.roles[index] == FUNCTION)  # its call would be right before it
+    unsent = bytearray(records.unsent)
+    for index in is_alone:
+        unsent[index] = 1
+    return unsent.rfind(0)
+
+
+class _Group(msgspec.Struct):
+    """A message with calls: its index, the links of its calls, and the index of each one's newest result, by link.
+
+    ``members`` are the indexes of the message and all results. ``late`` are the results that do not stand directly behind
+    the message, or are not a call's first.
+    """
+
+    head: int
+    links: Sequence[str]
+    results: dict[str, int] = {}
+    members: list[int] = []
+    late: set[int] = set()
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The numbers of the calls without a result."""
+        return tuple(number for number, link in enumerate(self.links) if link not in self.results)
+
+
+def _read(records: Records, *, is_whole: bool) -> tuple[list[_Group], set[int]]:
+    """The tool groups, and the indexes of results that are apart: without their call here, or with a newer result.
+
+    A result in the form before tool calls has no id. It answers the message right before it, or nothing.
+    """
+    groups: list[_Group] = []
+    makers: dict[str, _Group] = {}
+    apart: set[int] = set()
+    leading = records.leading_results  # the call of these may be before the tail
+    before = -1  # the newest message that is no result
+    is_caller = np.logical_or(*callers(records)).tolist()
+    for index, role in enumerate(records.roles):
+        if role not in RESULTS:
+            before = index
+            if is_caller[index]:
+                groups.append(group := _Group(index, links_in(records.details[index].links), members=[index]))
+                makers |= dict.fromkeys(group.links, group)
+            continue
+        is_late = role == TOOL and bool(records.flags[index] & Flags.LATE)
+        link = records.details[index].links
+        right_before = groups[-1] if groups and groups[-1].head == index - 1 and not records.calls[index - 1] else None
+        maker = makers.get(link) if role == TOOL else right_before
+        if maker is not None:
+            link = link if role == TOOL else maker.links[0]
+            apart |= {maker.results[link]} if link in maker.results else set()  # an older result of the call
+            maker.results[link] = index
+            maker.members.append(index)
+            maker.late |= {index} if is_late or maker.head != before else set()
+        elif is_late or is_whole or index >= (leading if role == TOOL else 1):
+            apart.add(index)
+    return groups, apart
+
+
+def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, drops: bool) -> History:
+    records, first = history.tail, history.first_seq
+    heads = list(range(len(records)))
+    for group in groups:
+        for result in group.results.values():
+            heads[result] = group.head
+    indexes = range(len(records))
+    order = sorted(indexes, key=lambda index: (heads[index], index))
+    places = {index: first + place for place, index in enumerate(order)}
+    sent = (heads[index] for index in indexes if index not in apart and not records.unsent[index])
+    lines, dropped, gone, waiting = _gaps(history, groups, max(sent, default=-1), places, drops=drops)
+    front, rows = history.records.front, history.records.rows()
+    tail = rows[front:]
+    tail[np.frombuffer(records.roles, np.uint8) >= TOOL, 0] &= 255 - Flags.LATE
+    tail[list(apart), 0] |= Flags.LATE  # late are those that are left out
+    for group in groups:
+        if places[group.head] in dropped and len(group.results) == 1:
+            tail[[*group.results.values()], 0] &= 255 - Flags.PARALLEL
+    tail[[order[place - first] for place in (*lines, *dropped, *waiting)], 3] |= Flags.MENDED >> 8
+    tail[[order[gap.last - first] for gap in lines.values()], 3] |= Flags.GOES_ON >> 8
+    order_of = Order(
+        original=history,
+        names=[first + index for index in order],
+        heads=[first + heads[index] for index in order],
+        lines=lines,
+        dropped=dropped,
+        gone=gone,
+        waiting=waiting,
+        late=frozenset(places[index] for group in groups for index in group.late - apart),
+        interrupted=_interrupted(records, groups, first),
+        brings={
+            first + index: ([first + each for each in group.members if each < index], len(group.links))
+            for group in groups
+            for index in group.late
+        },
+    )
+    moved = np.append(np.arange(front), front + np.array(order))
+    names, changed = (
+        history.seqs if history.names is None else history.names,
+        history.records.flagged(rows).taken(moved),
+    )
+    arranged = msgspec.structs.replace(history, order=order_of, names=names[moved], records=changed)
+    summary = history.summary and msgspec.structs.replace(
+        history.summary, through_seq=arranged.since(history.summary.through_seq + 1) - 1
+    )
+    return msgspec.structs.replace(
+        arranged,
+        question=places.get(history.question - first, history.question),
+        recalled=frozenset(places.get(seq - first, seq) for seq in history.recalled),
+        summary=summary,
+    )
+
+
+def _gaps(
+    history: History, groups: Sequence[_Group], last_head: int, places: Mapping[int, int], *, drops: bool
+) -> tuple[dict[int, Gap], ...]:
+    """Calls without a result, by the place of their message, as ``Order`` has them: its lines, dropped, gone and waiting."""
+    records = history.tail
+    ways: tuple[dict[int, Gap], ...] = {}, {}, {}, {}
+    lines, dropped, gone, waiting = ways
+    for group in groups:
+        if not group.missing:
+            continue
+        says = bool(records.tokens(0)[group.head])
+        if group.head == last_head:
+            way = waiting
+        elif not drops or not (records.calls[group.head] or says):  # a legacy call is all that its message has
+            way = lines
+        else:
+            way = dropped if group.results or says else gone
+        place = places[group.head]
+        way[place] = Gap(place + len(group.results), group.missing)
+    return ways
+
+
+def _interrupted(records: Records, groups: Sequence[_Group], first_seq: int) -> dict[int, tuple[int, int]]:
+    """The seqs of messages that came while calls waited, each with the seq of the message that called, and their number."""
+    found: dict[int, tuple[int, int]] = {}
+    heads = {group.head: group for group in groups}
+    waiting: set[str] = set()
+    caller = 0
+    for index, role in enumerate(records.roles):
+        if role in RESULTS:
+            waiting.discard(records.details[index].links)
+        elif not records.unsent[index]:
+            if waiting:
+                found[first_seq + index] = first_seq + caller, len(waiting)
+            waiting = set(heads[index].links) if index in heads else set()
+            caller = index
+    return found
+
+
+def _is_unfinished(records: Records, seqs: Sequence[int]) -> bool:
+    """Whether results are missing or late among messages before the tail, so that they cannot be sent as they are."""
+    if records.plain and TOOL not in records.roles:
+        return False
+    stretches = (records[seqs.index(first) : seqs.index(last) + 1] for first, last in runs(seqs))
+    return any(not _is_in_order(run, is_whole=True) or bool(group_units(run).broken) for run in stretches)

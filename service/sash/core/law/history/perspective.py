@@ -1,0 +1,162 @@
+"""as_seen_by: the history as one of several agents sees it, for windows with ``view``.
+
+What the agent may not see is taken out of the tail before anything else looks at it, so every rule of windows works on what
+is left, and nothing for others can be sent. The messages that are left are numbered anew (``History.seq`` gives a message's
+seq in the log)::
+
+    seq     1 user   2 triage calls   3 result   4 triage: "…"   5 for refunds   6 billing: "…"
+    number  1        ─ another agent's tool group ─  2            ─ for others   3
+
+* A message with an audience is left out of the views of others. Its author sees it.
+* Another agent's tool group becomes its text: calls and results are left out, and what the calling message said is sent as
+  an assistant's message. It is left out once the same agent said something later in the same turn, so that a group's last
+  text stays. A group of which one result is for others becomes its text too.
+* A view looks back to the beginning of the second block before the newest one (``choice.BLOCK``), however few messages it
+  may see, so that it costs what a window costs. Blocks do not move as messages are appended, nor does a stable cut then.
+  A tool group whose call is before this horizon is left out whole.
+* What must be in the window is found before, among the newest 20,000 messages: the newest question that the agent sees, and
+  the newest message that can be sent to it. So a larger budget, whose blocks are longer, has no more that must be in.
+* A summary is in the views of those who may see every message that it covers; a compaction that was appended, in its
+  author's.
+
+A stable cut must not move back, although a text that was sent once is left out later. So on the line of tokens
+(``stable.py``) these *retired* messages cost what they cost, with the message behind them.
+"""
+
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from sash.core.counts.models.families import DEVELOPER, USER
+from sash.core.counts.models.models import Model
+from sash.core.counts.text.numbers import Number
+from sash.core.law.history.sight import Sight, sight_of, taken
+from sash.core.law.history.view import History, Perspective
+from sash.core.law.recall.recall import bound
+from sash.core.law.records.costs import message_costs, reference_costs
+from sash.core.law.records.late_results import heads_of, late_orphans
+from sash.core.law.records.need_older import NeedOlder
+from sash.core.law.records.records import RESULTS, Flags, Records
+
+HORIZON_BLOCKS: Final = 2
+"""Blocks before the newest one to which a view looks back."""
+
+
+def as_seen_by(history: History, view: str, model: Model, block: int) -> History | None:
+    """The history without what this agent may not see; None if older messages are needed to tell.
+
+    ``block`` are the reference tokens of a stable cut's block. The messages are counted for ``model`` before they are taken,
+    all at once.
+    """
+    records, front = history.records, history.records.front
+    message_costs(records, model)
+    lengths = reference_costs(records, history.column)[front:]
+    starts = history.tokens - np.cumsum(lengths[::-1])[::-1]
+    horizon = _horizon(history, block)
+    is_whole = history.first_seq == 1 or (horizon > 0 and len(starts) > 0 and int(starts[0]) <= horizon)
+    sight, heads = sight_of(records, view), heads_of(records)
+    if history.first_seq > 1:
+        # The call of these results may be another agent's: they count as before the tail.
+        leading, late = range(front, front + records.leading_results), late_orphans(records)
+        apart = {*leading, *late}
+        if not is_whole and any(index >= leading.stop for index in late):
+            return None
+        if (leading and history.first_seq - 1 in history.before) or not apart.isdisjoint(records.where(Flags.PINNED)):
+            return None  # their group must be in the window, whole
+        sight = sight._replace(kept=sight.kept[~np.isin(sight.kept, [*apart])])
+    question, newest = _question(history, sight), _newest(history, sight, heads)
+    if question is None or newest is None:
+        return None
+    if horizon and is_whole:
+        is_near = _must_be_in(history, heads, [*question, *newest])
+        is_near[front:] |= starts[np.maximum(0, heads[front:] - front)] >= horizon
+        sight = Sight(*(indexes[is_near[indexes]] for indexes in sight))
+    kept = sight.kept
+    tail = kept[kept >= front]
+    if not (is_whole or len(tail)):
+        return None
+    summary = history.summary if history.summary is not None and history.summary.is_seen(view) else None
+    begins = starts[tail - front]
+    # What is left out before the first one that it sees counts as before the tail.
+    first = history.at(int(tail[0])) if len(tail) else history.length + 1
+    unseen, before = history.length + 1 - first - len(tail), history.seqs[kept[kept < front]]
+    changed = msgspec.structs.replace(
+        history,
+        first_seq=first,
+        records=taken(records, kept, sight.texts, sight.pinned)
+        if len(kept) < len(records) or len(sight.texts)
+        else records,
+        before=before.tolist(),
+        length=history.length - unseen,
+        unseen=unseen,
+        names=history.seqs[kept],
+        seen=Perspective(
+            lengths=np.append(begins[1:], history.tokens)[: len(tail)] - begins,
+            texts=frozenset(history.seqs[sight.texts].tolist()),
+            retired=taken(records, sight.retired, sight.left, sight.pinned) if len(sight.retired) else Records(b""),
+            behind=np.minimum(np.searchsorted(tail, sight.retired), len(tail) - 1),
+            is_whole=is_whole,
+            is_short=horizon > 0 and is_whole,
+        ),
+    )
+    if summary is not None:
+        summary = msgspec.structs.replace(summary, through_seq=changed.number(summary.through_seq + 1) - 1)
+    return msgspec.structs.replace(
+        changed,
+        question=changed.number(int(history.seqs[question[0]])) if question else 0,
+        recalled=frozenset(map(changed.number, history.recalled)),
+        summary=summary,
+    )
+
+
+def back_for_view(history: History, seen: History, least: NeedOlder, budget: int, block: int) -> NeedOlder:
+    """Request older messages, so that those that the agent sees likely fill the budget.
+
+    The request goes back at least to ``least``, and otherwise not before the horizon. ``seen`` is what the agent sees of the
+    history that was read.
+    """
+    read, sees = int(history.line_lengths().sum()), int(reference_costs(seen.tail, seen.column).sum())
+    place = max(history.tokens - read * budget // max(1, sees), _horizon(history, block))
+    return NeedOlder(least.messages, place if least.place is None else min(place, least.place))
+
+
+def _horizon(history: History, block: int) -> int:
+    """The place on the line of counted tokens to which a view looks back; 0 is the beginning."""
+    return max(0, history.tokens // block - HORIZON_BLOCKS) * block
+
+
+def _question(history: History, sight: Sight) -> list[int] | None:
+    """The index of the newest user message that the agent sees, if there is one; None if it may be before the tail."""
+    roles, kept, seqs = np.frombuffer(history.records.roles, np.uint8), sight.kept, history.seqs
+    last = bound(history.length)
+    asked = kept[(roles[kept] == USER) & ((seqs[kept] >= last) | (seqs[kept] == history.question))]
+    asked = asked[(asked >= history.records.front) | (seqs[asked] == history.question)]
+    if len(asked) or not history.question or history.first_seq <= last:
+        return [*map(int, asked[-1:])]
+    return None
+
+
+def _newest(history: History, sight: Sight, heads: Number) -> list[int] | None:
+    """The index of the newest message that can be sent to the agent, if there is one; None if it may be before the tail."""
+    records, front, last = history.records, history.records.front, bound(history.length)
+    for index in sight.kept[::-1].tolist():
+        if index < front:
+            break
+        if records.unsent[index] or records.roles[heads[index]] in RESULTS:
+            continue
+        if heads[index] < front or history.at(heads.item(index)) >= last:
+            return [index]
+    return [] if history.first_seq <= last else None
+
+
+def _must_be_in(history: History, heads: Number, indexes: list[int]) -> Number:
+    """Which messages are in every window, as an array: these, those before the tail, and pinned, system and recalled ones.
+
+    All are in it with their tool groups.
+    """
+    records = history.records
+    is_in = np.frombuffer(records.roles, np.uint8) <= DEVELOPER
+    is_in[: records.front] = True
+    is_in[[*indexes, *records.where(Flags.PINNED), *history.indexes(history.recalled)]] = True
+    return np.isin(heads, heads[is_in])

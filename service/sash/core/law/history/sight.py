@@ -1,0 +1,117 @@
+"""What one of several agents sees of consecutive messages: all, their text alone, or nothing."""
+
+from typing import Final, NamedTuple
+
+import msgspec
+import numpy as np
+
+from sash.core.counts.measures.measures import Extra
+from sash.core.counts.models.families import ASSISTANT, USER
+from sash.core.counts.text.numbers import Number
+from sash.core.law.records.late_results import heads_of
+from sash.core.law.records.records import Flags, Record, Records
+from sash.core.law.records.units import callers
+from sash.core.providers.openai.chat_mends import NAMES
+
+_KEPT_FLAGS: Final = Flags.PINNED | Flags.NOTED | Flags.REDACTED
+_PLAIN: Final = Extra()
+_OF_TEXTS: Final = ("name", "mix", "odd")
+"""Fields of a message's row that its text has without its calls."""
+
+
+class Sight(NamedTuple):
+    """The indexes of the messages that an agent sees, ascending, and of those of which it sees the text alone.
+
+    ``pinned`` are those of the texts whose tool groups are in every window. ``retired`` are those that its earlier windows
+    had, and later ones do not have any more: of ``left`` the text, the others whole, as a tool group that has a message for
+    others now.
+    """
+
+    kept: Number
+    texts: Number
+    pinned: Number
+    left: Number
+    retired: Number
+
+
+def sight_of(records: Records, view: str) -> Sight:
+    """What the agent ``view`` sees of these messages. Their details must have been read."""
+    nothing, count = np.zeros(0, np.int64), len(records)
+    if 1 not in records.having(Flags.NAMED):
+        return Sight(np.arange(count), nothing, nothing, nothing, nothing)
+    numbers, parties = records.parties()
+    is_seen = np.array([party.is_seen(view) for party in parties])[numbers]
+    is_others = np.array([party.is_others(view) for party in parties])[numbers]
+    roles = np.frombuffer(records.roles, np.uint8)
+    is_unsent = np.frombuffer(records.unsent, np.uint8) != 0
+    is_call = np.logical_or(*callers(records))
+    heads = heads_of(records)
+    # A tool group that is another agent's, or has a message for others, is not sent as one.
+    gone = is_others | ~is_seen
+    np.logical_or.at(gone, heads, ~is_seen)
+    is_gone = gone[heads] & is_call[heads]
+    says = is_seen & (records.tokens(0) > 0) & (roles == ASSISTANT) & ~is_unsent
+    is_text = is_gone & is_call & says
+    is_pinned = np.arange(count) < records.front
+    is_pinned[heads[list(records.where(Flags.PINNED))]] = True  # a pinned member pins its group
+    is_later = np.zeros(count, bool)
+    if is_text.any():
+        authors = {party.author: number for number, party in enumerate(parties)}
+        author = np.array([authors[party.author] for party in parties])[numbers]
+        asks = np.flatnonzero((roles == USER) & is_seen)
+        is_later = _superseded(is_text & is_others, says & (is_text | ~is_call), author, asks)
+        is_later &= ~is_pinned
+    is_text &= ~is_later
+    is_retired = is_later | is_gone & is_seen & ~is_others[heads] & (np.arange(count) >= records.front)
+    kept = np.flatnonzero(is_seen & ~is_gone | is_text)
+    groups = (is_text, is_text & is_pinned, is_later, is_retired)
+    return Sight(kept, *map(np.flatnonzero, groups))
+
+
+def _superseded(is_text: Number, says: Number, author: Number, asks: Number) -> Number:
+    """Whether each of these texts was followed by words of the same author in the same turn, as an array."""
+    found = np.zeros(len(says), bool)
+    texts = np.flatnonzero(is_text)
+    ends = np.append(asks, len(says))[np.searchsorted(asks, texts, side="right")]
+    for each in np.unique(author[texts]).tolist():
+        mine = author[texts] == each
+        words = np.append(np.flatnonzero(says & (author == each)), len(says))
+        found[texts[mine]] = words[np.searchsorted(words, texts[mine], side="right")] < ends[mine]
+    return found
+
+
+def taken(records: Records, kept: Number, texts: Number, pinned: Number) -> Records:
+    """The records at the indexes ``kept``; of ``texts`` the text alone, which is ``pinned`` where its group was.
+
+    Of a text that is plain without its calls no detail is decoded.
+    """
+    part = records.taken(kept)
+    if not len(texts):
+        return part
+    at: Number = np.searchsorted(kept, texts)
+    is_pinned = np.isin(texts, pinned)
+    # Where no row tells it, a text is not plain.
+    is_plain: Number = ~(is_pinned | part.details.is_rare[at] | part.details.rows.have(at, _OF_TEXTS))
+    places = zip(*(each[~is_plain].tolist() for each in (at, texts, is_pinned)), strict=True)
+    if alone := {place: text_record(records[index], is_pinned=pinned) for place, index, pinned in places}:
+        part = part.replaced(alone)
+    return part.as_plain(at[is_plain], _KEPT_FLAGS)
+
+
+def text_record(record: Record, *, is_pinned: bool = False) -> Record:
+    """The record of a message that is sent as its text alone: an upper bound of its cost.
+
+    ``is_pinned``: it is in every window, as another message of its group is.
+    """
+    given = record.measure.extra or _PLAIN
+    extra = Extra(name=given.name, mix=given.mix, parts=given.parts, odd=given.odd & NAMES)
+    measure = msgspec.structs.replace(record.measure, extra=extra if extra != _PLAIN else None)
+    return msgspec.structs.replace(
+        record,
+        flags=record.flags & _KEPT_FLAGS | (Flags.PINNED if is_pinned else 0),
+        measure=measure,
+        calls=0,
+        digits=0,
+        links="",
+        media=(),
+    )

@@ -1,0 +1,392 @@
+"""A history for one model: its units, their costs, and the units of every window."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import cached_property
+from types import MappingProxyType
+
+import msgspec
+import numpy as np
+
+from sash.core.counts.models.families import DEVELOPER, FUNCTION, ROLES, SYSTEM, TOOL, USER
+from sash.core.counts.models.models import Model
+from sash.core.counts.text.numbers import Number
+from sash.core.law.history.lines import Gap, lines_tokens
+from sash.core.law.history.results import Edit
+from sash.core.law.records.costs import message_costs, reference_costs
+from sash.core.law.records.reasons import Reason
+from sash.core.law.records.records import Flags, Record, Records, Summary, indexes_of
+from sash.core.law.records.units import Units, group_units, unit_at
+
+_LEADING = bytes(1 if role in (SYSTEM, DEVELOPER) else 0 for role in range(256))
+
+
+class History(msgspec.Struct, frozen=True, dict=True):
+    """The part of a conversation that was read.
+
+    ``records`` are required messages before the tail, and the tail, from ``first_seq`` to the newest message. ``before`` are
+    the seqs of the required ones, ascending: the newest user message, system and developer messages, and pinned ones with
+    their whole tool group. Totals are of the whole conversation, in reference tokens of the model's encoding (``column``).
+    """
+
+    first_seq: int
+    records: Records
+    length: int
+    column: int
+    tokens: int
+    grounding_messages: int
+    grounding_tokens: int
+    question: int
+    """Seq of the newest user message; 0 if there is none."""
+    before: Sequence[int] = ()
+    summary: Summary | None = None
+    recalled: AbstractSet[int] = frozenset()
+    """Seqs of recalled messages (whole units), which this window must contain."""
+    covered: int = 0
+    """The last seq that a provider's compaction covers in this window (``compaction.py``); 0 without one."""
+    unseen: int = 0
+    """The number of messages of the tail that an agent does not see. ``length`` is without them."""
+    names: Number = None
+    """The seq in the log of each of the records, as an array; None where its seqs are those of the log."""
+    lost: Mapping[int, Sequence[int]] = MappingProxyType({})
+    """The numbers of media whose bytes the storage has lost, by the seq of their message in the log."""
+    seen: "Perspective | None" = None
+    """What one agent sees, if not all is for it. Then this history's seqs are numbers of the messages that it sees."""
+    order: "Order | None" = None
+    """Where the tail's messages stand, if they are not sent in the order of the log. Then this history's seqs are places
+    (``order.py``)."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no message before the tail may be sent, beside the required ones."""
+        return self.first_seq <= self.covered + 1 or (self.seen is not None and self.seen.is_whole)
+
+    def line_lengths(self) -> Number:
+        """Reference tokens of each message of the tail on the line of a stable cut: with what is left out behind it."""
+        if self.seen is not None:
+            return self.seen.lengths[: self.read]
+        return reference_costs(self.records, self.column)[self.records.front :]
+
+    def with_required(self, records: Mapping[int, Record]) -> "History":
+        """The history with these messages before its tail, too, by seq."""
+        added = {seq: record for seq, record in sorted(records.items()) if seq not in self.before}
+        if not added:
+            return self
+        before = [*added, *self.before]
+        joined = Records.lone([*added.values()]).before(self.records)
+        order, aside = np.argsort(before), self.records.aside
+        found = joined.taken(np.append(order, np.arange(len(before), len(joined))))
+        found.front = len(before)
+        found.aside = [[*added.values(), *aside][index] for index in order] if aside else ()
+        return msgspec.structs.replace(self, records=found, before=sorted(before))
+
+    def without_required(self, seqs: AbstractSet[int]) -> "History":
+        """The history without these messages before its tail."""
+        before = [seq for seq in self.before if seq not in seqs]
+        if len(before) == len(self.before):
+            return self
+        kept = [*map(self.before.index, before), *range(self.records.front, len(self.records))]
+        names = None if self.names is None else self.names[kept]
+        return msgspec.structs.replace(self, records=self.records.taken(np.array(kept)), before=before, names=names)
+
+    @cached_property
+    def seqs(self) -> Number:
+        """The place of each of the records, as an array."""
+        return np.append(np.array(self.before, np.int64), np.arange(self.first_seq, self.length + 1))
+
+    @property
+    def read(self) -> int:
+        """The number of messages of the tail."""
+        return self.length + 1 - self.first_seq
+
+    @property
+    def tail(self) -> Records:
+        """The records without those before the tail."""
+        return self.records[self.records.front :] if self.before else self.records
+
+    def has_read(self, place: int) -> bool:
+        """Whether the message at a place was read."""
+        return place >= self.first_seq or place in self.before
+
+    def index(self, place: int) -> int:
+        """The index of the message at a place among the records."""
+        first = self.first_seq
+        return place - first + len(self.before) if place >= first else self.before.index(place)
+
+    def indexes(self, places: Iterable[int]) -> list[int]:
+        """The same of several messages."""
+        first, before = self.first_seq, self.before
+        base = first - len(before)
+        return [place - base if place >= first else before.index(place) for place in places]
+
+    def at(self, index: int) -> int:
+        """The place of the message with this index among the records."""
+        after = index - len(self.before)
+        return self.first_seq + after if after >= 0 else self.before[index]
+
+    def seq(self, number: int) -> int:
+        """The seq in the log of the message with this number."""
+        if self.seen is None or number < self.first_seq:
+            return number
+        return int(np.sort(self.names)[self.index(number)])
+
+    def number(self, seq: int) -> int:
+        """The number of a message of the log, or of the next one that the agent sees."""
+        if self.seen is None or seq < self.first_seq:
+            return seq
+        return self.at(int(np.searchsorted(np.sort(self.names), seq)))
+
+    def has(self, seq: int) -> bool:
+        """Whether a message of the log that was read is among the records."""
+        return self.names is None or seq in self.names
+
+    def lines_tokens(self, place: int, model: Model) -> int:
+        """The tokens of the lines behind the call at a place; 0 without lines."""
+        gap = self.order.lines.get(place) if self.order else None
+        if gap is None:
+            return 0
+        return lines_tokens(self.record(place), gap, model, are_all=gap.last == place)
+
+    def name(self, place: int) -> int:
+        """The seq in the log of the message at a place."""
+        return place if self.names is None or place < self.first_seq else int(self.names[self.index(place)])
+
+    def numbered(self, place: int) -> int:
+        """The number of the message at a place."""
+        return place if self.order is None or place < self.first_seq else self.order.names[place - self.first_seq]
+
+    def place(self, seq: int) -> int:
+        """The place of a message of the log that was read."""
+        if self.names is None or seq < self.first_seq:
+            return seq
+        return self.at(int(np.argmax(self.names == seq)))
+
+    def since(self, number: int) -> int:
+        """The first place whose unit begins with the message of this number or a later one."""
+        if self.order is None or number < self.first_seq:
+            return number
+        return self.first_seq + bisect_left(self.order.heads, number)
+
+    def turn(self, count: int) -> int:
+        """The place of the user's message that begins the last ``count`` turns; 1 if it was not read."""
+        index, roles = len(self.records), self.records.roles
+        for _ in range(count):
+            index = roles.rfind(USER, self.records.front, index)
+            if index < 0:
+                return self.question if count == 1 else 1
+        return self.at(index)
+
+    def record(self, place: int) -> Record:
+        """The record of a message that was read."""
+        found: Record = self.records[self.index(place)]
+        return found
+
+    def role(self, place: int) -> int:
+        """The role of a message that was read."""
+        return self.records.roles[self.index(place)]
+
+    def whole_cost(self, place: int, model: Model) -> int:
+        """Tokens of a message as it is stored, without documents and reasoning."""
+        return int(message_costs(self.records, model)[self.index(place)])
+
+
+class Perspective(msgspec.Struct, frozen=True, kw_only=True):
+    """What one agent sees of a tail (``perspective.py``). Each list has an item for each message that it sees."""
+
+    lengths: Number
+    """Reference tokens on the line of the log, from each message to the next one that it sees."""
+    texts: AbstractSet[int]
+    """The seqs in the log of messages that are sent as their text alone."""
+    retired: Records
+    """Messages that earlier windows had, and this one does not."""
+    behind: Number
+    """The index of the message with which each of these counts on the line of a stable cut."""
+    is_whole: bool
+    """Whether no message before the tail may be sent, beside required ones: the tail begins at the horizon, or before."""
+    is_short: bool
+    """Whether messages are before the horizon."""
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """The places of a tail's messages. Each list has an item for each place."""
+
+    original: History
+    """The history in the order of the log."""
+    names: Sequence[int]
+    """The messages' seqs, or their numbers where an agent does not see all."""
+    heads: Sequence[int]
+    """The seqs, or numbers, of the first messages of their groups, ascending."""
+    lines: Mapping[int, Gap]
+    """Calls whose results are a constant line, by the place of their message."""
+    dropped: Mapping[int, Gap]
+    """Calls that are left out."""
+    gone: Mapping[int, Gap]
+    """All calls of messages that said nothing else, where they are left out."""
+    waiting: Mapping[int, Gap]
+    """The calls that wait for results at the end."""
+    late: AbstractSet[int]
+    """Places of results that did not stand behind their call."""
+    interrupted: Mapping[int, tuple[int, int]]
+    """Seqs of messages that came while calls waited, each with the seq of the message that called, and their number."""
+    brings: Mapping[int, tuple[Sequence[int], int]]
+    """Seqs of late results, each with the seqs of its group's earlier messages, and the number of the group's calls."""
+
+
+class View(msgspec.Struct, frozen=True, dict=True):
+    """A history's units and their costs for one model. ``always`` are the indexes of required units, with the reason.
+
+    Each array has a number for each record of the history.
+    """
+
+    history: History
+    costs: Number
+    """The tokens of each message."""
+    units: Units
+    always: dict[int, Reason]
+    headless: bool
+    """Whether the tail's first unit may have begun before the tail, so that it cannot be judged."""
+    reasoning: Number
+    """Tokens of the reasoning that is sent. The costs include them."""
+    reasoning_left: Number
+    """Tokens of the reasoning that is not sent."""
+    lasting: Number
+    """Tokens of the reasoning that is sent in every turn, such as signatures."""
+    passing: Number
+    """Tokens of the reasoning that is sent until the next question."""
+    edits: Mapping[int, Edit] = {}
+    """Cuts of tool results, by place. The costs are those after the cut."""
+    brings: Mapping[int, int] = {}
+    """Tokens of the group that a late result brings while it is the newest message, by place."""
+
+    @cached_property
+    def unit_costs(self) -> Number:
+        """The tokens of each unit, as an array."""
+        return unit_costs(self.units, self.costs)
+
+    @cached_property
+    def front(self) -> int:
+        """The number of units before the tail, which are all required."""
+        return tail_unit(self.history.records, self.units)
+
+    @property
+    def covered(self) -> AbstractSet[int]:
+        """The indexes of units that a provider's compaction stands for."""
+        if not self.history.covered:
+            return frozenset()
+        marks = self.history.records.having(Flags.COVERED)
+        return {index for index in self.units.broken if marks[self.units.starts[index]]}
+
+    def seq(self, index: int) -> int:
+        """The seq of a unit's first message; the length + 1 for the number of units."""
+        return self.history.at(self.units.starts[index])
+
+    def role(self, index: int) -> int:
+        """The role of a unit's first message."""
+        return self.history.records.roles[self.units.starts[index]]
+
+    @property
+    def required(self) -> list[int]:
+        """The indexes of the first messages of required units, ascending."""
+        return [self.units.starts[index] for index in sorted(self.always)]
+
+    @cached_property
+    def systems(self) -> list[int]:
+        """Seqs of required system and developer messages, ascending."""
+        roles = self.history.records.roles
+        return [self.history.at(index) for index in self.required if roles[index] <= DEVELOPER]
+
+    def always_costs(self) -> dict[Reason, int]:
+        """Tokens of required messages by reason; the reasons are in the order of their oldest messages."""
+        costs: dict[Reason, int] = {}
+        for index, why in self.always.items():
+            costs[why] = costs.get(why, 0) + int(self.unit_costs[index])
+        return costs
+
+    def cost_of(self, place: int) -> int:
+        """Tokens of a message that was read, without documents."""
+        return int(self.costs[self.history.index(place)])
+
+
+def view_history(history: History, model: Model) -> View | None:
+    """The view; None if the tail begins inside a required tool group, so that older messages are needed."""
+    grouped = grouped_units(history)
+    if grouped is None:
+        return None
+    records, (units, headless) = history.records, grouped
+    costs, nothing = _with_lines(history, message_costs(records, model), model), np.zeros(len(records), np.int64)
+    always = always_units(history, units)
+    return View(history, costs, units, always, headless, nothing, nothing, nothing, nothing)
+
+
+def grouped_units(history: History) -> tuple[Units, bool] | None:
+    """The units, and whether the tail's first may have begun before the tail; None if older messages are needed."""
+    records, front = history.records, history.records.front
+    units = group_units(records)
+    headless = len(records) > front and not history.is_whole and records.roles[front] in (TOOL, FUNCTION)
+    first = tail_unit(records, units)
+    pinned = headless and any(front <= index < units.starts[first + 1] for index in records.where(Flags.PINNED))
+    if pinned or (headless and history.first_seq - 1 in history.before):
+        return None
+    newest = _newest(history, units)
+    if not history.is_whole and len(units) > first and (newest is None or (headless and newest == first)):
+        return None
+    return units, headless
+
+
+def unit_costs(units: Units, costs: Number) -> Number:
+    """The tokens of each unit: the sum over its messages."""
+    return costs if units.single else np.add.reduceat(costs, units.begins)
+
+
+def _why(role: int, *, pinned: bool) -> Reason:
+    """The reason for a required message. A pinned question is ``pinned``: it is also required when it is not the newest."""
+    if role <= DEVELOPER:
+        return Reason.named(ROLES[role])
+    return Reason.PINNED if pinned else Reason.QUESTION
+
+
+def always_units(history: History, units: Units) -> dict[int, Reason]:
+    """The indexes of required units, with the reason. All units before the tail are required."""
+    if not units:
+        return {}
+    records, front = history.records, frozenset(range(tail_unit(history.records, units)))
+    broken = units.broken - front
+    recalled = {unit_at(units, history.index(seq)) for seq in history.recalled} - broken
+    pinned = {unit_at(units, index) for index in records.where(Flags.PINNED)} - broken
+    leading = {unit_at(units, index) for index in indexes_of(records.roles.translate(_LEADING))}
+    asked = history.question
+    question = {unit_at(units, history.index(asked))} if history.has_read(asked) else set()
+    always = {
+        index: _why(records.roles[units.starts[index]], pinned=index in pinned or index not in question)
+        for index in sorted(front - recalled | pinned | leading | question)
+    }
+    if (newest := _newest(history, units)) is not None:
+        always.setdefault(newest, Reason.NEWEST)
+    return always | {index: Reason.RECALLED for index in sorted(recalled) if index not in always}
+
+
+def _newest(history: History, units: Units) -> int | None:
+    """The newest unit of the tail that can be sent; None if there is none."""
+    records, front = history.records, history.records.front
+    newest_first: Iterable[int] = range(len(records) - 1, front - 1, -1)
+    if history.order is not None:  # the newest message need not be at the last place
+        newest_first = (front + np.argsort(history.names[front : len(records)])[::-1]).tolist()
+    found = (unit_at(units, index) for index in newest_first if not records.unsent[index])
+    return next((unit for unit in found if unit not in units.broken), None)
+
+
+def tail_unit(records: Records, units: Units) -> int:
+    """The index of the tail's first unit; the number of units of an empty tail."""
+    return bisect_left(units.starts, records.front) if records.front else 0
+
+
+def _with_lines(history: History, costs: Number, model: Model) -> Number:
+    """The messages' costs. A call's lines cost with the call."""
+    if history.order is None or not history.order.lines:
+        return costs
+    costs = costs.copy()
+    for place in history.order.lines:
+        if place <= history.length:
+            costs[history.index(place)] += history.lines_tokens(place, model)
+    return costs

@@ -1,0 +1,194 @@
+"""Keeps a window inside its provider's limits beside tokens: bytes, pictures, pages, messages and tools.
+
+What must be in the window counts first; if that is over a limit, there is no window. Then pictures, files and sounds are
+taken from the newest to the oldest, as long as the limits have room. The others become one line of text each
+(``medium_line``), before any message is left out. A picture that the provider would refuse by itself, or whose bytes are
+lost, is always a line.
+
+Pictures are chosen before messages, and bytes depend on the messages that are kept. So a window is made, measured, and made
+again with fewer pictures if it is too large. Each time, less room is given to pictures, so that a larger limit never leads
+to fewer messages, nor to fewer pictures beside as many messages.
+
+With ``stable`` the beginning of the request must stay as it is. Then the cut is found first, and pictures become lines when
+it moves, or else in steps (``media_steps``).
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeVar
+
+import msgspec
+
+from sash.core.counts.measures.media_facts import IMAGE
+from sash.core.counts.measures.without_media import without_media
+from sash.core.counts.models.models import Model
+from sash.core.law.fixed_parts.terms import Terms
+from sash.core.law.history.enclosing import bytes_of, with_records
+from sash.core.law.history.lines import medium_lines
+from sash.core.law.history.results import Edit
+from sash.core.law.history.view import History, grouped_units
+from sash.core.law.limits.history_media import HistoryMedia
+from sash.core.law.limits.media_room import LOST, Left, Room, newest_first
+from sash.core.law.limits.media_steps import lines_in_steps
+from sash.core.law.records.costs import record_cost
+from sash.core.law.records.explained import Explained
+from sash.core.law.records.need_older import NeedOlder
+from sash.core.law.records.records import Record
+from sash.core.law.selection.stable import Cut
+from sash.core.law.selection.window import ALL, Allowed, Window
+
+Build = Callable[[History, Allowed], Window | NeedOlder]
+"""Makes the window of a history, inside what is allowed."""
+T = TypeVar("T", int, str)
+_ROUNDS: Final = 64
+
+
+def fitted(history: History, terms: Terms, build: Build) -> Window | NeedOlder:
+    """The window inside the limits, or NeedOlder. Raises WindowDoesNotFit with the limit that required parts are over."""
+    grouped = grouped_units(history)
+    if grouped is None:
+        return build(history, ALL)  # it asks for older messages
+    media = HistoryMedia(history, grouped[0], terms.model, terms.fixed, terms.options)
+    fitting = _Fitting(media, build, terms.model, terms.place)
+    if terms.options.stable:
+        return fitting.stable()
+    return fitting.settled(media.refused | media.beyond_kept(media.found, media.required.keys()))
+
+
+class _Fitting:
+    """The making of one window. ``place`` is the path of the conversation's messages, or empty."""
+
+    def __init__(self, media: HistoryMedia, build: Build, model: Model, place: str) -> None:
+        self.media, self.history, self.build = media, media.history, build
+        self.model, self.place = model, place
+        self.lined: Mapping[int, Record] = {}
+
+    def stable(self) -> Window | NeedOlder:
+        """The window with a stable cut, which is found first."""
+        dearest = self._dearest()
+        first = self.build(dearest, self._allowed(0))
+        if isinstance(first, NeedOlder):
+            return first
+        cut = first.cut or Cut(1, 0)
+        left, changed = lines_in_steps(self.media, cut)
+        if dearest is self.history and not left and self._bytes(first, left) <= self.media.most_bytes:
+            return first
+        return self.settled(left, cut, changed)
+
+    def settled(self, left: Left, cut: Cut | None = None, changed: int = 0) -> Window | NeedOlder:
+        """The window with these media and more as lines, until the request is not too large."""
+        media = self.media
+        whole = [each for each in media.found if each.key not in left]
+        held = media.loaded(each for each in whole if each.place in media.required)
+        begins = cut.seq if cut is not None else 0
+        ordinary = [each for each in whole if each.place not in media.required and each.place >= begins]
+        text, documents = media.required_bytes, 0
+        for number in range(_ROUNDS):
+            room = Room(media.limits, media.most_bytes - text)
+            lines = left | newest_first(ordinary, held.and_of((), media.limits), room)
+            window = self._built(lines, self._allowed(documents, cut, changed))
+            if isinstance(window, NeedOlder) or self._bytes(window, lines) <= media.most_bytes:
+                break
+            documents = _documents_bytes(window)
+            text = max(text + number, documents + media.text(window.seqs))
+        return window if isinstance(window, NeedOlder) else self._told(window, lines)
+
+    def _bytes(self, window: Window, lines: Left) -> int:
+        """Bytes of the request of a window: an upper bound."""
+        media, sent = self.media, set(window.seqs)
+        whole = (each for each in media.found if each.place in sent and each.key not in lines)
+        texts = media.text(window.seqs) + _documents_bytes(window)
+        return texts + media.fixed.bytes + sum(bytes_of(each.medium) for each in whole)
+
+    def _allowed(self, documents: int, cut: Cut | None = None, changed: int = 0) -> Allowed:
+        """What the limits of bytes and of messages allow. ``documents`` are the bytes of those that are sent."""
+        oldest, first = self.media.oldest_by_bytes(documents), self.media.oldest_by_number()
+        return Allowed(bytes_seq=oldest, messages_seq=first, cut=cut, changed_seq=changed)
+
+    def _dearest(self) -> History:
+        """The history with the records that cost more: with media, or with lines in their place."""
+        numbers, always = _by_place(each.key for each in self.media.found), _by_place(self.media.refused)
+        changed = {}
+        for place in numbers.keys() | always.keys():
+            shown = self._record(place, always.get(place, []))
+            lined = self._record(place, [*always.get(place, []), *numbers.get(place, [])])
+            changed[place] = max(shown, lined, key=lambda each: record_cost(each, self.model))
+        return with_records(self.history, {p: each for p, each in changed.items() if each != self.history.record(p)})
+
+    # ---- the window with lines
+
+    def _built(self, lines: Left, allowed: Allowed) -> Window | NeedOlder:
+        """The window of the history with these lines."""
+        self.lined = {place: self._record(place, each) for place, each in _by_place(lines).items()}
+        is_lined = len(lines) > len(self.media.refused)
+        return self.build(with_records(self.history, self.lined), msgspec.structs.replace(allowed, is_lined=is_lined))
+
+    def _record(self, place: int, numbers: Sequence[int]) -> Record:
+        """The record of a message with lines in place of the media of these numbers."""
+        record = self.history.record(place)
+        measure, extra = record.measure, record.measure.extra
+        if not numbers or extra is None:
+            return record
+        media = tuple(record.enclosed)
+        if media != extra.media:
+            measure = msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, media=media))
+        name = self.history.name(place)
+        lines = medium_lines(record, numbers, name, self.place, self.history.lost.get(name, ()))
+        said = record.said
+        if said is not None and self.model.vocabulary is not None:
+            said += sum(map(self.model.vocabulary.count, lines.values())) + 2 * len(lines)
+        return msgspec.structs.replace(record, measure=without_media(measure, lines), said=said)
+
+    def _told(self, window: Window, lines: Left) -> Window:
+        """The window with the lines among its edits and its figures."""
+        sent, history = set(window.seqs), self.history
+        told = [(key, reason) for key, reason in sorted(lines.items()) if key[0] in sent]
+        numbers, reasons = _by_place(key for key, _ in told), _by_place((key[0], reason) for key, reason in told)
+        if not numbers:
+            return window
+        edits = dict(window.edits)
+        for place, each in numbers.items():
+            saved = int(history.whole_cost(place, self.model)) - record_cost(self.lined[place], self.model)
+            edit = edits.get(place, Edit())
+            edits[place] = msgspec.structs.replace(edit, media=each, saved=edit.saved + saved)
+        found = {each.key: each.medium for each in self.media.all}
+        media = [found[key] for key, _ in told]
+        images = sum(medium.kind == IMAGE for medium in media)
+        why = {reason for _, reason in told} - {"images_kept", LOST}
+        stop = window.stop_reason
+        if stop == "complete" and why:
+            stop = "bytes" if "bytes" in why else "images"
+        return msgspec.structs.replace(
+            window,
+            edits=edits,
+            place=self.place,
+            lined={place: self.lined[place] for place in numbers},
+            stop_reason=stop,
+            explain=window.explain and [_explained(line, reasons.get(line.seq, ())) for line in window.explain],
+            dropped={
+                **window.dropped,
+                "images": images,
+                "files": len(media) - images,
+                "media_bytes": sum(map(bytes_of, media)),
+            },
+        )
+
+
+def _by_place(pairs: Iterable[tuple[int, T]]) -> dict[int, list[T]]:
+    """The second items of pairs, by the first."""
+    found: dict[int, list[T]] = {}
+    for place, item in pairs:
+        found.setdefault(place, []).append(item)
+    return found
+
+
+def _explained(line: Explained, reasons: Sequence[str]) -> Explained:
+    """A message's line with the number of its media that are sent as lines, by reason."""
+    if not (reasons and line.kept):
+        return line
+    return msgspec.structs.replace(line, left_out={reason: reasons.count(reason) for reason in sorted(set(reasons))})
+
+
+def _documents_bytes(window: Window) -> int:
+    """Bytes of the documents that a window sends."""
+    texts = (text for each in window.grounding.values() for text in (each.before, each.after))
+    return sum(len(msgspec.json.encode(text)) for text in texts)

@@ -1,0 +1,169 @@
+"""A history with what its messages enclose, and the bytes of a request of them."""
+
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+
+import numpy as np
+
+from sash.core.counts.measures.media_facts import Medium
+from sash.core.counts.models.families import USER
+from sash.core.counts.models.models import Model
+from sash.core.law.fixed_parts.fixed import Fixed
+from sash.core.law.history.enclosing import Enclosed, bytes_of, enclosures, is_sent, text_bytes
+from sash.core.law.history.view import History, always_units
+from sash.core.law.limits.media_room import LOST, Left, Load, Room, refused
+from sash.core.law.limits.request_size import ASIDE_MESSAGES, fixed_bytes, fixed_messages, told_bytes
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.records.reasons import Reason
+from sash.core.law.records.units import Units, unit_at
+from sash.core.law.selection.sending import begins_turn
+from sash.problems import WindowDoesNotFit
+
+
+class HistoryMedia:
+    """The media of the messages that can be in a window, in the order of the messages, and the required places.
+
+    ``all`` is what any message that was read encloses. Of what may be sent, ``refused`` are those that the provider takes in
+    no request, or that are lost, and ``found`` the others. ``fixed`` is what the parts before the messages have. Raises
+    WindowDoesNotFit if the required parts are over a limit.
+    """
+
+    def __init__(self, history: History, units: Units, model: Model, fixed: Fixed, options: WindowQuery) -> None:
+        self.history, self.units, self.limits, self.options = history, units, model.limits, options
+        self.most_bytes = float("inf") if self.limits.bytes is None else self.limits.bytes
+        self.required = _required(history, units)
+        self.texts = text_bytes(history.records, model, options.format)
+        self._sums = np.concatenate(([0], np.cumsum(self.texts)))
+        thinks_from = {"all": 0, "turn": begins_turn(history)}.get(options.reasoning, history.length) + 1
+        given = enclosures(history, options.format)
+        self.all = [each for each in given if not each.medium.in_thought or each.place >= thinks_from]
+        found = [each for each in self.all if self._may_be_sent(each.place)]
+        self.refused: Left = {each.key: name for each in found if (name := self._why_line(each))}
+        self.found = [each for each in found if each.key not in self.refused]
+        shots = ((each.role, each.extra.media) for each in fixed.few_shots if each.extra is not None)
+        self._shots = [each for role, media in shots for each in media if is_sent(each, role, options.format)]
+        self.fixed = Load().and_of(self._shots, self.limits)
+        self.fixed.bytes = fixed_bytes(fixed) + told_bytes(history, options)  # with those of the few-shots
+        self._fixed_messages = fixed_messages(fixed)
+        self._check()
+
+    def _why_line(self, each: Enclosed) -> str | None:
+        """The reason why a medium is a line in every window; None if it may be whole."""
+        is_lost = each.number in self.history.lost.get(self.history.name(each.place), ())
+        return LOST if is_lost else refused(each.medium, self.limits)
+
+    def _may_be_sent(self, place: int) -> bool:
+        """Whether the message at a place can be in the window: it is no unanswered call, and no reply in progress."""
+        return place in self.required or unit_at(self.units, self.history.index(place)) not in self.units.broken
+
+    # ---- sums
+
+    def text(self, places: Iterable[int]) -> int:
+        """Bytes of these messages with lines in place of their media."""
+        return int(self.texts[self.history.indexes(places)].sum())
+
+    def texts_from(self, first: int, last: int) -> int:
+        """Bytes of the texts of the tail's messages from ``first`` to ``last``."""
+        first, end = (
+            self.history.index(max(each, self.history.first_seq)) for each in (min(first, last + 1), last + 1)
+        )
+        return int(self._sums[end] - self._sums[first])
+
+    @property
+    def all_bytes(self) -> int:
+        """Bytes of a request of all that was read."""
+        return self.loaded(self.found).bytes + int(self._sums[-1])
+
+    @property
+    def required_bytes(self) -> int:
+        """Bytes of the texts of the required messages."""
+        return self.text(self.required)
+
+    def loaded(self, found: Iterable[Enclosed]) -> Load:
+        """What the fixed parts and these media have."""
+        return self.fixed.and_of((each.medium for each in found), self.limits)
+
+    # ---- what must be, and what may be
+
+    def _check(self) -> None:
+        for medium in self._shots:
+            if name := refused(medium, self.limits):
+                size = medium.side if name == "image_side" else bytes_of(medium)
+                raise WindowDoesNotFit.over(name, getattr(self.limits, name), {"few_shots": size})
+        most = self.limits.messages
+        needed = self._messages_beside - (0 if self.history.recalled else ASIDE_MESSAGES)  # recall gives way at once
+        if most is not None and needed > most:
+            raise WindowDoesNotFit.over("messages", most, {"messages": needed})
+        must = [each for each in self.found if each.place in self.required]
+        load = self.loaded(must)
+        load.bytes += self.required_bytes
+        limit = Room(self.limits, self.most_bytes).over(load)
+        if limit is None:
+            return
+        parts: dict[str, list[Medium]] = {"few_shots": self._shots}
+        for each in must:
+            parts.setdefault(self.required[each.place].part, []).append(each.medium)
+        kind = "images" if limit == "many_images" else limit
+        numbers = {name: getattr(Load().and_of(media, self.limits), kind) for name, media in parts.items()}
+        if kind == "bytes":
+            numbers["text"] = load.bytes - sum(numbers.values())
+        raise WindowDoesNotFit.over(kind, getattr(self.limits, limit), numbers)
+
+    def required_at(self, place: int) -> AbstractSet[int]:
+        """The places of messages that were required while this one was the newest, beside those that always are."""
+        records = self.history.records
+        index = min(place, self.history.length)
+        if index < self.history.first_seq:
+            return frozenset()
+        index = self.history.index(index)
+        asked = records.roles.rfind(USER, records.front, index + 1)
+        groups = {unit_at(self.units, each) for each in (index, asked) if each >= 0}
+        return frozenset(self.history.seqs[self.units.members(groups)].tolist())
+
+    def steady(self, cut: int) -> AbstractSet[int]:
+        """The places that are required in every window, and of messages before a cut that are required in this one."""
+        return {place for place, why in self.required.items() if not why.moves or place < cut}
+
+    def beyond_kept(self, found: Sequence[Enclosed], exempt: AbstractSet[int]) -> Left:
+        """The pictures before the newest ``images_kept``, except those of ``exempt`` messages."""
+        kept = self.options.images_kept
+        if kept is None:
+            return {}
+        pictures = [each for each in found if each.is_image]
+        old = pictures[: max(0, len(pictures) - kept)]
+        return {each.key: "images_kept" for each in old if each.place not in exempt}
+
+    def oldest_by_bytes(self, documents: int) -> int:
+        """The oldest place from which all texts fit, with lines in place of all media that need not be whole.
+
+        ``documents`` are the bytes of those that are sent.
+        """
+        required = self.loaded(each for each in self.found if each.place in self.required).bytes
+        room = self.most_bytes - required - self.required_bytes - documents
+        ordinary = self.texts.copy()
+        ordinary[self.history.indexes(self.required)] = 0
+        ordinary = ordinary[self.history.records.front :]
+        taken = int(np.searchsorted(np.cumsum(ordinary[::-1]), room, side="right"))
+        return 1 if taken == len(ordinary) else self.history.length + 1 - taken
+
+    def oldest_by_number(self) -> int:
+        """The oldest place from which the messages are not too many, with the lines in place of missing results."""
+        history, most = self.history, self.limits.messages
+        if most is None:
+            return 1
+        return max(1, history.length - max(0, most - self._messages_beside) + 1)
+
+    @property
+    def _messages_beside(self) -> int:
+        """The most messages beside those that may give way: fixed ones, lines, required ones and recalled ones."""
+        order = self.history.order
+        lines = sum(len(gap.calls) for gap in order.lines.values()) if order else 0
+        return self._fixed_messages + lines + len(self.required.keys() | self.history.recalled)
+
+
+def _required(history: History, units: Units) -> dict[int, Reason]:
+    """The places of required messages, with the reason. Recalled messages are shortened like others."""
+    always = ((index, why) for index, why in always_units(history, units).items() if why is not Reason.RECALLED)
+    return {
+        history.at(each): why for index, why in always for each in range(units.starts[index], units.starts[index + 1])
+    }

@@ -1,0 +1,101 @@
+"""The room that a request's limits give to pictures, files and sounds, and the choice of those that have it."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from sash.core.counts.measures.media_facts import IMAGE, Medium
+from sash.core.law.history.enclosing import Enclosed, bytes_of
+from sash.core.providers.form.request_limits import RequestLimits
+
+Left = dict[tuple[int, int], str]
+"""What is sent as a line, by place and number: the limit or the parameter that is the reason, or ``LOST``."""
+LOST: Final = "lost"
+"""The reason of a medium whose bytes the storage has lost."""
+
+
+class Load(msgspec.Struct):
+    """What was taken so far. ``is_large``: one of the pictures is larger than a request with many pictures may have."""
+
+    images: int = 0
+    pages: int = 0
+    bytes: int = 0
+    is_large: bool = False
+
+    def and_of(self, media: Iterable[Medium], limits: RequestLimits) -> "Load":
+        """This load, and these media."""
+        load = msgspec.structs.replace(self)
+        for medium in media:
+            load.add(medium, limits)
+        return load
+
+    def add(self, medium: Medium, limits: RequestLimits) -> None:
+        """Take a medium."""
+        self.images += medium.kind == IMAGE
+        self.pages += medium.pages
+        self.bytes += bytes_of(medium)
+        self.is_large = self.is_large or is_large(medium, limits)
+
+
+class Room(msgspec.Struct, frozen=True):
+    """The room that a request has: a share of the limits, and of its bytes those that media may have."""
+
+    limits: RequestLimits
+    bytes: float
+    share: float = 1.0
+
+    def most(self, name: str) -> float:
+        """The largest number of this, at least 1; without a limit, infinity."""
+        limit = getattr(self.limits, name)
+        return float("inf") if limit is None else max(1, int(limit * self.share))
+
+    def images(self, *, is_large: bool) -> tuple[float, str]:
+        """The largest number of pictures, and the limit that it follows from. ``is_large``: one of them is."""
+        most = self.most("images")
+        return min((most, "images"), (self.most("many_images"), "many_images")) if is_large else (most, "images")
+
+    def over(self, load: Load) -> str | None:
+        """The limit that a load is over; None if it is over none."""
+        most, name = self.images(is_large=load.is_large)
+        if load.images > most:
+            return name
+        if load.pages > self.most("pages"):
+            return "pages"
+        return "bytes" if load.bytes > self.bytes else None
+
+
+def is_large(medium: Medium, limits: RequestLimits) -> bool:
+    """Whether a picture has more pixels a side than one of many pictures may have."""
+    return medium.kind == IMAGE and limits.many_images_side is not None and medium.side > limits.many_images_side
+
+
+def refused(medium: Medium, limits: RequestLimits) -> str | None:
+    """The limit of one picture that this one is over; None if it is over none."""
+    if medium.kind != IMAGE:
+        return None
+    if limits.image_side is not None and medium.side > limits.image_side:
+        return "image_side"
+    is_heavy = limits.image_bytes is not None and bytes_of(medium) > limits.image_bytes
+    return "image_bytes" if is_heavy else None
+
+
+def newest_first(found: Sequence[Enclosed], load: Load, room: Room) -> Left:
+    """What has no room beside ``load``, if media are taken from the newest to the oldest. Changes ``load``."""
+    left: Left = {}
+    closed: set[str] = set()
+    for each in reversed(found):
+        medium, reason = each.medium, None
+        if each.is_image:
+            most, name = room.images(is_large=load.is_large or is_large(medium, room.limits))
+            reason = name if load.images + 1 > most else None
+        if medium.pages and ("pages" in closed or load.pages + medium.pages > room.most("pages")):
+            reason = "pages"
+        if reason is None and bytes_of(medium) and ("bytes" in closed or load.bytes + bytes_of(medium) > room.bytes):
+            reason = "bytes"
+        if reason is None:
+            load.add(medium, room.limits)
+        else:
+            closed.add(reason)
+            left[each.key] = reason
+    return left

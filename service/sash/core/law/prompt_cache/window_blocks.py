@@ -1,0 +1,154 @@
+"""A window as the blocks that a provider's prompt cache compares: definitions, system text, lines, then messages.
+
+Marks stand where hints put them. Tokens that a request costs beside its messages count with the blocks before them.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Final
+
+import msgspec
+
+from sash.core.counts.costs.counting import reasoning_tokens
+from sash.core.counts.models.families import DEVELOPER, SYSTEM, TOOL, USER
+from sash.core.counts.models.models import Model
+from sash.core.law.history.fillers import came_in
+from sash.core.law.history.view import History
+from sash.core.law.prompt_cache.prompt_cache import Block
+from sash.core.law.selection.window import Window
+from sash.core.providers import PROVIDERS
+from sash.core.providers.form.cache_marks import CacheKind, Places
+
+_TURNS: Final = (USER, TOOL)
+"""Roles of messages up to which an entry may end without a mark."""
+
+
+class CachedWindow(msgspec.Struct, frozen=True, dict=True):
+    """A window as a provider's cache sees it: tokens and blocks of its first messages, and the ends of its entries.
+
+    ``places`` are those of its hints; None without hints.
+    """
+
+    window: Window
+    history: History
+    model: Model
+    places: Places | None = None
+
+    @cached_property
+    def roles(self) -> bytes:
+        """The roles of the messages."""
+        roles = self.history.records.roles
+        return bytes([roles[index] for index in self.history.indexes(self.window.seqs)])
+
+    @cached_property
+    def _thinks(self) -> bool:
+        records = self.history.records
+        return bool(records.details and records.thinks)
+
+    @property
+    def systems(self) -> list[int]:
+        """The seqs of the system and developer messages."""
+        return [seq for seq, role in zip(self.window.seqs, self.roles, strict=True) if role <= DEVELOPER]
+
+    @property
+    def _says_system_first(self) -> bool:
+        """Whether the system text is a message, which takes a mark; Responses has it in ``instructions``."""
+        return PROVIDERS[self.model.format].is_chat_form
+
+    def up_to(self, count: int) -> int:
+        """Tokens of the window's beginning, up to and including its first ``count`` messages."""
+        tokens, seqs, recalled = self.window.tokens, self.window.seqs, self.window.recalled
+        fixed = tokens["priming"] + tokens["system"] + tokens["tools"]
+        after = recalled.tokens if recalled and recalled.block and count <= recalled.place(seqs) else 0
+        return fixed if count <= 0 else max(fixed, tokens["total"] - after - sum(map(self.cost, seqs[count:])))
+
+    def blocks(self, seq: int) -> int:
+        """The blocks of a message: one for its text or result, and one for each call."""
+        records, index = self.history.records, self.history.index(seq)
+        calls = records.calls[index]
+        return calls + records.has_text(index) if calls else 1
+
+    def cost(self, seq: int) -> int:
+        """The tokens of a message as it is sent, with its documents."""
+        history, model = self.history, self.model
+        edit, grounded = self.window.edits.get(seq), self.window.grounding.get(seq)
+        cost = history.whole_cost(seq, model) - (edit.saved if edit else 0) + history.lines_tokens(seq, model)
+        if self._thinks and not (edit and edit.without_reasoning):
+            cost += reasoning_tokens(history.record(seq).measure, model)
+        return cost + (grounded.cost if grounded else 0)
+
+    def ends(self, kind: CacheKind) -> list[int]:
+        """The ends of the entries that hints ask for, as numbers of messages; 0 is the end of the system text."""
+        roles, places, count = self.roles, self.places, len(self.roles)
+        if places is None:
+            return []
+        question = max(0, roles.rfind(USER))
+        if kind == "breakpoints":
+            # An output of Responses takes no mark.
+            marked = (SYSTEM, DEVELOPER, *(_TURNS if self._says_system_first else (USER,)))
+            before = self._last(marked, question) if places.before_question else 0
+            return self._leading_end() + [end for end in (self._last(_TURNS, count), before) if end]
+        # Claude's user messages in a row are one turn, and system messages are not between them.
+        joins = kind == "cache_control"
+        while joins and question and roles[question - 1] <= USER:
+            measured = self.history.record(self.window.seqs[question - 1]).measure
+            if came_in(measured, self.model.format):  # apart from all turns
+                break
+            question -= 1
+        return [0, *([question] if places.before_question else []), *([count] if places.newest else [])]
+
+    def _last(self, kinds: Iterable[int], count: int) -> int:
+        """The number of the last of the first ``count`` messages that has one of these roles; 0 without one."""
+        return max(self.roles.rfind(kind, 0, count) for kind in kinds) + 1
+
+    def _leading_end(self) -> list[int]:
+        """The number of the last leading system text, if it can have a cache mark. Few-shots follow the system prompt."""
+        window, prompt = self.window, bool(self.window.tokens["system"])
+        if window.tokens["few_shots"]:
+            return [0] if prompt and self._says_system_first else []
+        leading = len(self.roles) - len(self.roles.lstrip(bytes((SYSTEM, DEVELOPER))))
+        texts = prompt + (window.summary is not None) + bool(window.note) + leading
+        return [leading] if texts > (not self._says_system_first) else []
+
+
+def blocks_of_window(kind: CacheKind, cached: CachedWindow) -> list[Block]:
+    """The blocks of a window, in the order of caching."""
+    window, tokens = cached.window, cached.window.tokens
+    ends = set(cached.ends(kind)) if kind != "implicit" else set()
+    said = list(_messages(kind, cached, ends))
+    rest = tokens["total"] - sum(block.tokens for block in said)
+    lines = (window.summary and window.summary.text, window.note)
+    # In one text with the lines, where the provider has system texts apart from its messages.
+    beside = (*lines, *cached.systems) if PROVIDERS[cached.model.format].fills else ()
+    definitions = min(rest, tokens["priming"] + tokens["tools"])
+    system = min(rest - definitions, tokens["system"])
+    is_marked = kind == "cache_control" and cached.places is not None
+    # Lines are messages behind the system text, unless they are in one text with it; few-shots are between them.
+    on_lines = kind == "breakpoints" and any(lines) and not tokens["few_shots"]
+    leading = [
+        Block("definitions", definitions, marked=is_marked and tokens["tools"] > 0),
+        Block(("system", beside), system, marked=0 in ends and system > 0 and not on_lines, turn=system > 0),
+    ]
+    if rest > definitions + system or any(lines):
+        leading.append(Block(("lines", lines), rest - definitions - system, marked=0 in ends and on_lines))
+    return leading + said
+
+
+def _messages(kind: CacheKind, cached: CachedWindow, ends: set[int]) -> Iterator[Block]:
+    """The blocks of the messages. ``ends`` are the numbers of those behind which a mark is."""
+    window = cached.window
+    recalled = window.recalled if window.recalled and window.recalled.block else None
+    place = recalled.place(window.seqs) if recalled else -1
+    for number, (seq, role) in enumerate(zip(window.seqs, cached.roles, strict=True), 1):
+        if recalled and number == place + 1:
+            yield Block(("recalled", recalled.block), recalled.tokens)
+        identity = (window.name(seq), str(_sent_as(window, seq)), tuple(window.lines.get(seq, ())))
+        if kind == "cache_control":  # a mark finds entries of at most 20 blocks before it
+            yield from (Block((identity, part), 0) for part in range(1, cached.blocks(seq)))
+        yield Block(identity, cached.cost(seq), marked=number in ends, turn=role in _TURNS)
+
+
+def _sent_as(window: Window, seq: int) -> tuple[object, object]:
+    """What follows from how a message is sent: documents, and edits without ``saved``, which is a bound at first."""
+    grounded, edit = window.grounding.get(seq), window.edits.get(seq)
+    return (grounded and (grounded.before, grounded.after)), edit and msgspec.structs.replace(edit, saved=0)

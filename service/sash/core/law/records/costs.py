@@ -1,0 +1,123 @@
+"""Each message's cost in a model's tokens, from columns of records."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from sash.core.counts.costs.counting import REFERENCE_MODELS, message_tokens, reference_tokens_in
+from sash.core.counts.costs.estimates import spoken_tokens
+from sash.core.counts.costs.prices import message_cost, thoughts_of
+from sash.core.counts.measures.measures import measure
+from sash.core.counts.models.families import TOOL
+from sash.core.counts.models.models import Model
+from sash.core.counts.text.numbers import MANY, Number
+from sash.core.counts.text.unicode_scripts import RATIOS
+from sash.core.law.records.records import Flags, Record, Records
+from sash.core.providers import PROVIDERS
+from sash.core.providers.openai.server_mends import SILENT, refused_by
+
+_OF_CALLS: Final = ("name", "single_call", "parallel_calls", "parallel_unknown")
+"""Rules of a model for names and calls."""
+_OF_ITS_MODEL: Final = frozenset({"unfitted0", "spoken0", "form", "plain0", "blocks0", "signatures0"})
+"""Columns of what not every model is sent, or not in the message's own cost."""
+
+
+def message_costs(records: Records, model: Model) -> Number:
+    """Each message's cost in the model's tokens, without documents and reasoning. The array is kept: do not change it."""
+    for priced, costs in records.costs:
+        if priced is model:
+            return costs
+    if records.details:
+        said = records.said if records.said is None else records.said - 1
+        cost = message_cost(records.columns_for(model), model, MANY, place=records.places, said=said)
+        found = _with_rare(records, cost, partial(record_cost, model=model))
+    else:
+        found = _plain_costs(records, model)
+    records.costs.append((model, found))
+    return found
+
+
+def _with_rare(records: Records, cost: Number, of_one: Callable[[Record], int]) -> Number:
+    """The costs of rows as an array, with those of the messages whose costs do not follow from a row."""
+    costs = for_each(cost, len(records))
+    for index in records.rare:
+        costs[index] = of_one(records[index])
+    return costs
+
+
+def for_each(numbers: Number, count: int) -> Number:
+    """The numbers of ``count`` messages as an array of integers; a single number is that of each."""
+    return np.broadcast_to(numbers, count).astype(np.int64)
+
+
+def _plain_costs(records: Records, model: Model) -> Number:
+    """Each message's cost if it has text alone."""
+    around = np.array(model.rules.role_costs)  # tokens around a text, by role
+    around[TOOL] = 0
+    texts = records.tokens(model.column) if model.ratios is None else _estimated(records, model.ratios)
+    costs: Number = around.take(np.frombuffer(records.roles, np.uint8)) + texts
+    costs = costs if model.margin == 1.0 else np.ceil(costs * model.margin).astype(np.int64)
+    if not PROVIDERS[model.format].is_chat_form or refused_by(model.provider) & SILENT:  # some are left out, or filled
+        for index in np.flatnonzero(texts == 0).tolist():
+            costs[index] = record_cost(records[index], model)
+    return costs
+
+
+def _estimated(records: Records, ratios: str) -> Number:
+    """Tokens of each message's text for a family of ``RATIOS``: as counted in its vocabulary, else estimated."""
+    a, b = RATIOS[ratios]["latin"]
+    texts = np.ceil(a * records.tokens(0) + b * records.tokens(1)).astype(np.int64)
+    return texts if records.said is None else np.where(records.said > 0, records.said - 1, texts)
+
+
+def record_cost(record: Record, model: Model) -> int:
+    """One message's cost in the model's tokens, without documents and reasoning."""
+    return message_tokens(record.measure, model, parallel=record.parallel, said=record.said)
+
+
+def written_cost(message: Mapping[str, Any], model: Model, *, parallel: int = 0) -> int:
+    """The same of a message that is written for this window. ``parallel`` is as in ``message_tokens``."""
+    said = None if model.vocabulary is None else spoken_tokens(message, model.vocabulary)
+    return message_tokens(measure(message), model, parallel=parallel, said=said)
+
+
+def reference_cost(record: Record, column: int) -> int:
+    """One message's tokens in a conversation's totals: with reasoning, without documents and its place among results."""
+    return reference_tokens_in(column, record.measure, parallel=record.parallel)
+
+
+def reference_costs(records: Records, column: int) -> Number:
+    """Each message's tokens in a conversation's totals, as ``reference_cost`` counts them."""
+    model = REFERENCE_MODELS[column]
+    if records.whole is not None:
+        return reference_costs(records.whole, column)
+    if not records.details:
+        return message_costs(records, model)
+    for priced, costs in records.costs:
+        if priced is model or costs_as_counted(records, priced, column):
+            return costs
+    place = records.places & Flags.PARALLEL
+    cost = message_cost(records.columns, model, MANY, place=place) + thoughts_of(records.columns, column)
+    costs = _with_rare(records, cost, partial(reference_cost, column=column))
+    records.costs.append((model, costs))
+    return costs
+
+
+def costs_as_counted(records: Records, model: Model, column: int) -> bool:
+    """Whether these messages have the same costs for the model as in the conversation's totals."""
+    sent_in, rules, reference = PROVIDERS[model.format], model.rules, REFERENCE_MODELS[column].rules
+    if records.whole is not None or model.ratios is not None or model.margin != 1.0 or sent_in.fills:
+        return False
+    if rules.role_costs != reference.role_costs:
+        return False
+    if 1 not in records.having(Flags.RICH):
+        return sent_in.is_chat_form or 0 not in records.tokens(0)
+    return (
+        sent_in.is_chat_form
+        and all(getattr(rules, name) == getattr(reference, name) for name in _OF_CALLS)
+        and not records.rare
+        and _OF_ITS_MODEL.isdisjoint(records.columns)
+        and not records.places.any()
+    )

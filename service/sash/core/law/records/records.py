@@ -1,0 +1,602 @@
+"""Records: the facts about a message that a window needs, stored apart from the body, so that no body is decoded.
+
+A record has 24 bytes for every message, so that a tail of records is read as columns: the cost of a thousand plain
+messages takes one addition for each. Facts that few messages have (tool calls, names, images, documents) are in
+``Details``, which are read only if a flag says so::
+
+    0  flags   1  role   2  calls   3  more flags   4-7  tokens in o200k_base   8-11  in cl100k_base
+    12-15  bytes of the body   16-23  digest of role and content; numbers are little-endian
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import cache, cached_property
+from itertools import repeat
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import numpy as np
+
+from sash.core.chat.audiences import EVERYBODY, Party, party_digest
+from sash.core.chat.messages import digest
+from sash.core.counts.costs.prices import LIST_BEGINS, LIST_ENDS
+from sash.core.counts.measures.measures import ZERO, Extra, Measure
+from sash.core.counts.measures.media_facts import IMAGE, Medium
+from sash.core.counts.measures.rows import Row, columns_of, stored_row, taken
+from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
+from sash.core.counts.models.models import Model
+from sash.core.counts.text.numbers import Number
+from sash.core.law.records.apart import GAP, StoredMedium
+from sash.core.law.records.details import Details, StoredDetails
+from sash.core.law.records.identities import Identity, short_form
+from sash.core.law.records.reasons import Reason
+
+if TYPE_CHECKING:
+    from sash.core.law.records.units import Units
+
+RECORD_BYTES: Final = 24
+DIGEST_BYTES: Final = 8
+"""The size of a content's digest, at the end of a record, and of an entry's, in its details."""
+_LAYOUT: Final = Struct("<BBBBIII8s")
+_LARGEST: Final = 2**32 - 1
+
+
+class Flags:
+    """A record's flags: the lowest eight are its byte 0, the next eight its byte 3.
+
+    PARALLEL: a result of one of several calls. LATE: a result that does not stand directly behind its call and the call's
+    other results, or is not its first (``order.py``). RICH: the message's cost depends on its details. MIXED: its details
+    have its writing systems, which only estimates need, or its author and audience, which only views need. LIST_BEGINS,
+    LIST_ENDS: the first and the last of several results (not stored: the neighbours tell). NAMED: the message has an author
+    or an audience. WORDLESS: it is a reply that was interrupted before a word came. MEDIA: it has pictures or files that are
+    stored beside it. COMPACTION: it is a provider's compaction, which windows have as their summary. IN_PROGRESS: it is
+    still being written. WITHHELD: in progress or wordless, which no window has.
+
+    Three are not stored, and are of one window. COVERED: a compaction stands for the message. MENDED: its calls may be sent
+    although results are missing. GOES_ON: lines in place of results follow it.
+    """
+
+    PINNED: Final = 1
+    GROUNDED: Final = 2
+    NOTED: Final = 4
+    PARALLEL: Final = 8
+    REDACTED: Final = 16
+    LEGACY_CALL: Final = 32
+    LATE: Final = 32  # of a result; the flag above is of the assistant's
+    RICH: Final = 64
+    MIXED: Final = 128
+    MENDED: Final = 1 << 8  # in a record's bytes; of a Record, these two bits are LIST_BEGINS and LIST_ENDS
+    GOES_ON: Final = 1 << 9
+    NAMED: Final = 1 << 10
+    WORDLESS: Final = 1 << 11
+    MEDIA: Final = 1 << 12
+    COVERED: Final = 1 << 13
+    COMPACTION: Final = 1 << 14
+    IN_PROGRESS: Final = 1 << 15
+    WITHHELD: Final = IN_PROGRESS | WORDLESS
+
+
+_IN_DETAILS = Flags.RICH | Flags.MIXED
+_OF_DETAILS = _IN_DETAILS | Flags.MEDIA | Flags.NAMED
+"""Flags that follow from the details."""
+_ENDS = LIST_BEGINS | LIST_ENDS
+_OF_ORDER = (Flags.MENDED | Flags.GOES_ON) >> 8
+_THOUGHTS = frozenset({"plain0", "blocks0", "signatures0", "form"})
+_UNSENT = Flags.WITHHELD | Flags.COMPACTION
+_GROUPED = Flags.LEGACY_CALL | _UNSENT
+RESULTS: Final = bytes((TOOL, FUNCTION))
+"""The roles of results."""
+_NO_CONTENT = digest(["assistant", None], DIGEST_BYTES)
+"""The digest of all assistant messages without content (refusals, calls), which are not duplicates of each other."""
+
+
+class Record(msgspec.Struct, frozen=True):
+    """One message. ``size`` is the body's bytes in the log, ``calls`` its number of tool calls. ``grounding``, ``digits``,
+    ``links``, ``media`` and ``party`` are as in its details, which must have been read."""
+
+    flags: int
+    measure: Measure
+    size: int
+    calls: int
+    content_digest: bytes
+    grounding: tuple[int, int] | None = None
+    said: int | None = None
+    """Tokens of its text in the model's own vocabulary, if counted; not stored in the record."""
+    digits: int = 0
+    links: str = ""
+    media: tuple[StoredMedium, ...] = ()
+    party: Party = EVERYBODY
+
+    @property
+    def makes_calls(self) -> bool:
+        """Whether it is an assistant's message with calls, also in the form before tool calls."""
+        return self.measure.role == ASSISTANT and (self.calls > 0 or bool(self.flags & Flags.LEGACY_CALL))
+
+    @property
+    def whole_size(self) -> int:
+        """The body's bytes with its media in their places."""
+        return self.size + sum(each.length - GAP for each in self.media)
+
+    @property
+    def enclosed(self) -> Sequence[Medium]:
+        """What the message encloses: pictures, files and sounds.
+
+        A message that was stored by a version without these facts has pictures of known sides alone.
+        """
+        extra = self.measure.extra
+        if extra is None or extra.media or not extra.images or extra.estimated or extra.beside is not None:
+            return extra.media if extra is not None else ()
+        size = self.whole_size // len(extra.images)
+        return [Medium(IMAGE, "", size, width, height) for width, height, _ in extra.images]
+
+    @property
+    def has_text(self) -> bool:
+        """Whether it has a text."""
+        return self.measure.extra is None or self.measure.extra.has_text
+
+    @property
+    def pinned(self) -> bool:
+        """Whether the message is in every window."""
+        return bool(self.flags & Flags.PINNED)
+
+    @property
+    def grouped(self) -> bool:
+        """Whether the message is not sent alone: it is a call, a result, withheld, or a compaction."""
+        return bool(self.calls) or self.measure.role in RESULTS or bool(self.flags & _GROUPED)
+
+    @property
+    def lone_text(self) -> bool:
+        """Whether it is a text whose own tokens its record tells. Its details may tell what the text behind it costs."""
+        extra = self.measure.extra
+        is_plain = extra is None or msgspec.structs.replace(extra, padding=None, heading=ZERO) == _NO_EXTRA
+        return is_plain and not (self.grouped or self.grounding or self.media or any(self.party))
+
+    @property
+    def parallel(self) -> int:
+        """Not 0 if the message answers one of several calls; LIST_BEGINS and LIST_ENDS mark the first and the last."""
+        return self.flags & (Flags.PARALLEL | _ENDS)
+
+    @property
+    def rich(self) -> bool:
+        """Whether its cost, or what is sent, depends on more than role and text."""
+        extra = self.measure.extra
+        return self.grounding is not None or bool(self.media) or (extra is not None and not extra.is_mix)
+
+
+def encode_record(record: Record) -> bytes:
+    """The record's 24 bytes. Its other facts are in its details."""
+    one, is_named = record.measure, record.party != EVERYBODY
+    is_mixed = is_named or (one.extra is not None and one.extra.mix is not None)
+    flags = record.flags & ~(_OF_DETAILS | _ENDS) | (Flags.RICH if record.rich else 0)
+    flags |= (Flags.MIXED if is_mixed else 0) | (Flags.MEDIA if record.media else 0) | (Flags.NAMED if is_named else 0)
+    o200k, cl100k = min(one.o200k, _LARGEST), min(one.cl100k, _LARGEST)
+    return _LAYOUT.pack(
+        flags & 255, one.role, record.calls, flags >> 8, o200k, cl100k, record.size, record.content_digest
+    )
+
+
+def plain_records(roles: bytes, o200k: Iterable[int], sizes: Iterable[int], digests: Iterable[bytes]) -> "Records":
+    """The records of plain texts that are counted in o200k_base alone. ``digests`` may go on behind the last message."""
+    none = repeat(0)
+    return Records(b"".join(map(_LAYOUT.pack, none, roles, none, none, o200k, none, sizes, digests)))
+
+
+def details_of(record: Record, identity: Identity) -> Details:
+    """The details of the record's message. Its numbers are a row, or whole where a row cannot have all."""
+    extra = record.measure.extra
+    row = stored_row(extra) if extra is not None else None
+    numbers, facts = (row or b"", None if row else extra), (record.digits, record.links, record.media)
+    known = identity.digest, *short_form(identity), *numbers, record.grounding, identity.status
+    return Details(*known, *facts, *record.party, party_digest(*record.party))
+
+
+@cache
+def _having(flags: int) -> bytes:
+    """A table for ``bytes.translate``: 1 for a byte of a record with one of these flags, which are all of the same byte."""
+    wanted = flags if flags < 1 << 8 else flags >> 8
+    return bytes(1 if byte & wanted else 0 for byte in range(256))
+
+
+_PINNED, _LATE, _OUT = _having(Flags.PINNED), _having(Flags.LATE), _having(_UNSENT | Flags.COVERED)
+_NOBODY = Identity("", 0, bytes(DIGEST_BYTES))
+_NOTHING = Details(_NOBODY.digest, "")
+_NO_DETAILS = StoredDetails.of([_NOTHING])
+_NO_EXTRA = Extra()
+
+
+class Records(Sequence[Record]):
+    """Consecutive messages as columns. ``details`` are the messages' details, or None if no message is rich, nor needs its
+    scripts. ``said`` are their tokens + 1 in the model's own vocabulary (0: not counted), or None."""
+
+    def __init__(
+        self, packed: bytes, details: StoredDetails | None = None, said: Sequence[int] | None = None, front: int = 0
+    ) -> None:
+        self.packed = packed
+        self.front = front
+        """The number of messages before those of a tail; other messages are between these and the tail."""
+        self.aside: Sequence[Record] = ()
+        """The messages before the tail, if their details are read from here, and not from ``details``."""
+        self.details: StoredDetails = details  # type: ignore[assignment] # code that needs them knows that they were read
+        self.said: Number = None if said is None else np.asarray(said, np.int64)
+        self.whole: Records | None = None
+        """The records as they are stored, if some of these are of messages that are sent with less."""
+        self.flags = packed[::RECORD_BYTES]
+        self.roles = packed[1::RECORD_BYTES]
+        self.calls = packed[2::RECORD_BYTES]
+        self.more = packed[3::RECORD_BYTES]
+        self._made: list[Record | None] = []
+        self._columns: dict[bool, Row] = {}
+        """The numbers of all messages, without or with the mixes."""
+        self.costs: list[tuple[Model, Number]] = []
+        """These messages' costs, for each model that was asked for."""
+        self.units: Units | None = None
+        """These messages' units, once they were asked for."""
+
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> "Records":
+        """The columns of these records."""
+        return cls(
+            b"".join(map(encode_record, records)), StoredDetails.of(list(map(details_of, records, repeat(_NOBODY))))
+        )
+
+    @classmethod
+    def lone(cls, records: Sequence[Record]) -> "Records":
+        """The columns of these records, with ``said``. They have details only if one of them is more than plain text."""
+        is_plain = all(each.measure.extra is None and each.lone_text for each in records)
+        found = cls.bare(records) if is_plain else cls.of(records)
+        return found.counted([each.said for each in records])
+
+    def counted(self, tokens: Sequence[int | None]) -> "Records":
+        """These records with their tokens in the model's own vocabulary, where these are known."""
+        if all(each is None for each in tokens):
+            return self
+        return Records(self.packed, self.details, [0 if each is None else each + 1 for each in tokens])
+
+    @classmethod
+    def bare(cls, records: Iterable[Record]) -> "Records":
+        """The columns of these records, without their details."""
+        return cls(b"".join(map(encode_record, records)))
+
+    @classmethod
+    def texts(cls, records: Iterable[Record]) -> "Records":
+        """The columns of these records, which are lone texts."""
+        replace = msgspec.structs.replace
+        return cls.bare(replace(each, measure=replace(each.measure, extra=None)) for each in records)
+
+    def __len__(self) -> int:
+        return len(self.flags)
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN204 - as every sequence's
+        if isinstance(index, slice):
+            part = self.taken(index)
+            if self.units is not None and not index.start:
+                part.units = self.units.until(len(part))
+            return part
+        if not self._made:
+            self._made = [None] * len(self)
+        made = self._made[index]
+        if made is None:
+            made = self._made[index] = self.record(index % len(self.flags))
+        return made
+
+    def record(self, index: int, details: Details | None = None) -> Record:
+        """A message's record, with its details: these, or those that were read."""
+        if details is None and index < len(self.aside):
+            return self.aside[index]
+        low, role, calls, high, o200k, cl100k, size, digest = _LAYOUT.unpack_from(self.packed, index * RECORD_BYTES)
+        flags = (low | high << 8) & ~_ENDS
+        if details is None:
+            is_linked = calls or role in RESULTS or flags & (_GROUPED | _OF_DETAILS)
+            details = self.details[index] if flags & Flags.RICH or (is_linked and self.details) else _NOTHING
+        return Record(
+            (flags | int(self.places[index]) if flags & Flags.PARALLEL else flags) & ~_OF_DETAILS,
+            Measure(role, o200k, cl100k, details.measured),
+            size,
+            calls,
+            digest,
+            details.grounding,
+            int(self.said[index]) - 1 if self.said is not None and self.said[index] else None,
+            details.digits,
+            details.links,
+            details.media,
+            details.party,
+        )
+
+    def taken(self, places: Number | slice) -> "Records":
+        """The records at these indexes, with what was read of their details and costs."""
+        before = [index for index in np.arange(len(self))[places].tolist() if index < self.front] if self.front else ()
+        part = Records(
+            np.frombuffer(self.packed, f"V{RECORD_BYTES}")[places].tobytes(),
+            self.details and self.details.taken(places),
+            self.said if self.said is None else self.said[places],
+            len(before),
+        )
+        part.aside = [self.aside[index] for index in before] if self.aside else ()
+        part._columns = {mixes: taken(columns, places) for mixes, columns in self._columns.items()}
+        part.whole = self.whole and self.whole.taken(places)
+        if self.costs and (part.places == self.places[places]).all():  # a result's cost may depend on its neighbours
+            part.costs = [(model, costs[places]) for model, costs in self.costs]
+        return part
+
+    def before(self, newer: "Records", *, front: int = 0) -> "Records":
+        """These records, followed by the ``newer`` ones; the first ``front`` of all are not of the tail."""
+        parts, details = (self, newer), None
+        said: Number = None
+        if self.details or newer.details:
+            older, later = (part.details or _NO_DETAILS.taken(np.zeros(len(part), np.int64)) for part in parts)
+            details = older.before(later)
+        if self.said is not None or newer.said is not None:
+            said = np.concatenate([np.zeros(len(part)) if part.said is None else part.said for part in parts])
+        return Records(self.packed + newer.packed, details, said, front)
+
+    def rows(self) -> Number:
+        """The records as rows of bytes, which may be changed."""
+        return np.frombuffer(self.packed, np.uint8).reshape(-1, RECORD_BYTES).copy()
+
+    def flagged(self, rows: Number) -> "Records":
+        """These records with the flags of these rows, and with what was read of their details."""
+        changed = Records(rows.tobytes(), self.details, self.said, self.front)
+        changed._columns, changed.aside = self._columns, self.aside
+        return changed
+
+    def replaced(self, records: Mapping[int, Record]) -> "Records":
+        """These records with others in their place, by index."""
+        rows, details, replace = self.rows(), {}, msgspec.structs.replace
+        said = self.said if self.said is None else self.said.copy()
+        for index, record in records.items():
+            place = rows[index, 3] & _OF_ORDER
+            rows[index] = np.frombuffer(encode_record(record), np.uint8)
+            rows[index, 3] |= place
+            facts, old = details_of(record, _NOBODY), self.details[index]
+            details[index] = replace(facts, digest=old.digest, id=old.id, stamp=old.stamp, status=old.status)
+            if said is not None and record.said is not None:
+                said[index] = record.said + 1
+        changed = Records(rows.tobytes(), self.details and self.details.replaced(details), said, self.front)
+        changed.whole = self.whole or self
+        changed.aside = [records.get(index, each) for index, each in enumerate(self.aside)]
+        return changed
+
+    def as_plain(self, places: Number, flags: int) -> "Records":
+        """These records, in which those at ``places`` are of plain text, and have at most these ``flags``."""
+        rows = self.rows()
+        rows[places, 0] &= flags
+        rows[places, 2:4] = 0
+        found = Records(rows.tobytes(), self.details and self.details.without_rows(places), self.said, self.front)
+        found.aside = self.aside
+        return found
+
+    def covered(self, places: Collection[int]) -> "Records":
+        """These records, of which no window has those at ``places``, because a compaction stands for them."""
+        rows = self.rows()
+        rows[[*places], 3] |= Flags.COVERED >> 8
+        found = self.flagged(rows)
+        found.costs = self.costs
+        return found
+
+    @cached_property
+    def media(self) -> Mapping[int, Sequence[Medium]]:
+        """What messages enclose beside their text, by index. The details must have been read."""
+        return {index: media for index in self.rare if (media := self[index].enclosed)}
+
+    def has_text(self, index: int) -> bool:
+        """Whether a message has a text, whose cost may depend on its details."""
+        if not self.details or index in self.rare:
+            has_text: bool = self[index].has_text
+            return has_text
+        return not isinstance(textless := self.columns["textless"], np.ndarray) or not textless[index]
+
+    def tokens(self, column: int) -> Number:
+        """Tokens of each message's text, in o200k_base (column 0) or cl100k_base (1), as an array."""
+        return np.frombuffer(self.packed, "<u4")[1 + column :: RECORD_BYTES // 4].astype(np.int64)
+
+    def sizes(self) -> Number:
+        """Bytes of each message's body, as an array."""
+        return np.frombuffer(self.packed, "<u4")[3 :: RECORD_BYTES // 4].astype(np.int64)
+
+    def words(self, index: int) -> bytes | None:
+        """The digest of what a user or the assistant says, by which repeats are found; None for other messages."""
+        if self.roles[index] not in (USER, ASSISTANT) or self.calls[index] or self.flags[index] & Flags.LEGACY_CALL:
+            return None
+        end = (index + 1) * RECORD_BYTES
+        found = self.packed[end - DIGEST_BYTES : end]
+        return found if found != _NO_CONTENT else None
+
+    def repeats(self, start: int) -> bool:
+        """Whether two messages from index ``start`` on have the same digest: as nearly never, where none repeats another."""
+        digests = np.frombuffer(self.packed, "<u8").reshape(-1, RECORD_BYTES // 8)[max(0, start) :, -1].tolist()
+        return len(set(digests)) < len(digests)
+
+    def having(self, flags: int) -> bytes:
+        """1 for each message that has one of these flags, which are all of the same byte, 0 for the others."""
+        return (self.flags if flags < 1 << 8 else self.more).translate(_having(flags))
+
+    def where(self, flags: int) -> Iterator[int]:
+        """Indexes of the messages that have one of these flags, ascending."""
+        return indexes_of(self.having(flags))
+
+    @property
+    def marks_any(self) -> bool:
+        """Whether a system, developer or pinned message is among these."""
+        return SYSTEM in self.roles or DEVELOPER in self.roles or 1 in self.flags.translate(_PINNED)
+
+    def parties(self) -> tuple[Number, Sequence[Party]]:
+        """The number of each message's party, as an array, and the parties. The details must have been read.
+
+        The first party is everybody's.
+        """
+        numbers, named = np.zeros(len(self), np.int64), np.array([*self.where(Flags.NAMED)], np.int64)
+        if not len(named):
+            return numbers, [EVERYBODY]
+        digests = self.details.parties(named)
+        _, first, which = np.unique(digests, return_index=True, return_inverse=True)
+        numbers[named] = which + 1
+        return numbers, [EVERYBODY, *(self.details[index].party for index in named[first].tolist())]
+
+    @cached_property
+    def rare(self) -> list[int]:
+        """Indexes of messages whose tokens do not follow from a row, such as those with images, ascending."""
+        return np.flatnonzero(self.details.is_rare).tolist() if self.details else []
+
+    @cached_property
+    def with_parts(self) -> AbstractSet[int]:
+        """Indexes of messages with more than text, such as files: the ``rare`` ones, and those with an estimate."""
+        return {*self.rare, *(np.flatnonzero(self.columns["estimated"]).tolist() if self.details else ())}
+
+    @property
+    def columns(self) -> Row:
+        """The numbers of all messages; those of ``rare`` ones are not complete. The details must have been read."""
+        return self._columns.get(False) or self.columns_for(None)
+
+    def columns_for(self, model: Model | None) -> Row:
+        """The numbers of all messages, with the mixes if the model's tokens are estimated."""
+        mixes = model is not None and model.ratios is not None
+        found = self._columns.get(True) or self._columns.get(mixes)
+        if found is None:
+            roles = np.frombuffer(self.roles, np.uint8).astype(np.int64)
+            rows, texts = self.details.rows, (self.tokens(0), self.tokens(1))
+            found = self._columns[mixes] = columns_of(rows, roles, texts, mixes=mixes)
+        return found
+
+    @property
+    def thinks(self) -> bool:
+        """Whether a message has reasoning, or parts in a provider's own format."""
+        extras = (self.details[index].extra for index in self.rare)
+        return not _THOUGHTS.isdisjoint(self.columns) or any(
+            each and (each.reasoning or each.beside) for each in extras
+        )
+
+    @cached_property
+    def places(self) -> Number:
+        """PARALLEL, LIST_BEGINS and LIST_ENDS of each message, as an array: 0 if it is not one of several results.
+
+        A late result is in no list.
+        """
+        if 1 not in self.having(Flags.PARALLEL):
+            return np.zeros(len(self), np.int64)
+        flags = np.frombuffer(self.flags, np.uint8)
+        is_result = np.zeros(len(self) + 2, bool)
+        is_result[1:-1] = (np.frombuffer(self.roles, np.uint8) == TOOL) & (flags & Flags.LATE == 0)
+        goes_on = is_result[2:] | (np.frombuffer(self.more, np.uint8) & Flags.GOES_ON >> 8 != 0)
+        ends = np.where(is_result[:-2], 0, LIST_BEGINS) + np.where(goes_on, 0, LIST_ENDS)
+        if 0 < self.front < len(self):  # other messages are between these two
+            ends[self.front - 1] |= LIST_ENDS
+            ends[self.front] |= LIST_BEGINS
+        parallel = flags & Flags.PARALLEL
+        return np.where(parallel, parallel + ends, 0)
+
+    @property
+    def leading_results(self) -> int:
+        """The number of results that stand before the tail's other messages."""
+        roles = self.roles[self.front :]
+        return len(roles) - len(roles.lstrip(RESULTS))
+
+    @cached_property
+    def marked(self) -> bool:
+        """Whether a result is late, or an assistant's message calls in the form before tool calls."""
+        return 1 in self.flags.translate(_LATE)
+
+    @property
+    def plain(self) -> bool:
+        """Whether no message has a tool call, and each may be sent."""
+        return not (self.calls.strip(b"\0") or 1 in self.flags.translate(_LATE) or 1 in self.more.translate(_OUT))
+
+    @cached_property
+    def unsent(self) -> bytes:
+        """1 for each message that no window has: withheld, a compaction, or covered by one. 0 for the others."""
+        return self.more.translate(_OUT)
+
+    def why_unsent(self, index: int) -> Reason:
+        """Why no window has the message."""
+        flags = self.more[index] << 8
+        if flags & Flags.COMPACTION:
+            return Reason.COMPACTION
+        if flags & Flags.WORDLESS:
+            return Reason.WORDLESS
+        return Reason.IN_PROGRESS if flags & Flags.IN_PROGRESS else Reason.SUMMARY
+
+
+def indexes_of(marks: bytes) -> Iterator[int]:
+    """The indexes at which ``marks`` is 1."""
+    index = marks.find(1)
+    while index >= 0:
+        yield index
+        index = marks.find(1, index + 1)
+
+
+StoredDocument = tuple[str | None, str]
+"""A document's id and text. Two are the same where both are."""
+
+
+class StoredGrounding(msgspec.Struct, array_like=True, frozen=True):
+    """A message's documents. ``start`` and ``end`` are the offsets of the content's value in the body.
+
+    ``template`` is the digest of the template and separator of the stored counts. If the conversation's template changes,
+    the documents are counted again. ``shorter`` are the shorter levels of each document; empty if none has any.
+    """
+
+    template: bytes
+    start: int
+    end: int
+    documents: list[StoredDocument]
+    shorter: list[list[str]] = []
+
+    def levels(self, index: int) -> list[str]:
+        """The texts of a document, the longest first. One that is not shorter than the text before it is left out."""
+        texts = [self.documents[index][1]]
+        for text in self.shorter[index] if self.shorter else ():
+            if len(text) < len(texts[-1]):
+                texts.append(text)
+        return texts
+
+
+encode_grounding = msgspec.msgpack.Encoder().encode
+decode_grounding = msgspec.msgpack.Decoder(StoredGrounding).decode
+
+
+class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A summary of messages 1 to ``through_seq``.
+
+    ``compaction`` is a provider's compaction as a chat message with a ``native`` member. Windows in the provider's format
+    begin with it; other windows have the text.
+    """
+
+    text: str
+    through_seq: int
+    measure: Measure
+    compaction: dict[str, Any] | None = None
+    compaction_measure: Measure | None = None
+    audience: list[str] | None = None
+    """The agents that may see every message that it covers; None if all may."""
+    seq: int = 0
+    """The seq of the message that it is, if it was appended, else 0. Its words, where it has some, then stand for what it
+    covers in all formats. It is not stored."""
+    author: str | None = None
+    """The author of that message. It is not stored."""
+    replaces: bool = False
+    """Whether it was put in place of such a message, and so stands as that did. It is not stored."""
+    said: int | None = None
+    """The text's tokens in a model's own vocabulary, while a window is made for this model. It is not stored."""
+
+    def for_those(self, names: frozenset[str] | None) -> "Summary":
+        """The summary for these agents; None are all."""
+        return msgspec.structs.replace(self, audience=None if names is None else sorted(names))
+
+    def is_seen(self, view: str) -> bool:
+        """Whether this agent may see every message that it covers. A compaction has its author's windows."""
+        if self.seq:
+            return self.author == view
+        return self.audience is None or view in self.audience
+
+    def sent_as(self, form: str) -> "Summary | None":
+        """The summary in this format: with its compaction alone, or its text alone; None if it has neither."""
+        if self.compaction is not None and self.compaction["native"]["format"] == form:
+            return msgspec.structs.replace(self, measure=self.compaction_measure)
+        if not self.text:
+            return None
+        return self if self.compaction is None else msgspec.structs.replace(self, compaction=None)
+
+    @property
+    def stands(self) -> bool:
+        """Whether windows have it in place of the messages that it covers, and never these, once it is as it is sent."""
+        return bool(self.seq) or self.replaces or self.compaction is not None

@@ -1,0 +1,103 @@
+"""Units: messages that a window keeps or leaves out together.
+
+A unit is one message, or a tool group: an assistant message with calls, and the results directly after it. Providers
+answer 400 for a call without its results, and for a result without its call.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+
+import numpy as np
+
+from sash.core.counts.models.families import ASSISTANT, FUNCTION, TOOL
+from sash.core.counts.text.numbers import Number
+from sash.core.law.records.records import Flags, Records
+
+LONGEST_GROUP = 129
+"""Messages of the longest tool group: an assistant message and the results of its 128 calls."""
+
+
+class Units:
+    """Units of consecutive records, ascending. ``broken`` are the indexes of units that are not whole, and may not be sent.
+
+    ``starts`` are the indexes of the units' first records, and one more: the index after the last record. ``single``: every
+    unit is one message, so that a unit's index is its message's.
+    """
+
+    def __init__(self, starts: Number, broken: AbstractSet[int] = frozenset(), *, single: bool = False) -> None:
+        self.starts: Sequence[int] = range(len(starts)) if single else starts.tolist()
+        self.begins: Number = starts[:-1]
+        """The indexes of the units' first records, as an array."""
+        self.ends: Number = starts[1:]
+        """Those of the records behind the units."""
+        self.broken = broken
+        self.single = single
+
+    def members(self, indexes: Iterable[int]) -> Number:
+        """The indexes of the records of these units, ascending, as an array."""
+        if self.single:
+            return np.sort(np.array([*indexes], np.int64))
+        is_in = np.zeros(len(self), bool)
+        is_in[[*indexes]] = True
+        return np.flatnonzero(np.repeat(is_in, self.ends - self.begins))
+
+    def until(self, end: int) -> "Units | None":
+        """The units of the records before ``end``; None where this may divide a unit, or leave its calls at the end."""
+        count = int(np.searchsorted(self.begins, end))
+        if self.single or not 0 < count < len(self) or self.starts[count] != end or count - 1 in self.broken:
+            return None
+        starts = np.append(self.begins[:count], end)
+        return Units(starts, frozenset(index for index in self.broken if index < count))
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+
+def group_units(records: Records) -> Units:
+    """Units of consecutive records, which are kept beside them.
+
+    These units are not whole: results whose call is not among the records, late results, calls with missing results before
+    another message, and a message in progress. Calls at the very end still wait for results, and are whole. So are those
+    whose missing results are mended (``order.py``).
+    """
+    if records.units is None:
+        is_single = TOOL not in records.roles and records.plain
+        records.units = Units(np.arange(len(records) + 1), single=True) if is_single else _grouped(records)
+    return records.units
+
+
+def callers(records: Records) -> tuple[Number, Number]:
+    """Which messages make tool calls, and which a call in the form before these, as arrays: those that may be sent."""
+    asks = (np.frombuffer(records.roles, np.uint8) == ASSISTANT) & (np.frombuffer(records.unsent, np.uint8) == 0)
+    calls = np.frombuffer(records.calls, np.uint8)
+    is_legacy = np.frombuffer(records.flags, np.uint8) & Flags.LEGACY_CALL != 0
+    return asks & (calls > 0), asks & (calls == 0) & is_legacy
+
+
+def is_short(records: Records, asks: Number, first: Number, ends: Number) -> Number:
+    """Which units from ``first`` to ``ends`` have fewer results than calls; ``asks`` are the messages with tool calls."""
+    return asks[first] & (ends - first <= np.frombuffer(records.calls, np.uint8)[first])
+
+
+def _grouped(records: Records) -> Units:
+    roles, flags = np.frombuffer(records.roles, np.uint8), np.frombuffer(records.flags, np.uint8)
+    asks, is_legacy = callers(records)
+    is_beside = flags & Flags.LATE == 0
+    is_result, is_answer = (roles == TOOL) & is_beside, (roles == FUNCTION) & is_beside
+    follows = np.zeros(len(records), bool)
+    follows[1:] = is_result[1:] & (is_result | asks)[:-1] | is_answer[1:] & is_legacy[:-1]
+    follows[records.front : records.front + 1] = False  # other messages are before the tail
+    starts = np.append(np.flatnonzero(np.logical_not(follows)), len(records))
+    first, ends = starts[:-1], starts[1:]
+    is_apart = (roles[first] == TOOL) | (roles[first] == FUNCTION) & (flags[first] & Flags.LATE != 0)
+    lacks = is_short(records, asks, first, ends) & (ends < len(records))
+    is_unsent = np.frombuffer(records.unsent, np.uint8)[first] != 0
+    is_mended = np.frombuffer(records.more, np.uint8)[first] & Flags.MENDED >> 8 != 0
+    broken = np.flatnonzero((is_unsent | is_apart | lacks) & ~is_mended)
+    return Units(starts, frozenset(broken.tolist()))
+
+
+def unit_at(units: Units, index: int) -> int:
+    """The index of the unit that contains a message."""
+    return index if units.single else bisect_right(units.starts, index) - 1

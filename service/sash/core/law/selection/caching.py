@@ -1,0 +1,87 @@
+"""The rules of a model's prompt cache, a conversation's key in it, and the stable cut that is cheapest under the rules.
+
+Each provider's rules stand in its file. Others with a price for cached tokens are assumed implicit, in steps of 64
+(api-docs.deepseek.com/guides/kv_cache).
+"""
+
+from functools import lru_cache
+from hashlib import blake2b
+from typing import TypeVar
+
+import msgspec
+
+from sash.core.counts.models.models import Model
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.providers import PROVIDERS
+from sash.core.providers.form.cache_marks import CachePrices, Caching
+
+_KEY_BYTES = 16
+Q = TypeVar("Q", bound=WindowQuery)
+
+
+def caching_of(model: Model) -> Caching | None:
+    """The rules of a model's prompt cache; None if no cache is documented, or the model refuses hints."""
+    if not model.input_price or model.cached_input_price is None:
+        return None
+    uncached, written, long = model.input_price, model.cache_write_price, model.long_cache_write_price
+    prices = CachePrices(
+        model.cached_input_price / uncached, (written or uncached) / uncached, long and long / uncached
+    )
+    return _rules(model.id, model.provider, model.format, prices)
+
+
+@lru_cache(maxsize=1024)
+def _rules(name: str, maker: str, form: str, prices: CachePrices) -> Caching | None:
+    """The rules of the maker's form, or of its first one if the model is asked in another's."""
+    own = [each for each in (PROVIDERS[form], *PROVIDERS.values()) if each.maker == maker]
+    if not own:
+        return Caching(kind="implicit", minimum_tokens=64, step_tokens=64, lifetime_seconds=300, read_price=prices.read)
+    return own[0].caching(name.rsplit("/", 1)[-1].lower(), prices)
+
+
+def cache_key(name: str, life: str) -> str:
+    """A conversation's ``prompt_cache_key``: a digest keyed by its random life, from which no id can be derived."""
+    return blake2b(name.encode(), key=life.encode()[:64], digest_size=_KEY_BYTES).hexdigest()
+
+
+def below_a_tier(query: WindowQuery, model: Model, budget: int) -> int:
+    """The tokens that a window may have, with ``price=auto`` without reaching a higher price tier."""
+    if query.price != "auto" or not model.price_tiers:
+        return budget
+    return min(budget, model.price_tiers[0].above)
+
+
+def cut_length(query: WindowQuery, model: Model, budget: int) -> int:
+    """The tokens of which a stable cut's steps are a share: the budget, or what is below a price tier."""
+    return max(1, below_a_tier(query, model, budget))
+
+
+_STEPS = (0.1, 0.25, 0.5)
+_TURNS_A_BUDGET = 64
+"""About the number of turns that fill a budget. The size of a turn decides how often a cut moves."""
+
+
+def settled(query: Q, model: Model, budget: int) -> Q:
+    """The query with ``stable=auto`` decided: the model's cheapest step, or no stable cut without a prompt cache."""
+    if query.stable != "auto":
+        return query
+    rules = caching_of(model)
+    if rules is None:
+        return msgspec.structs.replace(query, stable=False)
+    below = below_a_tier(query, model, budget)
+    step = min(_STEPS, key=lambda step: _turn_cost(rules, below, step))
+    return msgspec.structs.replace(query, stable=True, stable_step=step)
+
+
+def _turn_cost(rules: Caching, budget: int, step: float) -> float:
+    """The average cost of a turn, in uncached tokens, while a window grows by ``step`` and is cut again.
+
+    The window is read from the cache, or at full price below the minimum. The turn's tokens are written. After a cut, the
+    kept tokens are written again.
+    """
+    turn, least = budget / _TURNS_A_BUDGET, (1 - step) * budget
+    short = min(1.0, max(0.0, (rules.minimum_tokens - least) / (budget - least)))
+    held = (least + budget) / 2
+    read = held * (short + (1 - short) * rules.read_price)
+    moved = least / (step * budget / turn) * (rules.write_price - rules.read_price)
+    return read + turn * rules.write_price + moved

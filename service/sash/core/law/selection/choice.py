@@ -1,0 +1,457 @@
+"""Chooses the parts and messages of a window, by all rules.
+
+They are taken in this order:
+
+1. The fixed parts: priming, system prompt, few-shots, tool definitions.
+2. The required messages: system and developer messages, pinned messages, the newest user message, and the newest message
+   with its tool group. If 1 and 2 do not fit, there is no window, and the problem has the cost of each part.
+3. The newest question's documents, as many as fit.
+4. History, from newest to oldest, in whole tool groups, until a unit does not fit (``overflow=skip`` skips the unit).
+
+It uses records only: no body is decoded, and only a document that is being cut is tokenised. It gets a tail of the history.
+If the tail is too short, it returns NeedOlder in place of a window, and is called again with more.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import msgspec
+import numpy as np
+
+from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION
+from sash.core.counts.text.numbers import Number
+from sash.core.law.documents.grounding import Grounded
+from sash.core.law.fixed_parts.fixed import Fixed, Line, fixed_costs, has_calls
+from sash.core.law.fixed_parts.terms import Terms
+from sash.core.law.history.fillers import came_in, longest_opening, opening_tokens
+from sash.core.law.history.lines import longest_lines
+from sash.core.law.history.notes import longest_note, note_measure
+from sash.core.law.history.results import Edit
+from sash.core.law.history.view import History, View, view_history
+from sash.core.law.records.need_older import NeedOlder, older
+from sash.core.law.records.reasons import Reason
+from sash.core.law.records.records import Summary
+from sash.core.law.selection.binding import keeps_reasoning_from
+from sash.core.law.selection.caching import below_a_tier, cut_length
+from sash.core.law.selection.explain import does_not_fit, dropped, explain, left_out
+from sash.core.law.selection.sending import (
+    Trimming,
+    begins_turn,
+    dearer,
+    is_turn_unknown,
+    with_fillers,
+    with_links,
+    with_reasoning,
+    without_thoughts,
+)
+from sash.core.law.selection.stable import Before, Cut, cut_seq
+from sash.core.law.selection.walk import SKIP_HORIZON, Bounds, Walk, first_required, open_request, walk
+from sash.core.law.selection.window import Allowed, Window
+from sash.core.providers import PROVIDERS, binds_reasoning
+from sash.problems import WindowDoesNotFit
+
+Lines = Sequence[Line | Summary | None]
+BLOCK = 4
+"""The size of a stable cut's block, in budgets. Larger blocks read more of a long history; smaller ones move the cut more
+often."""
+
+
+def choose(history: History, terms: Terms, allowed: Allowed) -> Window | NeedOlder:
+    """The window by all rules inside what is ``allowed``, or NeedOlder. The problem is that of ``build_window``."""
+    model, budget, options = terms.model, terms.budget, without_thoughts(terms.options, terms.model)
+    view = None if is_turn_unknown(history, options) else view_history(history, model)
+    if view is None:
+        return older(budget)
+    terms = msgspec.structs.replace(terms, options=options)
+    trimming = Trimming(model, options, terms.place)
+    view = _as_sent(view, trimming, terms.fixed)
+    line = _line_of(history, trimming, terms.fixed) if options.stable and allowed.cut is None else None
+    if isinstance(line, NeedOlder):
+        return line
+    frame = _Frame(terms, trimming, allowed, view, line or view, budget).with_cuts()
+    below = below_a_tier(options, model, budget)
+    if below < budget:
+        try:
+            return msgspec.structs.replace(frame, budget=below, is_priced=True).chosen()
+        except WindowDoesNotFit:  # then history has no part of what is above the tier
+            frame = msgspec.structs.replace(frame, spared=budget - below, is_priced=True)
+    return frame.chosen()
+
+
+def _as_sent(view: View, trimming: Trimming, fixed: Fixed) -> View:
+    """The view with the costs of messages as they are sent."""
+    model, options = trimming.model, trimming.options
+    view = trimming.limited(with_reasoning(view, model, options))
+    if PROVIDERS[options.format].tells_links:
+        view = with_links(view, model)
+    if PROVIDERS[options.format].fills:
+        return with_fillers(view, model, options.format, has_system=bool(fixed.system))
+    return view
+
+
+def _line_of(history: History, trimming: Trimming, fixed: Fixed) -> View | NeedOlder | None:
+    """The messages in the order of the log, on which a stable cut is found: what was appended stays in its place there.
+
+    None if they are sent in this order. Lines in place of results count with the message that interrupted the calls, because
+    they came with it; and while a late result is the newest message, its group counts with it.
+    """
+    order, model = history.order, trimming.model
+    if order is None:
+        return None
+    view = view_history(order.original, model)
+    if view is None:
+        return older()
+    view = _as_sent(view, trimming, fixed)
+    record = order.original.record
+    lines = {seq: longest_lines(record(group[0]), calls, model) for seq, (group, calls) in order.brings.items()}
+    brings = {seq: sum(map(view.cost_of, group)) + lines[seq] for seq, (group, _) in order.brings.items()}
+    waited = {seq: longest_lines(record(caller), calls, model) for seq, (caller, calls) in order.interrupted.items()}
+    return msgspec.structs.replace(dearer(view, waited), brings=brings)
+
+
+class _Selected(msgspec.Struct, frozen=True):
+    """The result of a walk, and the view that it saw. ``cut`` is where a stable cut lets history begin; ``opening`` are the
+    tokens that the request costs more because its first message is the assistant's. ``noted``: it has room for a note."""
+
+    taken: Walk
+    view: View
+    cut: Cut | None
+    opening: int
+    at: Number
+    """The indexes of the window's messages among the records."""
+    seqs: list[int]
+    summary: Summary | None
+    noted: bool
+
+
+class _Frame(msgspec.Struct, frozen=True, dict=True):
+    """What stays the same while a window is chosen, and chosen again with a summary and a note."""
+
+    terms: Terms
+    trimming: Trimming
+    allowed: Allowed
+    view: View
+    line: View
+    """The messages in the order of the log."""
+    budget: int
+    """That of the terms, or what is below a price tier."""
+    spared: int = 0
+    """Tokens above a price tier, which history leaves free: the required parts alone are above it."""
+    is_priced: bool = False
+    """Whether a price tier is below the budget, and decides where history ends."""
+
+    @cached_property
+    def always(self) -> dict[Reason, int]:
+        """Tokens of required messages, by reason."""
+        return self.view.always_costs()
+
+    def chosen(self) -> Window | NeedOlder:
+        """The window, or NeedOlder. Raises WindowDoesNotFit."""
+        options, history = self.terms.options, self.view.history
+        summary, noted = (history.summary if options.summary == "always" else None), False
+        # A summary or a note takes room, so the choice is made again with each.
+        while isinstance(selected := self.select(summary, noted=noted), _Selected):
+            if self.wants_summary(selected):
+                summary = history.summary
+            elif options.note and not noted and len(selected.seqs) < history.length + history.unseen:
+                noted = True
+            else:
+                return self.window(selected)
+        return selected
+
+    def with_cuts(self) -> "_Frame":
+        """The frame with results cut that are larger than the window, or required and do not fit beside other parts."""
+        view, history = self.view, self.view.history
+        if view.units.single and not view.front and FUNCTION not in history.records.roles:
+            return self
+        summary = history.summary if self.terms.options.summary == "always" else None
+        room = self._room(summary) + sum(self.always.values())
+        view = self.trimming.required(self.trimming.overlong(view, room), room, self._beside_messages)
+        line = view if self.line is self.view else self.trimming.overlong(self.line, room)
+        if view is self.view and line is self.line:
+            return self
+        return msgspec.structs.replace(self, view=view, line=line)
+
+    def select(self, summary: Summary | None, *, noted: bool) -> _Selected | NeedOlder:
+        """Steps 1 to 4 of the module's docstring. Raises WindowDoesNotFit."""
+        terms, room = self.terms, self._room(summary)
+        if room < 0:
+            raise self._refusal(summary)
+        beside = room
+        if noted:
+            # A note's length depends on the number of messages that it names, so history leaves room for the longest note.
+            # Required parts may use this room. If they do, the window has no note.
+            beside = self._room(summary, self._longest_note())
+            room = max(beside, min(room, self._beside_messages()))
+        state = self._ask(summary, room)
+        aside = terms.aside + self.spared
+        # Documents of required messages before the question may not take the opening's tokens.
+        held = min(state.room, aside + (self._least_opening if terms.options.grounding == "all" else 0))
+        state.room -= held
+        opening = longest_opening(terms.model, terms.options.format) if self._is_opened else 0
+        cut = self._cut(beside + sum(self.always.values()) - aside - opening)
+        if isinstance(cut, NeedOlder):
+            return cut
+        # A stable window clears results when its cut moves and not before, so that its beginning stays.
+        view = self.trimming.cleared(self.view, self.view.history.length if cut is None else cut.since_seq)
+        taken = walk(state, view, self._bounds(summary, cut))
+        if taken.stop == "older":
+            skips = taken.skipped_seq and view.history.first_seq - (taken.skipped_seq - SKIP_HORIZON)
+            return NeedOlder(max(older(taken.room).messages, skips))
+        if self.is_priced and taken.stop == "budget":
+            taken.stop = taken.rest = "price"
+        # Leading few-shots are fixed costs.
+        opening = open_request(taken, view, self._opening) if self._is_opened else 0
+        if opening > taken.room + held:
+            raise self._refusal(summary)
+        taken.room = max(0, taken.room - opening)
+        at = view.units.members((*view.always, *taken.kept))
+        return _Selected(taken, view, cut, opening, at, view.history.seqs[at].tolist(), summary, noted)
+
+    @cached_property
+    def _is_opened(self) -> bool:
+        """Whether the request costs more if the first message of the history is the assistant's."""
+        if self.terms.fixed.few_shots or not PROVIDERS[self.terms.options.format].fills:
+            return False
+        summary = self.view.history.summary if self.terms.options.summary == "always" else None
+        return summary is None or summary.compaction is None
+
+    def _opening(self, seq: int) -> int:
+        """The tokens that the request costs more if message ``seq`` is its first, beside system messages."""
+        model, form = self.terms.model, self.terms.options.format
+        record, role = self.view.history.record, self.view.history.role
+        systems = self.view.systems
+        is_beside = bool(systems) and any(came_in(record(each).measure, form) for each in systems)
+        if role(seq) != ASSISTANT and not is_beside:  # as nearly always
+            return 0
+        behind = range(seq + 1, self.view.history.length + 1) if seq >= self.view.history.first_seq else ()
+        is_followed = next((role(each) for each in behind if role(each) > DEVELOPER), None) == ASSISTANT
+        return opening_tokens(
+            record(seq), model, form, is_oldest=seq == 1, is_beside_system=is_beside, is_followed=is_followed
+        )
+
+    def _beside_messages(self) -> int:
+        """The tokens beside the required messages that a window of these alone needs: an opening, and whole documents."""
+        return self._least_opening + self._whole_documents()
+
+    @cached_property
+    def _least_opening(self) -> int:
+        """The additional tokens of a request that has the required messages alone and begins with the assistant."""
+        first = first_required(self.view) if self._is_opened else 0
+        return self._opening(first) if 0 < first <= self.view.history.length else 0
+
+    def _whole_documents(self) -> int:
+        """The tokens of the newest question's documents if they may not be trimmed."""
+        seq = self.view.history.question
+        if not seq or self.terms.options.grounding == "none" or self.terms.documents.overflow != "error":
+            return 0
+        chosen = self._documents(seq, 0)
+        return chosen.cost if chosen else 0
+
+    def _documents(self, seq: int, room: int, state: Walk | None = None) -> Grounded | None:
+        """A message's documents that fit the room, without those that the walk has already."""
+        seen, spent = (state.seen, state.spent) if state else (frozenset(), 0)
+        record = self.view.history.record(seq)
+        return self.terms.documents.choose(seq, record, self.terms.model, room, seen, spent=spent)
+
+    def _refusal(self, summary: Summary | None) -> WindowDoesNotFit:
+        """The problem with each part that a window must have, so that a budget of its ``needed`` is enough."""
+        fixed = self._fixed_costs(self.view, (summary,), self._least_opening)
+        return does_not_fit(self.budget, fixed, self.always, self._whole_documents())
+
+    def _ask(self, summary: Summary | None, room: int) -> Walk:
+        """Step 3: the newest question with its documents."""
+        state = Walk(room=room, grounding={}, seen=set())
+        seq = self.view.history.question
+        if seq and self.terms.options.grounding != "none":
+            chosen = self._documents(seq, max(0, room - self._least_opening))
+            if chosen is not None and chosen.cost > room:
+                raise self._refusal(summary)
+            if chosen is not None:
+                state.add_documents(seq, chosen)
+        return state
+
+    def _cut(self, room: int) -> Cut | NeedOlder | None:
+        """The stable cut; None without one. ``room`` is the budget minus the fixed parts, in tokens."""
+        terms, options, history = self.terms, self.terms.options, self.view.history
+        if not options.stable or self.allowed.cut is not None:
+            return self.allowed.cut
+        length = cut_length(options, terms.model, terms.budget)
+        found = cut_seq(self.line, room, length * options.stable_step, BLOCK * length, terms)
+        if isinstance(found, Before):
+            return NeedOlder(place=found.place)
+        since = history.since(found.since_seq) if found.since_seq else 0
+        return Cut(history.since(found.seq), since)
+
+    def _bounds(self, summary: Summary | None, cut: Cut | None) -> Bounds:
+        """The bounds of history, and the options of the walk."""
+        options, history, allowed = self.terms.options, self.view.history, self.allowed
+        is_told = history.covered and history.is_whole  # the messages that are not covered may be among older ones
+        limit_seq = history.since(history.length - options.limit + 1) if options.limit else 1
+        turns_seq = history.turn(options.turns) if options.turns else 1
+        return Bounds(
+            (
+                ("budget", cut.seq if cut else 1),
+                ("limit", max(limit_seq, turns_seq, allowed.messages_seq)),
+                ("bytes", allowed.bytes_seq),
+                ("summary", 1 if not summary or is_told else summary.through_seq + 1),
+            ),
+            skip=options.overflow == "skip",
+            dedupe=options.dedupe == "messages",
+            user_first=options.start == "user",
+            documents=self._documents if options.grounding == "all" else None,
+        )
+
+    def wants_summary(self, selected: _Selected) -> bool:
+        """Whether messages that the summary covers are left out, and the summary fits with the required parts."""
+        summary = self.view.history.summary
+        is_asked = self.terms.options.summary == "auto" and selected.summary is None
+        if not is_asked or summary is None or selected.taken.stop == "complete":
+            return False
+        covered = sum(1 for seq in selected.seqs if seq <= summary.through_seq)
+        return covered < summary.through_seq and self._room(summary) >= self._beside_messages()
+
+    def window(self, selected: _Selected) -> Window:
+        """The window of the selected messages, with the note if it fits with the required parts."""
+        terms, taken, seqs, summary = self.terms, selected.taken, selected.seqs, selected.summary
+        at = selected.at
+        # Remaining room extends the newest results again, if these were cut.
+        view = self.trimming.grown(selected.view, taken.room)
+        note = self._note(selected)
+        lines = (summary, Line(note_measure(note)) if note else None)
+        fixed = self._fixed_costs(view, lines, selected.opening)
+        accepted = 0
+        if binds_reasoning(terms.model.id):
+            accepted = self._accepted_from(selected, view, self.budget - sum(fixed.values()), note)
+        is_refused = (view.reasoning > 0) & (view.history.seqs < accepted)
+        sent = np.where(is_refused, 0, view.reasoning)
+        left = np.where(is_refused, view.reasoning, view.reasoning_left)
+        tokens = {
+            **fixed,
+            "tools": self._tools_tokens(lines, seqs),
+            "messages": taken.taken + sum(view.always_costs().values()) - int(view.reasoning[at].sum()),
+            "grounding": taken.spent,
+            "reasoning": int(sent[at].sum()),
+        }
+        grounding = {seq: taken.grounding[seq] for seq in sorted(taken.grounding)}
+        return Window(
+            budget=self.budget,
+            seqs=seqs,
+            grounding=grounding,
+            summary=summary,
+            note=note,
+            tokens={"total": sum(tokens.values()), **tokens},
+            dropped={
+                **dropped(view, taken, seqs, summary, grounding, terms.model),
+                "reasoning_tokens": int(left[at].sum()),
+            },
+            stop_reason=taken.stop,
+            explain=explain(view, taken, summary, sent, left) if terms.options.explain else None,
+            edits=self._edits(view, seqs, left[at].tolist(), accepted),
+            place=terms.place,
+            cut=selected.cut if selected.cut is not None and selected.cut.since_seq else None,
+            passed=_passed(taken, view) if taken.reasons else frozenset(),
+        )
+
+    def _note(self, selected: _Selected) -> int:
+        """The number of messages in the note; 0 without a note."""
+        missing = left_out(self.view, selected.seqs, selected.summary) if selected.noted else 0
+        held = selected.taken.spent + selected.taken.taken + selected.opening
+        return missing if missing and self._room(selected.summary, self._longest_note()) >= held else 0
+
+    def _longest_note(self) -> Line:
+        return Line(longest_note(self.view.history.length + self.view.history.unseen))
+
+    def _edits(self, view: View, seqs: list[int], left: Sequence[int], accepted: int) -> dict[int, Edit]:
+        """The changes to messages before they are sent. ``left`` are their tokens of reasoning that is left out."""
+        edits = {seq: view.edits[seq] for seq in seqs if seq in view.edits} if view.edits else {}
+        order, seen = view.history.order, view.history.seen
+        if any(left):
+            # Signatures go with ``reasoning=none``, but those of the newest turn, and where the model refuses the thoughts.
+            turn = begins_turn(view.history) + 1 if self.terms.options.reasoning == "none" else 0
+            for seq, tokens in zip(seqs, left, strict=True):
+                if tokens:
+                    is_unsigned = seq < max(accepted, turn)
+                    edits[seq] = msgspec.structs.replace(
+                        edits.get(seq, Edit()), without_reasoning=True, without_seals=is_unsigned
+                    )
+        if order is not None and order.dropped:
+            for seq in order.dropped.keys() & set(seqs):
+                edits[seq] = msgspec.structs.replace(edits.get(seq, Edit()), without_calls=order.dropped[seq].calls)
+        if seen is not None and seen.texts:
+            edits |= {seq: Edit(only_text=True) for seq in seqs if view.history.name(seq) in seen.texts}
+        return edits
+
+    def _accepted_from(self, selected: _Selected, view: View, room: int, note: int) -> int:
+        """The first place whose reasoning the provider accepts. ``room`` is the budget minus the fixed parts, in tokens."""
+        taken, summary, history, seen = selected.taken, selected.summary, view.history, view.history.seen
+        compaction = summary if summary is not None and summary.compaction is not None else None
+        stood = history.covered if compaction is not None else 0
+        oldest = history.first_seq if seen is not None and seen.is_whole else 1
+        is_all = selected.seqs[:1] == [oldest] and taken.stop == "complete" and summary is None
+        is_lined = note or self.allowed.is_lined or any(each.limit == 0 for each in view.edits.values())
+        accepted = keeps_reasoning_from(
+            view,
+            self.terms,
+            room=room,
+            kept=frozenset((*view.always, *taken.kept)),
+            is_whole=(taken.stop == "summary" if stood else is_all) and not is_lined,
+            # Recalled messages and a summary may be new, and then so is the text before the reasoning.
+            cut=None if self.terms.aside or (summary is not None and not stood) else selected.cut,
+            stood=stood,
+            since=self._since_compaction(selected.seqs, compaction) if compaction else 0,
+        )
+        return max(accepted, _behind_late(history), self.allowed.changed_seq + 1)
+
+    def _since_compaction(self, seqs: list[int], summary: Summary) -> int:
+        """The first place that was written in a window with the compaction and what is sent between it and its reply.
+
+        The reply that the compaction came with was written right behind it.
+        """
+        history = self.view.history
+        stands = history.covered
+        between = [seq for seq in seqs if history.numbered(seq) <= stands and history.role(seq) > DEVELOPER]
+        # Another question had other recalled messages before it.
+        asked = history.question + 1 if self.terms.aside else 0
+        if not (between or self.terms.fixed.few_shots):
+            return asked
+        if not summary.seq:  # it was put at an unknown time
+            return history.length + 1
+        behind = range(history.since(max(history.first_seq, stands + 1)), history.length + 1)
+        return max(asked, next((seq for seq in behind if history.role(seq) != ASSISTANT), history.length + 1))
+
+    def _tools_tokens(self, lines: Lines, seqs: list[int]) -> int:
+        """The tokens of definitions. They may depend on the first message and on system messages.
+
+        Where one stands in for tools, it is sent beside calls alone.
+        """
+        fixed, form, view = self.terms.fixed, self.terms.options.format, self.view
+        if not fixed.defines(form):
+            return 0
+        leading = sorted({*seqs[:1], *view.systems})
+        beside = [each.measure for each in (*lines, *map(view.history.record, leading)) if each is not None]
+        stands_in = PROVIDERS[form].stand_in_tool is not None
+        calls = stands_in and any(has_calls(view.history.record(seq).measure) for seq in seqs)
+        return fixed.tools_tokens(self.terms.model, beside, calls=calls)
+
+    def _fixed_costs(self, view: View, lines: Lines, opening: int = 0) -> dict[str, int]:
+        terms, given = self.terms, [each for each in lines if each is not None]
+        return fixed_costs(view, terms.model, terms.fixed, given, terms.options.format, opening)
+
+    def _room(self, *lines: Line | Summary | None) -> int:
+        """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""
+        return self.budget - sum(self._fixed_costs(self.view, lines).values()) - sum(self.always.values())
+
+
+def _behind_late(history: History) -> int:
+    """The first place behind all late results. Reasoning before it was made while they were not in the window."""
+    late = history.order.late if history.order is not None else ()
+    return history.since(max(map(history.numbered, late)) + 1) if late else 0
+
+
+def _passed(taken: Walk, view: View) -> frozenset[int]:
+    """The seqs of the units that the walk passed over although they would fit, or although it kept older ones."""
+    oldest = taken.kept[-1] if taken.kept else len(view.units)
+    passed = (Reason.UNANSWERED, Reason.DUPLICATE)
+    units = [index for index, why in taken.reasons.items() if index > oldest or why in passed]
+    return frozenset(view.history.seqs[view.units.members(units)].tolist())

@@ -1,0 +1,132 @@
+"""A window's figures: the parts that are left out, the reason for each message, and the parts that do not fit."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from sash.core.counts.costs.counting import reference_tokens
+from sash.core.counts.models.families import FUNCTION, ROLES, TOOL
+from sash.core.counts.models.models import Model
+from sash.core.counts.text.numbers import Number
+from sash.core.law.documents.grounding import Grounded
+from sash.core.law.history.view import History, View
+from sash.core.law.records.costs import costs_as_counted, reference_costs
+from sash.core.law.records.explained import Explained, ExplainedDocument
+from sash.core.law.records.late_results import late_orphans
+from sash.core.law.records.reasons import APART_FROM, Fate, Reason
+from sash.core.law.records.records import StoredGrounding, Summary
+from sash.core.law.selection.walk import Walk
+from sash.problems import GroundingDoesNotFit, WindowDoesNotFit
+
+NO_MEDIA_LEFT: Final = {"images": 0, "files": 0, "media_bytes": 0}
+"""The figures of a window that sends all pictures, files and sounds of its messages."""
+
+
+def documents_told(given: StoredGrounding, fates: Sequence[Fate] | None = None) -> list[ExplainedDocument]:
+    """The lines of a message's documents; without ``fates`` the message is left out."""
+    fates = [APART_FROM] * len(given.documents) if fates is None else fates
+    return [ExplainedDocument(identity, *fate) for (identity, _), fate in zip(given.documents, fates, strict=True)]
+
+
+def explain(view: View, taken: Walk, summary: Summary | None, sent: Number, left: Number) -> list[Explained]:
+    """One line a message, by ascending seq: the required messages before the tail, and those of the tail's whole units.
+
+    A late result whose call may be before the tail has no line, as it is told with its call.
+    ``sent`` and ``left`` are tokens of reasoning of each record: those in the request, and those that are left out.
+    """
+    history, starts, kept = view.history, view.units.starts, set(taken.kept)
+    covered, roles = view.covered, history.records.roles
+    others = Reason.FITS if taken.rest == "complete" else Reason.named(taken.rest)
+    untold = _of_calls_before(history) | ({history.first_seq} if view.headless else set())
+    seqs, costs = history.seqs.tolist(), (view.costs - view.reasoning).tolist()
+    kept_reasoning = [*zip(sent.tolist(), left.tolist(), strict=True)]
+    other_reasoning = [*zip(view.reasoning.tolist(), view.reasoning_left.tolist(), strict=True)]
+    lines = []
+    for index in range(len(view.units)):
+        if seqs[starts[index]] in untold:
+            continue
+        is_kept = index in kept or index in view.always
+        why = view.always.get(index) or (Reason.FITS if is_kept else taken.reasons.get(index, others))
+        if (why is Reason.UNANSWERED or index in covered) and history.records.unsent[starts[index]]:
+            why = history.records.why_unsent(starts[index])
+            is_summary = summary is not None and summary.seq == history.name(seqs[starts[index]])
+            why = Reason.STANDS if why is Reason.COMPACTION and is_summary else why
+        elif why is Reason.UNANSWERED and view.role(index) in (TOOL, FUNCTION):
+            why = Reason.APART
+        for at in range(starts[index], starts[index + 1]):
+            seq, (reasoning, left_out) = seqs[at], kept_reasoning[at] if is_kept else other_reasoning[at]
+            cut = view.edits[seq].saved if seq in view.edits and not is_kept else 0
+            tokens = costs[at] + cut + reasoning
+            lines.append(Explained(seq, ROLES[roles[at]], tokens, is_kept, why.text, reasoning, left_out))
+    return lines
+
+
+def _of_calls_before(history: History) -> set[int]:
+    """The places of late results whose call may be before the tail."""
+    order = history.order
+    if order is None or history.is_whole:
+        return set()
+    orphans = map(order.original.at, late_orphans(order.original.records))
+    return {history.place(order.original.name(place)) for place in orphans}
+
+
+def dropped(
+    view: View,
+    taken: Walk,
+    seqs: Sequence[int],
+    summary: Summary | None,
+    grounding: Mapping[int, Grounded],
+    model: Model,
+) -> dict[str, int]:
+    """The parts of the history that the window leaves out, in messages and in reference tokens of the encoding."""
+    history, left = view.history, left_out(view, seqs, summary)
+    alike = not view.edits and history.names is None
+    costs = view.costs if alike and costs_as_counted(history.records, model, history.column) else None
+    stands = reference_tokens(summary.measure)[history.column] if summary is not None and _is_message(summary) else 0
+    return {
+        "messages": left,
+        "tokens": history.tokens - counted_tokens(history, seqs, costs) - stands if left else 0,
+        "duplicates": taken.duplicates,
+        "grounding_messages": history.grounding_messages - len(grounding),
+        **NO_MEDIA_LEFT,
+        "grounding_tokens": max(0, history.grounding_tokens - sum(chosen.tokens for chosen in grounding.values())),
+    }
+
+
+def left_out(view: View, seqs: Sequence[int], summary: Summary | None) -> int:
+    """The number of messages that are not among ``seqs``, nor sent as the summary."""
+    return (view.history.length + view.history.unseen) - len(seqs) - (summary is not None and _is_message(summary))
+
+
+def _is_message(summary: Summary) -> bool:
+    """Whether the summary is a message of the conversation as it came."""
+    return bool(summary.seq) and summary.compaction is not None
+
+
+def counted_tokens(history: History, seqs: Sequence[int], costs: Number | None = None) -> int:
+    """The tokens of messages, counted as in the conversation's totals; ``costs`` are those of all records, if known."""
+    costs = reference_costs(history.records, history.column) if costs is None else costs
+    return int(costs[history.indexes(seqs)].sum())
+
+
+def does_not_fit(
+    budget: int, fixed: Mapping[str, int], always: Mapping[Reason, int], grounding: int = 0
+) -> WindowDoesNotFit:
+    """The problem with the tokens of each required part, which sum to ``needed``.
+
+    ``grounding`` are the documents' tokens, if they may not be trimmed. Where all fits without them, the problem is theirs.
+    """
+    required = {why.part: cost for why, cost in always.items()}
+    costs = {name: cost for name, cost in {**fixed, **required, "grounding": grounding}.items() if cost}
+    needed = sum(costs.values())
+    said = ", ".join(f"{name} {cost}" for name, cost in costs.items())
+    members = {"limit": "tokens", "budget": budget, "needed": needed, "shortfall": needed - budget, "costs": costs}
+    if needed - grounding <= budget:
+        room = budget - needed + grounding
+        return GroundingDoesNotFit(
+            f"The documents cost {grounding} tokens and there is room for {room}: {needed - budget} over.",
+            members=members,
+        )
+    return WindowDoesNotFit(
+        f"What must be in the window costs {needed} tokens ({said}) and the budget is {budget}: {needed - budget} over.",
+        members=members,
+    )

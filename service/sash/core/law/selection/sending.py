@@ -1,0 +1,286 @@
+"""The costs of messages as they are sent: with their reasoning if it is sent, and with long tool results cut."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Final, TypeVar
+
+import msgspec
+import numpy as np
+
+from sash.core.counts.costs.counting import turn_place, whole_row
+from sash.core.counts.costs.prices import reasoning_cost
+from sash.core.counts.measures.rows import Row
+from sash.core.counts.models.families import FUNCTION, TOOL, USER
+from sash.core.counts.models.models import Model
+from sash.core.counts.text.numbers import MANY, ONE, Arithmetic, Number
+from sash.core.law.history.fillers import blank_line_tokens, came_in, joined_systems, unseen_tokens, with_filler
+from sash.core.law.history.results import Edit, line_costs, share_of, shared_limits
+from sash.core.law.history.view import History, View
+from sash.core.law.records.costs import for_each, message_costs
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.records.reasons import Reason
+from sash.core.law.records.records import RESULTS, Flags
+from sash.core.law.records.units import unit_at
+from sash.core.providers import CHAT, PROVIDERS
+from sash.core.providers.openai.chat_mends import STRICT_MAKER
+from sash.core.providers.openai.openai import OPENAI
+
+Q = TypeVar("Q", bound=WindowQuery)
+_WITHOUT_THOUGHTS: Final = frozenset({OPENAI.maker, STRICT_MAKER})
+
+
+def without_thoughts(query: Q, model: Model) -> Q:
+    """The query with ``reasoning=none`` for a model in chat form whose maker refuses members with reasoning."""
+    if query.reasoning == "none" or model.provider not in _WITHOUT_THOUGHTS or not PROVIDERS[query.format].is_chat_form:
+        return query
+    return msgspec.structs.replace(query, reasoning="none")
+
+
+def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
+    """The view with the tokens of sent reasoning in its costs: of the newest turn, all, or none, as ``options`` say.
+
+    Signatures on calls are always sent; with ``reasoning=none`` those of the newest turn, without which Gemini answers 400.
+    """
+    records = view.history.records
+    if not (records.details and records.thinks):
+        return view
+    sent, whole = _of_each(view.history, model, partial(_sent_and_whole, view.history, model, options))
+    left = np.maximum(0, whole - sent)
+    view = msgspec.structs.replace(view, costs=view.costs + sent, reasoning=sent, reasoning_left=left)
+    if options.stable:
+        lasting, passing = _of_each(view.history, model, partial(_lasting_and_passing, model, options))
+        view = msgspec.structs.replace(view, lasting=lasting, passing=passing)
+    return view
+
+
+def _sent_and_whole(
+    history: History, model: Model, options: WindowQuery, row: Row, seq: Number, by: Arithmetic
+) -> tuple[Number, Number]:
+    """Tokens of a message's reasoning that are sent, and of all that it has."""
+    form = options.format
+    # Another provider's form may leave out a blank question.
+    knows_questions = PROVIDERS[form].is_chat_form or PROVIDERS[form].maker == model.provider
+    is_forgotten = (seq < history.question) & (model.rules.forgets and knows_questions)
+    tokens = reasoning_cost(row, model, form, by, is_forgotten=is_forgotten)
+    whole = by.where(tokens > 0, tokens, reasoning_cost(row, model, CHAT, by, is_forgotten=is_forgotten))
+    if options.reasoning == "all":
+        return tokens, whole
+    is_old = seq <= begins_turn(history)
+    seals = reasoning_cost(row, model, form, by, seals_alone=True, is_forgotten=is_forgotten)
+    is_left: Number = is_old
+    if options.reasoning == "none":
+        is_left, seals = True, by.where(is_old, 0, seals)
+    if PROVIDERS[form].replies_are_items:  # free thoughts are left out too: they only make the request longer
+        whole = by.where(is_left, reasoning_cost(row, model, CHAT, by), whole)
+    return by.where(is_left, seals, tokens), whole
+
+
+def _lasting_and_passing(
+    model: Model, options: WindowQuery, row: Row, _seq: Number, by: Arithmetic
+) -> tuple[Number, Number]:
+    """Tokens of a message's reasoning that is sent in every turn, and of that which is sent in its turn only."""
+    is_turn, is_forgotten = options.reasoning == "turn", model.rules.forgets
+    if options.reasoning == "none":
+        seals = reasoning_cost(row, model, options.format, by, seals_alone=True)
+        return 0 * seals, seals
+    later = reasoning_cost(row, model, options.format, by, seals_alone=is_turn, is_forgotten=is_forgotten)
+    return later, reasoning_cost(row, model, options.format, by) - later
+
+
+def _of_each(
+    history: History, model: Model, rule: Callable[[Row, Number, Arithmetic], tuple[Number, Number]]
+) -> tuple[Number, Number]:
+    """Two figures of each message, as arrays. ``rule`` gets its numbers and its seq."""
+    records, seqs = history.records, history.seqs
+    first, second = (for_each(each, len(records)) for each in rule(records.columns_for(model), seqs, MANY))
+    for index in records.rare:
+        first[index], second[index] = rule(whole_row(records[index].measure, model), seqs.item(index), ONE)
+    return first, second
+
+
+def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> View:
+    """The view with costs that include the words sent in ``form`` for the user's empty messages, and the blank lines
+    between system texts. ``has_system``: a system prompt comes before the messages."""
+    records = view.history.records
+    names_files = PROVIDERS[form].names_files
+    is_empty = (records.tokens(0) <= names_files) & (np.frombuffer(records.roles, np.uint8) == USER)
+    indexes = {*np.flatnonzero(is_empty).tolist()}
+    if names_files and records.details:
+        indexes.update(records.media)
+    costs = view.costs.copy()
+    for index in indexes - _without_files(view, form) if view.edits else indexes:
+        costs[index] = with_filler(records[index].measure, costs.item(index), model, form)
+    costs[joined_systems(view, model, form)[0 if has_system else 1 :]] += blank_line_tokens(model)
+    return msgspec.structs.replace(view, costs=costs)
+
+
+def with_links(view: View, model: Model) -> View:
+    """The view with links to pictures at the cost of pictures of unknown size, for a form that sends a line in their place.
+
+    The line has the link's beginning, which may cost more than a small picture.
+    """
+    records, costs = view.history.records, view.costs.copy()
+    for index in {*records.media} - _without_files(view, model.format) if records.details else ():
+        costs[index] += unseen_tokens(records[index].measure, model)
+    return msgspec.structs.replace(view, costs=costs)
+
+
+def _without_files(view: View, form: str) -> set[int]:
+    """The indexes of cut results that are sent without their pictures and files: as one line, or in their chat form."""
+    history = view.history
+    cut = ((history.index(seq), each.limit) for seq, each in view.edits.items() if each.limit is not None)
+    return {index for index, limit in cut if not limit or not came_in(history.records[index].measure, form)}
+
+
+def begins_turn(history: History) -> int:
+    """Return the seq of the question that began the newest turn; of a question before the tail where that is not known."""
+    records, front = history.records, history.records.front
+    roles = records.roles[front:]
+    if records.marked:  # a late result, which is sent elsewhere or not at all, counts as the message before it
+        shown = bytearray(roles)
+        for index in np.flatnonzero(np.frombuffer(records.flags[front:], np.uint8) & Flags.LATE).tolist():
+            if roles[index] >= TOOL:
+                shown[index] = shown[max(0, index - 1)]
+        roles = bytes(shown)
+    return history.first_seq + turn_place(roles, history.question - history.first_seq)
+
+
+def is_turn_unknown(history: History, options: WindowQuery) -> bool:
+    """Whether the tail does not show if messages before it are in the newest turn, and one of them has reasoning."""
+    if options.reasoning == "all" or history.is_whole or begins_turn(history) > history.first_seq:
+        return False
+    earlier = bisect_left(history.before, history.question)
+    extras = (history.records[index].measure.extra for index in range(earlier))
+    return any(extra is not None and (extra.reasoning or extra.beside) for extra in extras)
+
+
+def dearer(view: View, more: Mapping[int, int]) -> View:
+    """The view in which messages cost so many tokens more, by seq."""
+    costs = view.costs.copy()
+    for seq, tokens in more.items():
+        costs[view.history.index(seq)] += tokens
+    return msgspec.structs.replace(view, costs=costs)
+
+
+class Trimming(msgspec.Struct, frozen=True):
+    """The cutting of tool results. ``place`` is the path at which whole results can be read, or empty."""
+
+    model: Model
+    options: WindowQuery
+    place: str
+
+    def limited(self, view: View) -> View:
+        """The view with results cut to ``tool_result_max_tokens``."""
+        limit = self.options.tool_result_max_tokens
+        if limit is None:
+            return view
+        results = _results_in(view, _groups(view))
+        return self._cut(view, [index for index in results if view.costs[index] > limit], limit)
+
+    def overlong(self, view: View, room: int) -> View:
+        """The view with tool groups larger than their share of ``room`` cut to it, wherever they are in the history.
+
+        So such a group is sent in the same form while it is the newest and afterwards.
+        """
+        share = share_of(room)
+        if self.options.tool_result_overflow != "trim" or view.unit_costs.max(initial=0) <= share:
+            return view
+        for unit in np.flatnonzero(view.unit_costs > share).tolist():
+            is_pinned = view.always.get(unit) not in (None, Reason.NEWEST)
+            if not (is_pinned or unit in view.units.broken):
+                results = _results_in(view, [unit])
+                beside = int(view.unit_costs[unit] - view.costs[results].sum())
+                view = self._shared(view, results, share - beside)
+        return view
+
+    def required(self, view: View, room: int, beside: Callable[[], int]) -> View:
+        """The view with required results cut to their share of ``room``, or to less if the required messages do not fit.
+
+        ``beside`` tells the smallest number of tokens for documents and an opening.
+        """
+        if self.options.tool_result_overflow != "trim":
+            return view
+        if self.options.stable:
+            # Also pinned groups whose other results have not come yet.
+            pinned = {unit_at(view.units, index) for index in view.history.records.where(Flags.PINNED)}
+            kept = _results_in(view, sorted(pinned.union(range(view.front))))
+            view = self._shared(view, kept, share_of(room)) if kept else view
+        results = _results_in(view, view.always)
+        if not results:
+            return view
+        cost = int(view.costs[results].sum())
+        most = min(share_of(room), cost + room - beside() - sum(view.always_costs().values()))
+        return self._shared(view, results, most) if cost > most else view
+
+    def grown(self, view: View, room: int) -> View:
+        """The view in which the cut results of required messages are longer by the remaining ``room``."""
+        if room <= 0 or not view.edits or self.options.stable:
+            return view
+        cut = [index for index in _results_in(view, view.always) if view.history.at(index) in view.edits]
+        return self._shared(view, cut, int(view.costs[cut].sum()) + room) if cut else view
+
+    def cleared(self, view: View, newest_seq: int) -> View:
+        """The view with results as one line each, except those of the newest ``tool_results_kept`` groups.
+
+        Groups are counted back from ``newest_seq``. Results of required groups are not changed.
+        """
+        kept = self.options.tool_results_kept
+        if kept is None:
+            return view
+        seqs = view.history.seqs[view.units.begins].tolist()
+        counted = [index for index in _groups(view) if seqs[index] <= newest_seq]
+        if counted and newest_seq < view.seq(counted[-1] + 1):
+            kept = max(kept, 1)  # the newest message is never cleared, and must not change until the cut moves
+        old = [index for index in counted[: max(0, len(counted) - kept)] if index not in view.always]
+        return self._cut(view, _results_in(view, old), 0)
+
+    def _shared(self, view: View, results: Sequence[int], room: int) -> View:
+        """The view with ``results`` cut so that together they cost ``room``, if possible."""
+        lines, limit = self._lines(view, results), self.options.tool_result_max_tokens
+        whole = message_costs(view.history.records, self.model)[[*results]]
+        if limit is not None:
+            whole = np.minimum(whole, np.maximum(limit, lines))
+        least = np.minimum(whole, lines)
+        return self._sent(view, results, shared_limits(whole.tolist(), least.tolist(), room))
+
+    def _cut(self, view: View, results: Sequence[int], limit: int) -> View:
+        """The view with results cut to ``limit``, or to one line if that costs more or it is 0. None becomes longer."""
+        lines = self._lines(view, results, alone=not limit)
+        costs = {index: max(limit, line) for index, line in zip(results, lines, strict=True)}
+        less = {index: cost for index, cost in costs.items() if cost < view.costs[index]}
+        return self._sent(view, [*less], [*less.values()], are_lines=not limit)
+
+    def _sent(self, view: View, results: Sequence[int], costs: Sequence[int], *, are_lines: bool = False) -> View:
+        """The view with results cut so that they have these costs. One that has its whole cost is not cut."""
+        if not results:
+            return view
+        whole, most = message_costs(view.history.records, self.model), self.options.tool_result_max_tokens
+        changed, edits, seqs = view.costs.copy(), dict(view.edits), view.history.seqs[[*results]].tolist()
+        for index, seq, cost in zip(results, seqs, costs, strict=True):
+            changed[index], saved = cost, whole.item(index) - cost
+            edits.pop(seq, None)
+            if saved:
+                edits[seq] = Edit(limit=0 if are_lines else min(cost, most or cost), saved=saved)
+        return msgspec.structs.replace(view, costs=changed, edits=edits)
+
+    def _lines(self, view: View, results: Sequence[int], *, alone: bool = False) -> list[int]:
+        """Tokens of these results as one line each, with their images and files unless it is sent ``alone``."""
+        history = view.history
+        names = (history.seqs if history.names is None else history.names).tolist()
+        named = [names[index] for index in results]
+        return line_costs(history.records, results, named, self.place, self.model, alone=alone) if results else []
+
+
+def _results_in(view: View, units: Iterable[int]) -> list[int]:
+    """The indexes of the tool results in these units."""
+    roles, starts = view.history.records.roles, view.units.starts
+    return [at for unit in units for at in range(starts[unit], starts[unit + 1]) if roles[at] in RESULTS]
+
+
+def _groups(view: View) -> list[int]:
+    """Indexes of the units that end with a tool result."""
+    records = view.history.records
+    last = np.frombuffer(records.roles, np.uint8)[view.units.ends - 1]
+    found: list[int] = np.flatnonzero((last == TOOL) | (last == FUNCTION)).tolist()
+    return found

@@ -1,0 +1,189 @@
+"""walk: keeps units of history, from the newest to the oldest, while they fit into the remaining budget."""
+
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from sash.core.counts.models.families import DEVELOPER, FUNCTION, USER
+from sash.core.law.documents.grounding import Grounded
+from sash.core.law.history.view import View
+from sash.core.law.records.reasons import Reason
+from sash.core.law.records.records import StoredDocument
+
+Choose = Callable[[int, int, "Walk"], Grounded | None]
+"""The documents of a message that fit a room, beside those that a walk has."""
+SKIP_HORIZON = 256
+"""Messages that ``overflow=skip`` considers after the first that is too large: its cost does not grow with the history."""
+
+Stop = Literal["complete", "budget", "limit", "summary", "bytes", "price", "horizon", "older"]
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """Where history may begin, and the options of a walk. ``firsts`` are the first seqs that it may have, each with the
+    reason why not the seqs before; of several reasons the first is told. ``documents`` chooses those of each message; None
+    if not all messages have theirs."""
+
+    firsts: tuple[tuple[Stop, int], ...] = ()
+    skip: bool = False
+    dedupe: bool = False
+    user_first: bool = False
+    documents: "Choose | None" = None
+
+
+class Walk(msgspec.Struct):
+    """The state and result of a walk. ``kept`` are unit indexes, newest first; ``stop`` is ``older`` for too short a tail.
+
+    ``room`` is the rest of the budget and ``taken`` the kept units' cost, in tokens. ``grounding`` are the documents that
+    are sent, ``seen`` which they are, ``spent`` their tokens. ``skipped_seq`` is the first message that was too large, or 0.
+    ``reasons`` tell why single units are left out, ``rest`` why all others are.
+    """
+
+    room: int
+    grounding: dict[int, Grounded]
+    seen: set[StoredDocument]
+    spent: int = 0
+    taken: int = 0
+    kept: list[int] = []
+    stop: Stop = "complete"
+    rest: Stop = "complete"
+    duplicates: int = 0
+    reasons: dict[int, Reason] = {}
+    skipped_seq: int = 0
+
+    def add_documents(self, seq: int, grounded: Grounded) -> None:
+        """Send the documents with message ``seq``."""
+        self.grounding[seq] = grounded
+        self.seen.update(grounded.documents)
+        self.spent += grounded.cost
+        self.room -= grounded.cost
+
+
+def walk(state: Walk, view: View, bounds: Bounds) -> Walk:
+    """Keep units from the newest to the oldest while they fit into the room. Changes and returns ``state``."""
+    dedupe, documents, oldest = bounds.dedupe, bounds.documents, max([1, *[least for _, least in bounds.firsts]])
+    said = {_said(view, index) for index in view.always} if dedupe else set()
+    history, starts, broken, always = view.history, view.units.starts, view.units.broken, view.always
+    base = history.first_seq - history.records.front
+    costs, covered = view.unit_costs.tolist(), view.covered
+    for index in range(len(view.units) - 1, view.front - 1, -1):
+        seq, cost = base + starts[index], costs[index]
+        stop = _stop(state, bounds, seq) if seq < oldest or state.skipped_seq else None
+        if index in always:
+            if documents is not None and not stop and seq not in state.grounding:
+                _ground(state, view, index, 0, documents)
+            continue
+        if index == view.front and view.headless:
+            break
+        if stop and index not in covered:
+            return _ended(state, view, bounds, stop)
+        words = _said(view, index) if dedupe else None
+        if index in broken:
+            state.reasons[index] = Reason.UNANSWERED
+        elif words is not None and words in said:
+            state.duplicates += 1
+            state.reasons[index] = Reason.DUPLICATE
+        elif cost <= state.room and (documents is None or _ground(state, view, index, cost, documents)):
+            state.room -= cost
+            state.taken += cost
+            state.kept.append(index)
+            said.add(words)
+        elif bounds.skip and state.room > 0:
+            state.skipped_seq = state.skipped_seq or seq
+            state.reasons[index] = Reason.TOO_LARGE
+        else:
+            return _ended(state, view, bounds, "budget")
+    return _at_the_beginning(state, view, bounds)
+
+
+def _stop(state: Walk, bounds: Bounds, seq: int) -> Stop | None:
+    """Why history must not include ``seq``; None if it may."""
+    for why, least in bounds.firsts:
+        if seq < least:
+            return why
+    return "budget" if seq < state.skipped_seq - SKIP_HORIZON else None
+
+
+def _at_the_beginning(state: Walk, view: View, bounds: Bounds) -> Walk:
+    """End a walk that saw the whole tail: the messages before are all left out for one reason, or must be read."""
+    before, covered, seen_by = view.history.first_seq - 1, view.history.covered, view.history.seen
+    stop = None if seen_by is not None else _stop(state, bounds, before)  # those before may all be for others
+    if seen_by is not None and seen_by.is_short:
+        return _ended(state, view, bounds, "horizon")
+    seen = before <= covered + sum(seq > covered for seq in view.history.before) and not view.headless
+    if seen and (before <= covered or stop or bounds.documents is None):
+        return _ended(state, view, bounds, "summary" if covered else "complete")
+    if seen_by is not None and seen_by.is_whole:
+        return _ended(state, view, bounds, "complete")
+    alone = view.headless and view.role(view.front) == FUNCTION  # its call may be before the tail
+    if stop is None or stop != _stop(state, bounds, 1) or alone:
+        state.stop = "older"
+        return state
+    return _ended(state, view, bounds, stop)
+
+
+def _ground(state: Walk, view: View, index: int, cost: int, documents: Choose) -> bool:
+    """Add a user message's documents; ``cost`` is the message's own. False if they do not fit and may not be trimmed."""
+    seq, room = view.seq(index), state.room - cost
+    grounded = documents(seq, room, state) if view.role(index) == USER else None
+    if grounded is not None and grounded.cost <= room:
+        state.add_documents(seq, grounded)
+    return grounded is None or grounded.cost <= room
+
+
+def _ended(state: Walk, view: View, bounds: Bounds, stop: Stop) -> Walk:
+    """End a walk. The units that it did not reach are left out."""
+    state.rest = stop
+    state.stop = "budget" if state.skipped_seq else stop
+    if bounds.user_first:
+        _begin_with_user(state, view)
+    return state
+
+
+def _begin_with_user(state: Walk, view: View) -> None:
+    """Remove kept units before the first user message, except system and developer messages.
+
+    Required units are not removed, so history that begins with one is not changed.
+    """
+    first_must = first_required(view)
+    while state.kept:
+        oldest = state.kept[-1]
+        if view.role(oldest) == USER or first_must < view.seq(oldest):
+            return
+        _take_away(state, view, Reason.START)
+
+
+def open_request(state: Walk, view: View, opening: Callable[[int], int]) -> int:
+    """Make room for the tokens that a request costs more because of its first message. Return these tokens.
+
+    ``opening`` gives them by the seq of the first message. The oldest kept units are removed until the tokens fit. These may
+    still exceed the room if the first message is a required one.
+    """
+    first_must = first_required(view)
+    while True:
+        first = min(first_must, view.seq(state.kept[-1])) if state.kept else first_must
+        tokens = opening(first) if first <= view.history.length else 0
+        if tokens <= state.room or not state.kept:
+            return tokens
+        _take_away(state, view, Reason.TOO_LARGE)
+        state.stop = "budget"
+
+
+def first_required(view: View) -> int:
+    """The seq of the first required message, without system and developer messages; length + 1 if there is none."""
+    roles = view.history.records.roles
+    return view.history.at(next((index for index in view.required if roles[index] > DEVELOPER), len(roles)))
+
+
+def _take_away(state: Walk, view: View, why: Reason) -> None:
+    """Take the oldest kept unit away."""
+    oldest = state.kept.pop()
+    state.reasons[oldest] = why
+    cost = int(view.unit_costs[oldest])
+    state.room += cost
+    state.taken -= cost
+
+
+def _said(view: View, index: int) -> bytes | None:
+    """A unit's content digest, by which duplicates are found; None for tool groups, which are never duplicates."""
+    return view.history.records.words(view.units.starts[index])

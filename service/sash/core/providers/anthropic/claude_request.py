@@ -1,0 +1,183 @@
+"""The mends of a whole request to Anthropic's Messages: what one message alone does not show."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from sash.core.providers.anthropic.claude_mends import LAST_THINKING, THOUGHTS, is_claude
+from sash.core.providers.form.cache_marks import BREAKPOINTS, content_parts
+from sash.core.providers.messages.mends import Mend
+from sash.core.providers.writing.turns import Block, Refusals
+
+CACHE_MARKS: Final = Mend(
+    name="cache_marks",
+    refused="More than four `cache_control` in one request, one of an hour behind one of five minutes, or one on thinking",
+    sent="The newest four; with `cache=auto` Sash's own are among them. The others are left out",
+    evidence="'A maximum of 4 blocks with cache_control may be provided. Found 6.'; 'a ttl='1h' cache_control block must "
+    "not come after a ttl='5m' cache_control block' (Wei-Shaw/sub2api 176, vellum-ai/vellum-assistant 22191)",
+)
+HOSTED_PAIR: Final = Mend(
+    name="hosted_pair",
+    refused="A call of a tool that Anthropic runs without its result, or a result without its call",
+    sent="The message without the block; a call in the newest reply stays, because Claude may go on with it",
+    evidence="'unexpected `tool_use_id` found in `advisor_tool_result` blocks. Each block must have a corresponding "
+    "`server_tool_use` block before it' (anthropics/claude-code 80439, 69828)",
+)
+LAST_WHITE_SPACE: Final = Mend(
+    name="last_white_space",
+    refused="White space at the end of a request that ends with the assistant's words",
+    sent="The words without it",
+    evidence="'final assistant content cannot end with trailing whitespace' (crewAIInc/crewAI 4413)",
+)
+OF_REQUESTS: Final = (CACHE_MARKS, HOSTED_PAIR, LAST_WHITE_SPACE)
+
+_MARKS_OF_OURS: Final = 2
+"""Marks that ``cache=auto`` has at least, where a client has too many."""
+
+
+def without_refused(request: Block, newest: int, refusals: Refusals, *, has_own: bool) -> Block:
+    """Return the request, whose blocks belong to it alone, as it is accepted. ``newest`` is its newest message's seq.
+
+    ``has_own``: some blocks came in Anthropic's form; only these are thinking, or of tools that Anthropic runs.
+    """
+    if has_own:
+        messages = _paired(request["messages"], refusals)
+        if is_claude(refusals.model):
+            messages = _without_last_thoughts(messages, refusals)
+        request = {**request, "messages": messages}
+    if request["messages"] and request["messages"][-1]["role"] == "assistant":
+        _end_cleanly(request["messages"][-1], newest, refusals)
+    _leave_out_marks(request, refusals)
+    return request
+
+
+def _kept(messages: Iterable[Block], keeps: Callable[[Block], bool]) -> list[Block]:
+    """Return the messages with the blocks that are kept; those of which none is left go too."""
+    found = []
+    for message in messages:
+        content = message["content"]
+        left = content if isinstance(content, str) else [block for block in content if keeps(block)]
+        if left or not content:
+            found.append(message if len(left) == len(content) else {**message, "content": left})
+    return found
+
+
+# ---- tools that Anthropic runs
+
+
+def _is_hosted_call(block: Block) -> bool:
+    kind = str(block.get("type"))
+    return kind.endswith("_tool_use") and isinstance(block.get("id"), str)
+
+
+def _is_hosted_result(block: Block) -> bool:
+    return str(block.get("type")).endswith("_tool_result") and isinstance(block.get("tool_use_id"), str)
+
+
+def _paired(messages: list[Block], refusals: Refusals) -> list[Block]:
+    """Return the messages without hosted calls and results that have no counterpart."""
+    hosted = [
+        (message, block)
+        for message in messages
+        for block in content_parts(message["content"])
+        if _is_hosted_call(block) or _is_hosted_result(block)
+    ]
+    newest = next((message for message in reversed(messages) if message["role"] == "assistant"), None)
+    alone = {*_results_alone(hosted), *_calls_alone(hosted, newest)}
+
+    def keeps(block: Block) -> bool:
+        if id(block) not in alone:
+            return True
+        refusals.mends.add(HOSTED_PAIR, refusals.owners.get(id(block), 0))
+        return False
+
+    return _kept(messages, keeps) if alone else messages
+
+
+def _results_alone(hosted: Iterable[tuple[Block, Block]]) -> Iterator[int]:
+    asked = set()
+    for _, block in hosted:
+        if _is_hosted_call(block):
+            asked.add(block["id"])
+        elif block["tool_use_id"] not in asked:
+            yield id(block)
+
+
+def _calls_alone(hosted: Sequence[tuple[Block, Block]], newest: Block | None) -> Iterator[int]:
+    answered = set()
+    for message, block in reversed(hosted):
+        if _is_hosted_result(block):
+            answered.add(block["tool_use_id"])
+        elif block["id"] not in answered and message is not newest:
+            yield id(block)
+
+
+# ---- the end of messages
+
+
+def _without_last_thoughts(messages: list[Block], refusals: Refusals) -> list[Block]:
+    """Return the messages without thinking at the end of the assistant's."""
+    found = []
+    for message in messages:
+        content = message["content"]
+        end = len(content)
+        while (
+            message["role"] == "assistant"
+            and end
+            and isinstance(content, list)
+            and content[end - 1].get("type") in THOUGHTS
+        ):
+            end -= 1
+            refusals.mends.add(LAST_THINKING, refusals.owners.get(id(content[end]), 0))
+        if end:
+            found.append(message if end == len(content) else {**message, "content": content[:end]})
+    return found
+
+
+def _end_cleanly(message: Block, newest: int, refusals: Refusals) -> None:
+    """Remove the white space at the end of the last message's text."""
+    match message["content"]:
+        case str(text) if text != text.rstrip():
+            message["content"] = text.rstrip()
+        case [*_, {"type": "text", "text": str(text)} as last] if text != text.rstrip():
+            last["text"] = text.rstrip()
+        case _:
+            return
+    refusals.mends.add(LAST_WHITE_SPACE, newest)
+
+
+# ---- marks of the prompt cache
+
+
+def _leave_out_marks(request: Block, refusals: Refusals) -> None:
+    """Remove marks that are too many, of five minutes before one of an hour, or on thinking."""
+    marks = marked(request)
+    if not marks:
+        return
+    last_hour = max((place for place, (_, block) in enumerate(marks) if is_hour(block)), default=0)
+    fit = (place for place, (_, block) in enumerate(marks) if place >= last_hour or is_hour(block))
+    stay = [place for place in fit if marks[place][1].get("type") not in THOUGHTS]
+    if len(stay) > BREAKPOINTS:
+        stay = stay[-(BREAKPOINTS - _MARKS_OF_OURS if refusals.hinted else BREAKPOINTS) :]
+    for place in {*range(len(marks))} - {*stay}:
+        owner, block = marks[place]
+        del block["cache_control"]
+        refusals.mends.add(CACHE_MARKS, refusals.owners.get(id(owner), 0))
+
+
+def is_hour(block: Block) -> bool:
+    """Whether a marked block's entry is to live for an hour."""
+    mark = block["cache_control"]
+    return isinstance(mark, dict) and mark.get("ttl") == "1h"
+
+
+def marked(request: Mapping[str, Any]) -> list[tuple[Block, Block]]:
+    """The marked blocks in the order in which they are cached, each behind the block that holds it, or itself."""
+    found: list[tuple[Block, Block]] = []
+    contents = [request.get("tools"), request.get("system"), *[message["content"] for message in request["messages"]]]
+    for content in contents:
+        for block in content if isinstance(content, list) else ():
+            if isinstance(inner := block.get("content"), list):
+                found += [(block, each) for each in inner if isinstance(each, dict) and each.get("cache_control")]
+            if block.get("cache_control"):
+                found.append((block, block))
+    return found

@@ -1,0 +1,542 @@
+"""Write Bedrock's Converse: turns alternate and begin with the user; each block has one member, which says what it is.
+
+One form for the models of all makers that Amazon sells: Claude, Nova, Llama, Mistral, DeepSeek. What Bedrock refuses is in
+``converse_mends``, cache points are in ``converse_marks``, names and formats of files in ``converse_files``. A request has
+base64 where boto3 takes bytes.
+
+Read messages of Converse, of a request or of a reply (``response["output"]["message"]``).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from sash.core.chat.arguments import ProviderObject
+from sash.core.chat.messages import CallId
+from sash.core.providers.anthropic.claude_mends import is_claude
+from sash.core.providers.bedrock.converse_files import (
+    BEDROCKS_MEDIA,
+    KINDS,
+    Names,
+    document,
+    document_text,
+    format_of,
+    own_medium,
+    read_media,
+)
+from sash.core.providers.bedrock.converse_marks import caching, fitted, mark, point
+from sash.core.providers.bedrock.converse_mends import (
+    OF_CONVERSE,
+    UNDECLARED_TOOLS,
+    UNSIGNED_REASONING,
+    Sent,
+    SentTurn,
+    fit,
+    in_order,
+    is_blank,
+    is_signed,
+    result,
+    with_documents,
+    without_media,
+)
+from sash.core.providers.form.asking import Asking
+from sash.core.providers.form.known_kinds import UnknownKind, objects_at, unknown_name
+from sash.core.providers.form.own_members import OwnMembers
+from sash.core.providers.form.part_kinds import PartKinds, kinds
+from sash.core.providers.form.provider import Provider
+from sash.core.providers.form.request_limits import RequestLimits
+from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
+from sash.core.providers.messages.mends import AS_TEXT
+from sash.core.providers.messages.pieces import Keeps, Name, Object, Piece, convert, read_turn, rest_of, to_json
+from sash.core.providers.writing.media import Media, read_data_url, read_file
+from sash.core.providers.writing.media_types import is_web
+from sash.core.providers.writing.shared_mends import BLANK_TEXT, CALL_ID, CALL_NAME, RESULTS_FIRST, SYSTEM_ROLE
+from sash.core.providers.writing.tools import Choice, Function, read_choice, read_functions
+from sash.core.providers.writing.turns import (
+    NOTHING_SAID,
+    Block,
+    HistoryStep,
+    Outgoing,
+    Part,
+    PlainRun,
+    Refusals,
+    Result,
+    Said,
+    as_line,
+    only_text,
+    read_steps,
+    tell_sounds,
+)
+from sash.core.providers.writing.whole import Shape, Whole
+
+# ---- reading messages
+
+BLOCKS: Final = (
+    *("text", "image", "document", "video", "audio", "toolUse", "toolResult", "reasoningContent", "cachePoint"),
+    *("citationsContent", "searchResult", "guardContent", "toolAddition", "toolRemoval"),
+)
+"""Members of ``ContentBlock`` in the service model of botocore 1.44.8."""
+_MEMBERS: Final = OwnMembers(messages={"": frozenset({"role", "content"})}, parts={"": frozenset(BLOCKS)})
+"""A member beside one that says what the block is, is the client's own."""
+
+
+class _Message(msgspec.Struct):
+    role: str
+    content: list[Object]
+
+
+class _Use(msgspec.Struct, rename="camel"):
+    tool_use_id: CallId
+    name: Name
+    input: Object
+
+
+class _Answer(msgspec.Struct, rename="camel"):
+    tool_use_id: CallId
+    content: list[Object] | None = None
+
+
+def _read_message(message: Mapping[str, Any], pointer: str) -> list[Piece]:
+    """Return the pieces of one message. Raises InvalidEntry."""
+    given = convert(message, _Message, pointer)
+    return read_turn(
+        given.role,
+        dict(message),
+        "content",
+        given.content,
+        f"{pointer}/content",
+        is_result=lambda block: isinstance(block.get("toolResult"), dict),
+        read_result=_read_result,
+        read_part=_read_block,
+        is_behind=lambda block: "cachePoint" in block,
+    )
+
+
+def _read_result(block: Object, piece: Piece, pointer: str) -> None:
+    if "cachePoint" in block:  # it stands behind the result
+        return
+    given = convert(block["toolResult"], _Answer, f"{pointer}/toolResult")
+    piece.answers = given.tool_use_id
+    for inner in given.content or ():
+        match inner:
+            case {"json": value}:
+                piece.add_text(to_json(value))
+            case _:
+                _read_said(inner, piece)
+
+
+def _read_block(block: Object, piece: Piece, pointer: str) -> None:
+    match block:
+        case {"toolUse": dict(use)} if piece.role == "assistant" and not use.get("type"):
+            call = convert(use, _Use, f"{pointer}/toolUse")
+            piece.add_call(call.tool_use_id, call.name, to_json(call.input))
+        case {"reasoningContent": _} | {"cachePoint": _}:  # not sent to other providers
+            pass
+        case _:
+            _read_said(block, piece)
+
+
+def _read_said(block: Object, piece: Piece) -> None:
+    """Read a block of words or media, in a message or in a tool result."""
+    kind = _kind(block)
+    body = block.get(kind)
+    match block:
+        case {"text": str(text)} | {"guardContent": {"text": {"text": str(text)}}}:
+            piece.add_text(text)
+        case {"citationsContent": {"content": [*cited]}}:
+            piece.add_text("".join(str(each.get("text") or "") for each in cited if isinstance(each, dict)))
+        case {"searchResult": {"source": str(source), "title": str(title), "content": [*found]}}:
+            texts = (str(each.get("text") or "") for each in found if isinstance(each, dict))
+            piece.add_text("\n".join([title, source, *texts]))
+        case {"document": dict(held)} if text := document_text(held):
+            piece.add_text(text)
+        case _ if kind in KINDS and isinstance(body, dict) and (part := read_media(kind, body)):
+            piece.add_medium(kind, part)
+        case _:
+            piece.tell(kind, body if isinstance(body, dict) else block)
+
+
+def _kind(block: Mapping[str, Any]) -> str:
+    return next((name for name in block if name in BLOCKS), next(iter(block), "block"))
+
+
+def _unknown_kinds(message: Mapping[str, Any], pointer: str) -> Iterator[UnknownKind]:
+    """Yield the members of blocks that Converse does not have, and roles."""
+    yield from unknown_name(message.get("role"), f"{pointer}/role", "role", ("user", "assistant", "system"))
+    for block, place in objects_at(message.get("content"), f"{pointer}/content"):
+        if block.keys().isdisjoint(BLOCKS):
+            name = _kind(block)
+            yield from unknown_name(name, f"{place}/{name}", "block", BLOCKS)
+
+
+def _is_chat(message: Mapping[str, Any]) -> bool:
+    """Whether a message is a chat message: its content is a text, or has parts with a type."""
+    content = message.get("content")
+    is_typed = isinstance(content, list) and any(isinstance(part, dict) and "type" in part for part in content)
+    return is_typed or isinstance(content, str) or message.get("role") == "developer"
+
+
+# ---- reading a whole request
+
+_FREE: Final = ("inferenceConfig", "guardrailConfig", "additionalModelResponseFieldPaths", "requestMetadata")
+"""Members that control the reply or refer to what is stored elsewhere: their text is not billed."""
+
+
+class _Request(msgspec.Struct, rename="camel"):
+    messages: list[Object]
+    system: list[Object] | None = None
+    tool_config: Object | None = None
+    output_config: Object | None = None
+    additional_model_request_fields: Object | None = None
+
+
+def _read_request(request: Mapping[str, Any], chat: ReadAsChat) -> ChatRequest:
+    given = convert(request, _Request, "")
+    texts = [block["text"] for block in given.system or () if isinstance(block.get("text"), str)]
+    system = [{"role": "system", "content": [{"type": "text", "text": text} for text in texts]}] if texts else []
+    config = given.tool_config or {}
+    tools = [tool for tool in config.get("tools") or () if isinstance(tool, dict)]
+    specs = [spec for tool in tools if isinstance(spec := tool.get("toolSpec"), dict)]
+    known = (
+        "modelId",
+        "performanceConfig",
+        "serviceTier",
+        "projectIdentifier",
+        *_FREE,
+        *_Request.__struct_encode_fields__,
+    )
+    return ChatRequest(
+        messages=[*system, *chat(given.messages, "/messages")],
+        tools=[chat_function(spec, (spec.get("inputSchema") or {}).get("json"), "inputSchema") for spec in specs],
+        tool_choice=_chat_choice(config.get("toolChoice")),
+        response_format=_schema(given.output_config or {}),
+        hosted=[{"type": "system_tool", **tool["systemTool"]} for tool in tools if "systemTool" in tool],
+        rest={**(given.additional_model_request_fields or {}), **rest_of(request, *known)},
+    )
+
+
+def _schema(output: Object) -> Object | None:
+    match output:
+        case {"textFormat": {"structure": {"jsonSchema": {"schema": str(text)} as given}}}:
+            try:
+                return schema_format(msgspec.json.decode(text), given.get("name"))
+            except msgspec.DecodeError:
+                return None
+    return None
+
+
+def _chat_choice(choice: Any) -> Any:
+    match choice:
+        case {"tool": {"name": str(name)}}:
+            return one_tool(name)
+        case {"any": _}:
+            return "required"
+        case {"auto": _}:
+            return "auto"
+    return None
+
+
+# ---- writing
+
+
+def _answering(message: Block, call_id: str) -> Block:
+    block, *behind = message["content"]
+    return {**message, "content": [{"toolResult": {**block["toolResult"], "toolUseId": call_id}}, *behind]}
+
+
+_SHAPE: Final = Shape(name="converse", messages="messages", parts="content", text={}, answering=_answering)
+_NO_TOOL: Final[Object] = {
+    "type": "function",
+    "function": {
+        "name": "no_tool",
+        "description": "No tool can be called now.",
+        "parameters": {"type": "object", "properties": {}},
+    },
+}
+
+
+def _write(
+    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
+) -> dict[str, Any]:
+    """Return ``messages``, with ``system`` and ``toolConfig`` where they are not empty."""
+    names, told, turns = Names(refusals), list[list[Block]](), list[SentTurn]()
+    last: Whole | None = None
+    for step in read_steps(messages, _SHAPE, refusals, tidy=fit, renames=CALL_ID, takes=BEDROCKS_MEDIA):
+        if (isinstance(step, Said) and step.is_system) or (isinstance(step, Whole) and step.role == "system"):
+            told.append(list(_system(step, refusals)))
+            continue
+        turns += _turns(step, last, names, refusals)
+        last = step if isinstance(step, Whole) else None
+    turns = with_documents(in_order(turns, refusals), refusals)
+    if turns and turns[0].role == "assistant":
+        turns.insert(0, SentTurn("user", [Sent(0, {"text": NOTHING_SAID})]))
+    config = _tool_config(list(read_functions(tools, refusals)), read_choice(tool_choice, refusals))
+    if not config and any(each.block.keys() & {"toolUse", "toolResult"} for turn in turns for each in turn.blocks):
+        refusals.mends.add(UNDECLARED_TOOLS, 0)
+        config = _tool_config(list(read_functions([_NO_TOOL], refusals)), None)
+    system = _joined(told)
+    fitted(system, config.get("tools", []), turns, refusals)
+    request: dict[str, Any] = {
+        "messages": [{"role": turn.role, "content": [each.block for each in turn.blocks]} for turn in turns]
+    }
+    return request | ({"system": system} if system else {}) | ({"toolConfig": config} if config else {})
+
+
+def _system(step: Said | Whole, refusals: Refusals) -> Iterator[Block]:
+    if isinstance(step, Said):
+        for part in only_text(step.parts, refusals, "system"):
+            yield from _text(part)
+        return
+    refusals.mends.add(SYSTEM_ROLE, step.seq)
+    for message in step.messages:
+        for index, block in enumerate(message["content"]):
+            if block.keys() & {"text", "guardContent", "cachePoint"}:
+                yield from () if is_blank(block) else (block,)
+            else:
+                refusals.add(f"messages/{step.seq}/content/{index}", "system content is text alone")
+
+
+def _joined(told: Sequence[list[Block]]) -> list[Block]:
+    """Return the system text in one block; in several where one of them marks the end of the prompt cache."""
+    blocks = [block for each in told for block in each]
+    if any("text" not in block for block in blocks):
+        return blocks
+    texts = ("".join(block["text"] for block in each) for each in told)
+    text = "\n\n".join(text for text in texts if text.strip())
+    return [{"text": text}] if text else []
+
+
+def _turns(step: HistoryStep, last: Whole | None, names: Names, refusals: Refusals) -> Iterator[SentTurn]:
+    match step:
+        case PlainRun():
+            for said in step.messages:
+                yield SentTurn(said["role"], [Sent(0, {"text": said["content"]})])
+        case Whole():
+            yield from _own(step, last, names, refusals)
+        case Result():
+            content = list(_blocks(tell_sounds(step, refusals), step.seq, names, refusals))
+            kept = [block for block in content if "cachePoint" not in block]
+            points = [block for block in content if "cachePoint" in block]
+            answer = {"toolResult": {"toolUseId": step.call.id, "content": kept}}
+            yield SentTurn("user", [Sent(step.seq, block) for block in (answer, *points[-1:])])
+        case Said(role="assistant"):
+            texts = [block for part in only_text(step.parts, refusals, "assistant") for block in _text(part)]
+            made = [*_reasoning(step, refusals), *texts, *_uses(step, refusals)]
+            yield SentTurn("assistant", [Sent(step.seq, block) for block in made])
+        case Said():
+            made = list(_blocks(step.parts, step.seq, names, refusals)) or [{"text": NOTHING_SAID}]
+            yield SentTurn("user", [Sent(step.seq, block) for block in made])
+
+
+def _reasoning(step: Said, refusals: Refusals) -> Iterator[Block]:
+    """Yield Claude's signed thinking as reasoning; signatures are the same at Anthropic and at Bedrock."""
+    for block in step.thinking:
+        signature = block.get("signature")
+        if block.get("type") == "thinking" and signature and is_claude(refusals.model):
+            yield {"reasoningContent": {"reasoningText": {"text": block["thinking"], "signature": signature}}}
+        else:
+            refusals.mends.add(UNSIGNED_REASONING, step.seq)
+
+
+def _uses(step: Said, refusals: Refusals) -> Iterator[Block]:
+    for call in step.calls:
+        if fit(call.name) != call.name:
+            refusals.mends.add(CALL_NAME, step.seq)
+        yield {"toolUse": {"toolUseId": call.id, "name": fit(call.name), "input": call.arguments_object()}}
+
+
+def _text(part: Part) -> Iterator[Block]:
+    text = part.text or ""
+    if text.strip():
+        yield {"text": text}
+        if part.body.get("cache_control"):
+            yield point(part.body["cache_control"])
+
+
+def _blocks(parts: Iterable[Part], seq: int, names: Names, refusals: Refusals) -> Iterator[Block]:
+    for part in parts:
+        found: Block | None = None
+        match part.body:
+            case {"type": "text"}:
+                yield from _text(part)
+                continue
+            case {"type": "image_url", "image_url": {"url": str(url)} | str(url)} if url[:5].lower() != "data:":
+                found = _line(part, seq, refusals)
+            case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
+                media = read_data_url(url, part.place, refusals)
+                found = _image(media) if media else None
+            case {"type": "file", "file": {"file_id": str(url)}} if is_web(url):
+                found = _line(part, seq, refusals)
+            case {"type": "file", "file": dict(file)}:
+                media = read_file(file, part.place, refusals)
+                found = _file(media, file.get("filename"), names, seq) if media else None
+            case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(form)}}:
+                found = {"audio": {"format": form, "source": {"bytes": data}}}
+            case _:
+                refusals.add(part.place, "has no place in Converse, which takes text, images and documents")
+        if found is not None:
+            yield found
+            if part.body.get("cache_control"):
+                yield point(part.body["cache_control"])
+
+
+def _line(part: Part, seq: int, refusals: Refusals) -> Block:
+    """Return the line that tells a link, because Bedrock reads none."""
+    refusals.mends.add(AS_TEXT, seq)
+    return {"text": as_line(part.body)["text"]}
+
+
+def _image(media: Media) -> Block:
+    return {"image": {"format": format_of(media.media_type), "source": {"bytes": media.data}}}
+
+
+def _file(media: Media, filename: str | None, names: Names, seq: int) -> Block:
+    return _image(media) if media.media_type.startswith("image/") else document(media, filename, names, seq)
+
+
+def _own(step: Whole, last: Whole | None, names: Names, refusals: Refusals) -> Iterator[SentTurn]:
+    """Yield a message that came in this form as it is accepted. What needs no mend stays as it came."""
+    ids = iter(step.ids)
+    if step.at and not any("toolResult" in block for message in step.messages for block in message["content"]):
+        refusals.mends.add(RESULTS_FIRST, step.seq)  # it stood before a result
+    for message in step.messages:
+        role = message["role"]
+        blocks = [
+            Sent(step.seq, left)
+            for block in message["content"]
+            for left in _own_block(block, role, ids, step.seq, names, refusals)
+        ]
+        if role == "assistant":
+            blocks = [left for each in blocks for left in without_media(each, refusals)]
+        elif step.pieces == 1 and all("cachePoint" in each.block for each in blocks):
+            refusals.mends.add(BLANK_TEXT, step.seq)
+            blocks = [Sent(step.seq, {"text": NOTHING_SAID}), *blocks]
+        yield SentTurn(role, blocks, own=True, follows=last is not None and step.follows(last))
+
+
+def _own_block(
+    block: Block, role: str, ids: Iterator[str], seq: int, names: Names, refusals: Refusals
+) -> Iterator[Block]:
+    match block:
+        case _ if is_blank(block):
+            refusals.mends.add(BLANK_TEXT, seq)
+        case {"reasoningContent": dict()}:
+            if role == "assistant" and is_signed(block) and is_claude(refusals.model):
+                yield block
+            else:
+                refusals.mends.add(UNSIGNED_REASONING, seq)
+        case {"toolUse": dict(use)} if not use.get("type"):
+            identity, name = next(ids, use["toolUseId"]), fit(use["name"])
+            if name != use["name"]:
+                refusals.mends.add(CALL_NAME, seq)
+            yield {"toolUse": {**use, "toolUseId": identity, "name": name}}
+        case {"toolResult": dict(answer)} if role == "user":
+            found = result(answer, seq, refusals)["toolResult"]
+            given = [own_medium(each, seq, refusals) for each in found.get("content") or ()]
+            named = [names.own(each, seq) if "document" in each else each for each in given]
+            yield {"toolResult": {**found, "content": named}}
+        case _ if not block.keys().isdisjoint(KINDS):
+            found = own_medium(block, seq, refusals)
+            yield names.own(found, seq) if "document" in found else found
+        case _:
+            yield block
+
+
+def _tool_config(functions: list[Function], choice: Choice | None) -> Object:
+    """Return ``toolConfig``. Converse has no choice of none, so the tools are left out; and none among several."""
+    allowed = [each for each in functions if choice is None or choice.names is None or each.name in choice.names]
+    if not allowed or (choice is not None and choice.mode == "none"):
+        return {}
+    tools: list[Block] = []
+    for each in allowed:
+        spec: Object = {"name": each.name, "inputSchema": {"json": each.schema}}
+        spec |= {"description": each.description} if each.description else {}
+        spec |= {"strict": True} if each.extra.get("strict") else {}
+        tools.append({"toolSpec": spec})
+        if each.extra.get("cache_control"):
+            tools.append(point(each.extra["cache_control"]))
+    if choice is None or choice.mode == "auto":
+        return {"tools": tools, "toolChoice": {"auto": {}}} if choice is not None else {"tools": tools}
+    is_one = choice.names is not None and len(allowed) == 1
+    return {"tools": tools, "toolChoice": {"tool": {"name": allowed[0].name}} if is_one else {"any": {}}}
+
+
+def _with_result_text(own: Block, text: str, keeps: Keeps) -> Block:
+    block, *behind = own["content"]
+    answer = block["toolResult"]
+    content = answer.get("content") or []
+    others = [block for block in content if block.keys().isdisjoint({"text", "json", "searchResult"}) and keeps(block)]
+    place = next((index for index, block in enumerate(content) if "text" in block or "json" in block), 0)
+    before = [block for block in others if block in content[:place]]
+    made = [*before, {"text": text}, *others[len(before) :]]
+    return {**own, "content": [{"toolResult": {**answer, "content": made}}, *behind]}
+
+
+_LIMITS: Final = RequestLimits(bytes=20_000_000, images=20, image_bytes=5_000_000, image_side=8_000, tool_name=64)
+"""Bytes: platform.claude.com/docs/en/api/overview, "Request size limits": 20 MB at Bedrock. Pictures: the reference of
+Converse's ``Message``: 20, each of 3.75 MB, which is 5 MB in base64, and 8,000 pixels a side. Names: ``ToolName`` of
+botocore's service model. All read in November 2026."""
+
+
+class ConverseRequest(msgspec.Struct, rename="camel"):
+    """The arguments of ``client.converse`` of boto3, except ``modelId``; bytes are base64."""
+
+    messages: list[ProviderObject]
+    system: list[ProviderObject] = []
+    tool_config: ProviderObject = {}
+
+
+# docs.aws.amazon.com/bedrock/latest/userguide/count-tokens
+_ASKING: Final = Asking(
+    url="https://bedrock-runtime.us-east-1.amazonaws.com",
+    url_variables=("AWS_ENDPOINT_URL_BEDROCK_RUNTIME",),
+    key_variables=("AWS_BEARER_TOKEN_BEDROCK",),
+    path="/model/{model}/count-tokens",
+    fields=frozenset({"messages", "system", "toolConfig", "additionalModelRequestFields"}),
+    wrapped=("input", "converse"),
+    tokens=("inputTokens",),
+)
+
+CONVERSE = Provider(
+    arguments=ConverseRequest,
+    called="a message of Bedrock's Converse",
+    own_types="|".join(rf"\.{name}" for name in BLOCKS if name != "text"),
+    shape=_SHAPE,
+    read=_read_message,
+    read_request=_read_request,
+    write=_write,
+    is_chat=_is_chat,
+    carries=frozenset({"blocks"}),
+    seals_calls=False,
+    replies_are_items=False,
+    fills=True,
+    is_call=lambda part: isinstance(use := part.get("toolUse"), dict) and not use.get("type"),
+    unknown_kinds=_unknown_kinds,
+    kinds=PartKinds(
+        thoughts=kinds(".reasoningContent"),
+        images=kinds(".image.source"),
+        files=kinds(".document.source", ".audio.source", ".video.source"),
+        sealed=frozenset({"redactedContent"}),
+        unread=frozenset({"toolUseId", "cachePoint", "signature"}),  # a signature is not billed
+    ),
+    with_result_text=_with_result_text,
+    maker="aws",
+    resells=frozenset({"anthropic"}),
+    caching=caching,
+    mark=mark,
+    cache_marks=frozenset({"cachePoint"}),
+    limits=lambda _name, _window: _LIMITS,
+    narrows=_LIMITS,
+    asking=_ASKING,
+    takes=BEDROCKS_MEDIA,
+    mends=OF_CONVERSE,
+    own_members=_MEMBERS,
+    has_cache_control=True,
+    has_system_messages=lambda _: False,
+    needs_question=True,
+    names_files=True,
+    stand_in_tool=_NO_TOOL,
+    parts_apart=True,
+    tells_links=True,
+)

@@ -1,0 +1,1 @@
+"""Google's forms: Gemini and Interactions."""

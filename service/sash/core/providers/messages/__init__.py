@@ -1,0 +1,1 @@
+"""What all forms share of a message: pieces, parts of texts, members, thoughts, mends, hosted tools."""

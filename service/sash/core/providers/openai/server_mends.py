@@ -1,0 +1,191 @@
+"""What servers of OpenAI's form refuse that OpenAI takes, and what is sent in its place to models of other makers.
+
+What may be refused is seen by a message's role and numbers, so that nothing of it is stored. Only such messages are decoded.
+"""
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, Final
+
+import msgspec
+
+from sash.core.chat.calls import INVALID, arguments_object
+from sash.core.providers.messages.mends import Mend, Mends
+from sash.core.providers.messages.replies import has_word
+from sash.core.providers.writing.turns import NOTHING_SAID
+
+Message = dict[str, Any]
+
+DEVELOPER_ROLE: Final = Mend(
+    name="developer_role",
+    refused="The role `developer`, by DeepSeek, Mistral, Alibaba, Moonshot, Z.ai and MiniMax",
+    sent="The message with the role `system`",
+    evidence="DeepSeek answers 422: 'unknown variant `developer`, expected one of `system`, `user`, `assistant`, `tool`' "
+    "(eclipse-theia/theia 15144, earendil-works/pi 1048)",
+)
+BROKEN_ARGUMENTS: Final = Mend(
+    name="broken_arguments",
+    refused="Arguments of a call that are no JSON object, as a cut reply has them, by servers of other makers' models",
+    sent='`{"INVALID_JSON": "…"}`; of empty arguments, `{}`',
+    evidence="vLLM answers 400: 'Unterminated string' (vllm-project/vllm 43995, 48922), Alibaba: 'The "
+    '"function.arguments" parameter of the code model must be in JSON format\' (HKUDS/nanobot 1487)',
+)
+EMPTY_REPLY: Final = Mend(
+    name="empty_reply",
+    refused="An assistant's message without a text and without calls, by servers of other makers' models",
+    sent="The request without the message",
+    evidence="DeepSeek answers 400: 'Invalid assistant message: content or tool_calls must be set' "
+    "(AstrBotDevs/AstrBot 7721), Moonshot: \"the message at position 8 with role 'assistant' must not be empty\" "
+    "(AstrBotDevs/AstrBot 7200)",
+)
+SHORT_ID: Final = Mend(
+    name="short_id",
+    refused="An id of a call that is not of nine letters and digits, by Mistral",
+    sent="Nine letters and digits that follow from the id, alike in the call and in its result",
+    evidence="Mistral answers 400: 'Tool call id was … but must be a-z, A-Z, 0-9, with a length of 9' "
+    "(langchain-ai/langchain 24668, anomalyco/opencode 1680; mistral_common.protocol.instruct.validator)",
+)
+SYSTEM_FIRST: Final = Mend(
+    name="system_first",
+    refused="A system message behind another message, by Mistral; also behind a system message, by templates of Qwen 3.5 "
+    "and later, and of Gemma",
+    sent="System messages at the beginning; as one message, with a blank line between their texts, where one alone is taken",
+    evidence="'System message must be at the beginning.' (vllm-project/vllm 41114, QwenLM/Qwen3.8 244), 'Unexpected role "
+    "'system' after role 'assistant'' (mistral_common.protocol.instruct.validator)",
+)
+EMPTY_QUESTION: Final = Mend(
+    name="empty_question",
+    refused="A user's message without a text and without a picture, by Moonshot and Alibaba",
+    sent="`…` as its text",
+    evidence="Moonshot answers 400: \"the message at position 307 with role 'assistant' must not be empty\", as reported of "
+    "replies (MoonshotAI/kimi-code 1985); Alibaba: 'The content field is a required field.' (QwenLM/qwen-code 5265)",
+)
+SERVER_MENDS: Final = (DEVELOPER_ROLE, BROKEN_ARGUMENTS, EMPTY_REPLY, EMPTY_QUESTION, SHORT_ID, SYSTEM_FIRST)
+
+DEVELOPER, ARGUMENTS, EMPTY, IDENTITY, SILENT = (1 << bit for bit in range(16, 21))
+"""What may be refused in a message, as bits above those of ``chat_mends.oddities``."""
+_OPENAI: Final = "openai"
+_MISTRAL: Final = "mistral"
+_WITHOUT_DEVELOPER: Final = frozenset({_MISTRAL, "deepseek", "qwen", "moonshotai", "zhipuai", "minimax"})
+_WITHOUT_SILENCE: Final = frozenset({"moonshotai", "qwen"})
+_ONE_SYSTEM: Final = re.compile(r"qwen-?(3\.[5-9]|[4-9])|gemma")
+"""Models whose templates take one system message."""
+_ID: Final = re.compile(r"[a-zA-Z0-9]{9}")
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+@lru_cache(maxsize=256)
+def refused_by(maker: str) -> int:
+    """Return what servers of a maker's models refuse, as bits; 0 for OpenAI's own."""
+    if maker == _OPENAI:
+        return 0
+    refused = ARGUMENTS | EMPTY | (DEVELOPER if maker in _WITHOUT_DEVELOPER else 0)
+    return refused | (IDENTITY if maker == _MISTRAL else 0) | (SILENT if maker in _WITHOUT_SILENCE else 0)
+
+
+def with_system_first(bodies: list[Any], maker: str, model: str, mends: Mends) -> list[Any]:
+    """Return messages, as JSON, as servers of the model take them: with system messages at the beginning, or one that has
+    the texts of all.
+
+    A message in pieces has media, and so is no system message.
+    """
+    takes_one = bool(_ONE_SYSTEM.search(model.lower()))
+    if not (takes_one or maker == _MISTRAL):
+        return bodies
+    are_systems = [isinstance(body, bytes) and _read_role(body).role == "system" for body in bodies]
+    count = sum(are_systems)
+    if all(are_systems[:count]) and (count <= 1 or not takes_one):
+        return bodies
+    mends.add(SYSTEM_FIRST, 0)
+    given = list(zip(bodies, are_systems, strict=True))
+    systems = [body for body, is_system in given if is_system]
+    if takes_one:
+        texts = [_text_of(msgspec.json.decode(body)["content"]) for body in systems]
+        systems = [msgspec.json.encode({"role": "system", "content": "\n\n".join(filter(None, texts))})]
+    return [*systems, *(body for body, is_system in given if not is_system)]
+
+
+def mended_for_servers(message: Message, bits: int) -> tuple[Message | None, list[Mend]]:
+    """Return the message without what ``bits`` say, and its mends. None where it is left out."""
+    if bits & EMPTY and message["role"] == "assistant" and not has_word(message, blanks=True):
+        return None, [EMPTY_REPLY]
+    mends = []
+    for bit, mend, changed in _CHANGES:
+        if bits & bit and (found := changed(message)) != message:
+            message = found
+            mends.append(mend)
+    return message, mends
+
+
+class _Role(msgspec.Struct):
+    role: str
+
+
+_read_role = msgspec.json.Decoder(_Role).decode
+
+
+def _text_of(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content or ())
+
+
+# ---- the changes
+
+
+def _with_words(message: Message) -> Message:
+    is_silent = message["role"] == "user" and not has_word(message, blanks=True)
+    return {**message, "content": NOTHING_SAID} if is_silent else message
+
+
+def _as_system(message: Message) -> Message:
+    return {**message, "role": "system"} if message["role"] == "developer" else message
+
+
+def _with_objects(message: Message) -> Message:
+    """The message with arguments of calls that are objects."""
+    calls = message.get("tool_calls")
+    return {**message, "tool_calls": [_with_object(call) for call in calls]} if calls else message
+
+
+def _with_object(call: Message) -> Message:
+    function = call.get("function")
+    if not isinstance(function, dict) or not isinstance(given := function.get("arguments"), str):
+        return call
+    found = arguments_object(given, custom=False)
+    if given.strip() and found != {INVALID: given}:
+        return call
+    return {**call, "function": {**function, "arguments": msgspec.json.encode(found).decode()}}
+
+
+def _with_short_ids(message: Message) -> Message:
+    changed = dict(message)
+    if isinstance(answered := message.get("tool_call_id"), str):
+        changed["tool_call_id"] = short_id(answered)
+    if calls := message.get("tool_calls"):
+        changed["tool_calls"] = [{**call, "id": short_id(str(call.get("id", "")))} for call in calls]
+    return changed
+
+
+def short_id(identity: str) -> str:
+    """Return a call's id as Mistral takes it: nine letters and digits.
+
+    >>> short_id("D681PevKs"), len(short_id("call_1"))
+    ('D681PevKs', 9)
+    """
+    if _ID.fullmatch(identity):
+        return identity
+    number = int.from_bytes(blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=8).digest())
+    found = []
+    for _ in range(9):
+        number, digit = divmod(number, len(_DIGITS))
+        found.append(_DIGITS[digit])
+    return "".join(found)
+
+
+_CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message]], ...]] = (
+    (DEVELOPER, DEVELOPER_ROLE, _as_system),
+    (ARGUMENTS, BROKEN_ARGUMENTS, _with_objects),
+    (IDENTITY, SHORT_ID, _with_short_ids),
+    (SILENT, EMPTY_QUESTION, _with_words),
+)

@@ -1,0 +1,1 @@
+"""Messages of any form as chat messages: what was given, recognised, enclosed, interrupted."""

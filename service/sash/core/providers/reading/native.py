@@ -1,0 +1,286 @@
+"""Read providers' own messages as chat messages, and write them back.
+
+::
+
+      Anthropic message   Responses items   Gemini content        what the client sends, ?format=
+             │                  │                 │
+             ▼ anthropic_in.read   ▼ responses_in.read  ▼ gemini_in.read
+            Piece, Piece …      a chat message's worth each: text, calls, a result
+             │
+             ▼ pieces.chat_message
+      {"role": …, "content": …, "tool_calls": …,   "native": {"format": …, "messages": […]}}
+       what every provider can be sent              the provider's own message, always last
+             │                                        │   what the chat form says, as a reference (sharing)
+             │ measures.measure                       │   costs.measure_beside: thoughts, all else, apart
+             ▼                                        ▼
+      a window in another format:              a window in the same format:
+      the body up to ``,"native"``             restore(): the provider's messages, equal as JSON
+
+* One message can become several: an Anthropic user turn with two results and a question is ``tool``, ``tool``, ``user``.
+  ``piece: [i, n]`` numbers them; neighbours in a window are sent as one message again. A compaction is a message of its own,
+  and it and its neighbours in a reply are ``[i, i + 1]``.
+* Several can become one: neighbouring items of a Responses reply, up to its calls. Words behind them are another message,
+  because results stand before these.
+* ``beside`` are members that are the client's own, each with its place. They are given back by reads, and never sent.
+* ``told`` are the places of lines in the content that tell a hosted tool's part (``hosted``). Its own format sends the part.
+* ``only`` names parts that have no words and cannot be sent to other providers. A window in another format refuses them, or
+  leaves them out (``uncarried``). It leaves out thoughts, signatures, citations and cache marks.
+* The chat form never says more than the provider's message: ``check_native`` reads the kept message again.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from sash.core.chat.messages import own_member
+from sash.core.chat.mistakes import problem_at
+from sash.core.providers import PROVIDERS
+from sash.core.providers.form.requests_read import ChatRequest
+from sash.core.providers.messages.members import EVERY_MEMBER, Names, has_foreign, object_at
+from sash.core.providers.messages.pieces import Object, Piece, chat_message, made_id
+from sash.core.providers.messages.sharing import fill, restore, share
+from sash.core.providers.reading.recognition import foreign
+from sash.core.providers.writing.turns import Outgoing, Refusals, is_of
+from sash.problems import InvalidEntry
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """A chat message that was made of the provider's messages ``first`` to ``last``."""
+
+    message: Object
+    first: int
+    last: int
+
+
+def read_messages(
+    form: str, messages: Sequence[Any], pointers: Sequence[str], send: Names = EVERY_MEMBER
+) -> list[Turn]:
+    """Return a provider's messages as chat messages, each with its ``native`` member. Raises InvalidEntry.
+
+    ``pointers`` are the places of the messages in the client's request. Members that the provider does not know are kept
+    apart, except those that are named in ``send``.
+    """
+    turns: list[Turn] = []
+    reply = _Reply(form)
+    answered = Counter[str]()
+    for index, (message, pointer) in enumerate(zip(messages, pointers, strict=True)):
+        pieces = _read(form, message, pointer, send)
+        if name := PROVIDERS[form].answers_name(message):
+            pieces[0].answers = made_id(name, answered[name])
+            answered[name] += 1
+        else:
+            answered.clear()
+        is_apart = any(piece.stands for piece in pieces)  # a compaction is a message of its own, as its neighbours are
+        if pieces[0].role == "assistant" and not is_apart:
+            turns += reply.add(pieces, index)
+            continue
+        # A reply may still grow, so its pieces do not tell how many they are.
+        turns += reply.ended()
+        turns += [
+            Turn(chat_message(form, [piece], (place, place + 1 if is_apart else len(pieces))), index, index)
+            for place, piece in enumerate(pieces)
+        ]
+    return [*turns, *reply.ended()]
+
+
+class _Reply:
+    """The chat message of the assistant's neighbouring messages, while it grows.
+
+    Items of a reply are one chat message up to its calls: results stand behind the calls, before the words that follow, as
+    they do where the items are appended one by one. Thoughts belong to what is behind them. In other forms each message is
+    one.
+    """
+
+    def __init__(self, form: str) -> None:
+        self._form = form
+        self._said: list[tuple[int, list[Piece]]] = []
+        self._thoughts: list[tuple[int, list[Piece]]] = []
+        self._calls = False
+
+    def add(self, pieces: list[Piece], index: int) -> list[Turn]:
+        """Add the pieces of the message at ``index``. Returns the chat messages that are complete before it."""
+        is_item = PROVIDERS[self._form].replies_are_items
+        calls, has_words = any(piece.calls for piece in pieces), any(piece.parts for piece in pieces)
+        if is_item and not calls and not has_words:
+            self._thoughts.append((index, pieces))
+            return []
+        made = [] if is_item and (calls or not self._calls) else self._made()
+        self._said += [*self._thoughts, (index, pieces)]
+        self._thoughts, self._calls = [], self._calls or calls
+        return made
+
+    def ended(self) -> list[Turn]:
+        """Return the chat message that is complete now, if there is one."""
+        self._said += self._thoughts
+        self._thoughts = []
+        return self._made()
+
+    def _made(self) -> list[Turn]:
+        said, self._said, self._calls = self._said, [], False
+        pieces = [piece for _, each in said for piece in each]
+        return [Turn(chat_message(self._form, pieces), said[0][0], said[-1][0])] if said else []
+
+
+def read_again(message: Mapping[str, Any], own: Sequence[Object]) -> Object:
+    """Return a stored chat message whose provider's messages were changed to these, in chat form as they are read now.
+
+    Ids of calls stay as they were, also those that the provider's messages do not have.
+    """
+    native = message["native"]
+    form, kept = native["format"], {name: native[name] for name in ("piece", "at", "beside") if name in native}
+    found = chat_message(form, [piece for each in own for piece in PROVIDERS[form].read(each, "")])
+    chat = {name: value for name, value in message.items() if name != "native"} | {"content": found["content"]}
+    return chat | {"native": {**found["native"], **kept, "messages": share(own, chat)}}
+
+
+def _read(form: str, message: Any, pointer: str, send: Names) -> list[Piece]:
+    if not isinstance(message, dict):
+        raise problem_at("Expected an object", f"#{pointer}")
+    if other := foreign(message, pointer, form):
+        raise other
+    provider = PROVIDERS[form]
+    own, beside = provider.own_members.apart(message, provider.shape.parts, send)
+    pieces = provider.read(own, pointer)
+    pieces[0].beside = beside
+    return pieces
+
+
+def own_messages(form: str, message: Object) -> list[Object]:
+    """Return a chat message as the provider's messages: as they came, or as they are sent for this message alone.
+
+    Raises FormatCannotCarry.
+    """
+    native = message.get("native")
+    if is_of(message, form):
+        own = restore(message)
+        for place, name, value in message["native"].get("beside", ()):
+            at, _, path = place.partition("/")
+            object_at(own[int(at)], path)[name] = value
+        return own
+    provider, refusals = PROVIDERS[form], Refusals(form)
+    call = _call_of(message)
+    chat = message if native is None else {name: value for name, value in message.items() if name != "native"}
+    sent = [Outgoing(0, each) for each in (*call, chat)]
+    written: list[Object] = provider.write(sent, [], None, refusals)[provider.shape.messages]
+    refusals.check()
+    if not provider.replies_are_items or call:
+        return written[-1:]
+    is_opened = provider.fills and message["role"] == "assistant"  # with a turn of the user's before it
+    return written[1:] if is_opened else written
+
+
+def _call_of(result: Object) -> list[Object]:
+    """The call that a result answers, whose name and arguments are not known; nothing for another message."""
+    call = {"name": "unknown", "arguments": "{}"}
+    match result["role"]:
+        case "tool":
+            calls = [{"id": result["tool_call_id"], "type": "function", "function": call}]
+            return [{"role": "assistant", "content": None, "tool_calls": calls}]
+        case "function":
+            return [{"role": "assistant", "content": None, "function_call": {**call, "name": result["name"]}}]
+    return []
+
+
+def read_compaction(given: Object | list[Object], pointer: str) -> tuple[Object, str]:
+    """Return the chat message of a provider's compaction, and its text for other providers. Raises InvalidEntry.
+
+    A compaction is a part of a message with the summary in ``content``, or an item, which only its maker can read: then its
+    text is empty. An endpoint may return it as the last of a list of items.
+    """
+    items = given if isinstance(given, list) else [given]
+    item = items[-1] if items else {}
+    place = f"{pointer}/{len(items) - 1}" if isinstance(given, list) else pointer
+    if not isinstance(item, dict) or item.get("type") != "compaction":
+        raise InvalidEntry.at(f"#{place}", "This is no compaction item: its type is 'compaction'")
+    in_words = "content" in item
+    form = next(
+        each.name for each in PROVIDERS.values() if (each.compacts_in_words if in_words else each.has_openais_items)
+    )
+    if not in_words:
+        places = [f"{pointer}/{index}" for index in range(len(items))] if isinstance(given, list) else [pointer]
+        turns = read_messages(form, items, places)
+        own = [each for turn in turns for each in restore(turn.message)]
+        native = {"format": form, "messages": own}
+        return turns[0].message if len(own) == 1 else {"role": "assistant", "content": None, "native": native}, ""
+    if len(items) > 1:
+        raise InvalidEntry.at(
+            f"#{pointer}", "A compaction block with its summary stands alone: give the block, not a list"
+        )
+    (turn,) = read_messages(form, [{"role": "assistant", PROVIDERS[form].shape.parts: [item]}], [place])
+    content = item["content"]
+    return turn.message, content if isinstance(content, str) else ""
+
+
+def compaction_items(message: Object) -> list[Object]:
+    """Return the compaction item that became this chat message, alone or at the end of a list."""
+    own = restore(message)
+    return [own[0][PROVIDERS[message["native"]["format"]].shape.parts][0]] if own[0].get("role") == "assistant" else own
+
+
+class Compaction(NamedTuple):
+    """A provider's compaction that is a message: its form, and its words, which are empty if only its maker can read it."""
+
+    form: str
+    words: str
+
+
+def compaction_of(message: Mapping[str, Any]) -> Compaction | None:
+    """Return the compaction that a chat message is; None for another message."""
+    native = message.get("native")
+    if native is None or has_foreign(message) or message["role"] != "assistant" or len(native["messages"]) != 1:
+        return None
+    form, (own,) = native["format"], native["messages"]
+    provider = PROVIDERS[form]
+    parts = [own] if provider.replies_are_items else own.get(provider.shape.parts)
+    if not isinstance(parts, list) or len(parts) != 1 or not isinstance(parts[0], dict):
+        return None
+    words = provider.compaction(parts[0])
+    return None if words is None else Compaction(form, words)
+
+
+class _Native(msgspec.Struct, forbid_unknown_fields=True):
+    format: str
+    messages: list[Object]
+    piece: tuple[int, int] = (0, 1)
+    at: list[int] = []
+    only: list[str] = []
+    beside: list[tuple[str, str, Any]] = []
+    told: list[int] = []
+
+
+def check_native(message: Mapping[str, Any], pointer: str) -> None:
+    """Raise InvalidEntry unless ``native`` is what Sash would keep beside this chat message."""
+    refused = own_member(pointer)
+    try:
+        native = msgspec.convert(message["native"], _Native)
+        filled = fill(native.messages, message)
+        pieces = [piece for own in filled for piece in PROVIDERS[native.format].read(own, "")]
+    except (msgspec.ValidationError, InvalidEntry, LookupError, TypeError, ValueError):
+        raise refused from None
+    place, count = native.piece
+    if not pieces or not 0 <= place < count or len({piece.role for piece in pieces}) > 1:
+        raise refused
+    if len(pieces) > 1 and pieces[0].role != "assistant":
+        raise refused
+    pieces[0].at = native.at
+    if pieces[0].role == "tool" and PROVIDERS[native.format].makes_ids:  # an id may count results of others
+        pieces[0].answers = message.get("tool_call_id", "")
+    kept = {name: value for name, value in message["native"].items() if name != "beside"}
+    stored = {**message, "native": kept}
+    if chat_message(native.format, pieces, native.piece) == stored:
+        return
+    older = [piece.without_told() for piece in pieces]  # stored before hosted tools' parts were told
+    if chat_message(native.format, older, native.piece) != stored:
+        raise refused
+
+
+def read_request(form: str, request: Mapping[str, Any]) -> ChatRequest:
+    """Return a provider's whole request in chat form. Raises InvalidEntry."""
+
+    def chat(messages: Sequence[Any], pointer: str) -> list[Object]:
+        pointers = [f"{pointer}/{index}" for index in range(len(messages))]
+        return [turn.message for turn in read_messages(form, messages, pointers)]
+
+    return PROVIDERS[form].read_request(request, chat)

@@ -1,0 +1,1 @@
+"""What forms share when they write a request: turns, native messages, tools, schemas, media."""

@@ -1,0 +1,487 @@
+"""Read a kept history as texts, calls and results. Every other form is written from this."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+import msgspec
+
+from sash.core.chat.calls import arguments_object
+from sash.core.chat.file_links import LINKS, as_file
+from sash.core.providers.messages.hosted import media_line
+from sash.core.providers.messages.members import is_usual_call, unknown_members
+from sash.core.providers.messages.mends import AS_TEXT, FOREIGN_MEMBERS, LEFT_OUT, Mend, Mends
+from sash.core.providers.messages.thoughts import signature_of
+from sash.core.providers.writing.media_types import MEDIA_TYPE, UNTAKEN, Takes, as_picture
+from sash.core.providers.writing.whole import Shape, Whole, whole_of
+from sash.problems import FormatCannotCarry, Pointer
+
+Block = dict[str, Any]
+
+NOTHING_SAID: Final = "…"
+"""The text of a user's turn without words."""
+
+_TOLD_ELSEWHERE: Final = frozenset({"annotations", "audio", "cache_control", "index", "prompt_cache_breakpoint"})
+"""Members of replies and cache hints beside the text: they are sent where a form has a place for them."""
+_OF_RESULTS: Final = frozenset({"text", "image_url", "file"})
+"""Types of parts that results take in most forms."""
+_USUAL: Final = 3
+"""Members of a message with calls, or of a result, that has the usual members alone: role, content, and calls or an id."""
+_ID_LIMIT: Final = 64  # the smallest that a provider names
+
+
+class Outgoing(msgspec.Struct, frozen=True):
+    """One kept chat message; ``seq`` is 0 for the fixed parts: system text, few-shots, summary, note.
+
+    ``before`` and ``after`` are documents around the text of a message that is sent as it came. Other messages have their
+    documents in the content. ``begins``: the history begins with it, whatever its seq is, as with a compaction.
+    """
+
+    seq: int
+    message: dict[str, Any]
+    before: str = ""
+    after: str = ""
+    begins: bool = False
+
+
+class Refusals:
+    """Parts that a form cannot carry, gathered over the whole request, so that one answer names every place; and ``mends``,
+    what is changed so that the provider accepts it. ``drops``: parts of messages are left out in place of an error.
+    ``model`` is the name of the model that reads the request, where it is known. ``hinted``: hints for the prompt cache are
+    added later."""
+
+    def __init__(
+        self,
+        format_name: str,
+        mends: Mends | None = None,
+        *,
+        model: str = "",
+        drops: bool = False,
+        hinted: bool = False,
+    ) -> None:
+        self.format_name = format_name
+        self.errors: list[Pointer] = []
+        self.mends = Mends() if mends is None else mends
+        self.model = model
+        self.drops = drops
+        self.hinted = hinted
+        self.owners: dict[int, int] = {}
+        """The seq of the message of each block that is sent, by the block's identity; not of plain texts."""
+
+    def owned(self, blocks: list[Block], seq: int) -> list[Block]:
+        """Return the blocks, and remember that they belong to message ``seq``."""
+        owners = self.owners
+        for block in blocks:
+            owners[id(block)] = seq
+        return blocks
+
+    def add(self, place: str, detail: str) -> None:
+        """Note that the format cannot carry the part at ``place``, and why."""
+        kind, _, rest = place.partition("/")
+        if self.drops and kind == "messages":
+            self.mends.add(LEFT_OUT, int(rest.partition("/")[0]))
+        else:
+            self.errors.append(Pointer(f"#/{place}", detail))
+
+    def add_only(self, place: str, kinds: Iterable[str], form: str) -> None:
+        """Note parts of these kinds in the message at ``place``, which only their own format can carry."""
+        for kind in kinds:
+            self.add(place, f"holds a part of kind {kind!r}, which only the {form} format can carry")
+
+    def check(self) -> None:
+        """Raise FormatCannotCarry if anything was noted."""
+        if self.errors:
+            places = ", ".join(error.pointer for error in self.errors[:3]) + (", …" if len(self.errors) > 3 else "")
+            way = "" if self.drops else " With uncarried=drop, parts of messages are left out."
+            detail = f"The {self.format_name} format cannot carry {places}.{way}"
+            raise FormatCannotCarry(detail, errors=self.errors)
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One content part, and the pointer to its place; a refusal is a text part."""
+
+    place: str
+    body: dict[str, Any]
+
+    @property
+    def text(self) -> str | None:
+        """The text of a text part; None for other parts."""
+        body = self.body
+        return body.get("text") if body.get("type") == "text" else None
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A tool call; ``id`` fits and is unique in the request, ``order`` is its place among the request's calls, from 0."""
+
+    place: str
+    id: str
+    name: str
+    arguments: str
+    custom: bool
+    signature: str | None
+    order: int
+    as_it_came: bool = False
+    given: str = ""
+    """The id as it is stored."""
+
+    @property
+    def is_renamed(self) -> bool:
+        """Whether the call is sent with another id."""
+        return self.id != self.given
+
+    def arguments_object(self) -> dict[str, Any]:
+        """Return the arguments as an object, which Anthropic and Gemini require; never raises."""
+        return arguments_object(self.arguments, custom=self.custom)
+
+
+class Said(msgspec.Struct, frozen=True):
+    """The parts of a system, developer, user or assistant message, and the calls of an assistant message."""
+
+    role: str
+    parts: list[Part]
+    calls: list[Call]
+    thinking: list[Block] = []
+    """Thinking blocks as Claude made them. Other reasoning has no place in another provider's form."""
+    seq: int = 0
+
+    @property
+    def is_system(self) -> bool:
+        """Whether this is a system or a developer message."""
+        return self.role in ("system", "developer")
+
+
+class Result(msgspec.Struct, frozen=True):
+    """A tool result with the call that it answers."""
+
+    call: Call
+    parts: list[Part]
+    seq: int = 0
+
+
+class PlainRun(msgspec.Struct, frozen=True):
+    """Neighbouring messages, of the user or the assistant, of which each is a text without any other member.
+
+    A form may ask for whole tool groups among them: calls of functions and all their results right behind them, each a
+    text, with the usual members alone, and with ids and names that fit.
+    """
+
+    messages: list[dict[str, Any]]
+
+
+HistoryStep = Said | Result | Whole | PlainRun
+
+
+def read_steps(
+    messages: Sequence[Outgoing],
+    shape: Shape,
+    refusals: Refusals,
+    *,
+    tidy: Callable[[str], str] = str,
+    renames: Mend | None = None,
+    groups: bool = False,
+    takes: Takes | None = None,
+) -> Iterator[HistoryStep]:
+    """Yield the history in order, each result with its call. ``tidy`` makes an id fit a form's alphabet.
+
+    Of the user's messages and of results, each medium that ``takes`` refuses is a line. Without it the form's mends look at
+    what is made of all parts.
+
+    A message that came in this form is sent as it came; a message that came in another form is sent in its chat form. A
+    result has the id with which its call is sent. With ``renames``, the mend by which they are told, ids of calls that came
+    in this form are made to fit too. ``groups``: runs may have whole tool groups.
+    """
+    calls, run, index = _Calls(refusals, tidy, renames), list[Block](), 0
+    while index < len(messages):
+        end = index + 1 if _is_plain(messages[index]) else calls.group_end(messages, index) if groups else index
+        if end > index:
+            if not run:
+                calls.close()
+            run += [outgoing.message for outgoing in messages[index:end]]
+            index = end
+            continue
+        if run:
+            yield PlainRun(run)
+            run = []
+        step = _step_of(messages[index], calls, shape, takes, refusals)
+        if step is not None:
+            yield step
+        index += 1
+    if run:
+        yield PlainRun(run)
+
+
+def in_order_of_calls(steps: Iterable[HistoryStep], mend: Mend, refusals: Refusals) -> Iterator[HistoryStep]:
+    """Yield the steps, neighbouring results in the order of their calls, for a form whose calls have no ids."""
+    for _, run in groupby(steps, answers_call):
+        given = list(run)
+        ordered = sorted(given, key=_order)
+        for was, now in zip(given, ordered, strict=True):
+            if was is not now and not isinstance(now, PlainRun):
+                refusals.mends.add(mend, now.seq)
+        yield from ordered
+
+
+def _order(step: HistoryStep) -> int:
+    """The place of the call that a step answers, among the request's calls; -1 for other steps."""
+    return step.call.order if isinstance(step, Result) else step.order if isinstance(step, Whole) else -1
+
+
+def answers_call(step: HistoryStep) -> bool:
+    """Whether a step is the result of a call."""
+    return _order(step) >= 0
+
+
+def _is_plain(outgoing: Outgoing) -> bool:
+    """Whether a message is a text of the user or the assistant, of more than white space, without any other member."""
+    message = outgoing.message
+    content = message.get("content")
+    return (
+        len(message) == 2
+        and type(content) is str
+        and message.get("role") in ("user", "assistant")
+        and bool(content.strip())
+    )
+
+
+def _is_plain_result(message: Block) -> bool:
+    return len(message) == _USUAL and "tool_call_id" in message and type(message.get("content")) is str
+
+
+def _step_of(
+    outgoing: Outgoing, calls: "_Calls", shape: Shape, takes: Takes | None, refusals: Refusals
+) -> Said | Result | Whole | None:
+    """The step of a message; None where it is refused."""
+    message, seq = outgoing.message, outgoing.seq
+    place, native = f"messages/{seq}", message.get("native")
+    if native is not None and native["format"] == shape.name:
+        return _as_it_came(outgoing, native, calls, shape, refusals)
+    if native is not None:
+        _note_native(outgoing, place, refusals)
+    unknown = unknown_members(message)
+    if unknown and any(each.name not in _TOLD_ELSEWHERE for each in unknown):
+        refusals.mends.add(FOREIGN_MEMBERS, seq)
+    answered, made = calls.follow(outgoing, as_it_came=False)
+    calls.tell_renamed(made, answered, seq)
+    role = message["role"]
+    if role in ("tool", "function"):
+        if answered is not None:
+            return Result(answered, _taken(_parts(message, place), takes, seq, refusals), seq)
+        refusals.add(place, "is a result without a call before it")
+    elif role == "assistant":
+        thinking = message.get("thinking_blocks") or []
+        return Said(role, _assistant_parts(message, place, refusals), made, thinking, seq)
+    elif role == "user":
+        parts = _taken(_parts(message, place), takes, seq, refusals)
+        return Said(role, _named(message, parts), [], seq=seq)
+    elif role in ("system", "developer"):
+        return Said(role, _named(message, _parts(message, place)), [], seq=seq)
+    else:
+        refusals.add(f"{place}/role", "is not a role of chat messages")
+    return None
+
+
+def _as_it_came(outgoing: Outgoing, native: Block, calls: "_Calls", shape: Shape, refusals: Refusals) -> Whole:
+    """The step of a message that came in this form."""
+    if native.get("beside"):
+        refusals.mends.add(FOREIGN_MEMBERS, outgoing.seq)
+    answered, made = calls.follow(outgoing, as_it_came=True)
+    is_renamed = calls.tell_renamed(made, answered, outgoing.seq)
+    keeps_id = answered is None or (answered.as_it_came and not answered.is_renamed)
+    answers = "" if answered is None or keeps_id else answered.id
+    whole = whole_of(shape, outgoing.seq, outgoing.message, outgoing.before, outgoing.after, answers=answers)
+    whole = msgspec.structs.replace(whole, begins=True) if outgoing.begins else whole
+    whole = msgspec.structs.replace(whole, order=answered.order) if answered is not None else whole
+    return msgspec.structs.replace(whole, ids=[call.id for call in made]) if is_renamed else whole
+
+
+def _note_native(outgoing: Outgoing, place: str, refusals: Refusals) -> None:
+    """Note a provider's own parts that are told in words, or have no words."""
+    native = outgoing.message["native"]
+    refusals.add_only(place, native.get("only", ()), native["format"])
+    if native.get("told"):
+        refusals.mends.add(AS_TEXT, outgoing.seq)
+
+
+def is_of(message: dict[str, Any], form: str) -> bool:
+    """Whether a chat message came in this form."""
+    native = message.get("native")
+    return native is not None and native["format"] == form
+
+
+def words(parts: Iterable[Part], refusals: Refusals, whose: str) -> str:
+    """Return the text of the parts as one string; other parts are refused."""
+    return "".join(part.text or "" for part in only_text(parts, refusals, whose))
+
+
+def only_text(parts: Iterable[Part], refusals: Refusals, whose: str) -> Iterator[Part]:
+    """Yield the text parts; the others are refused, because the content of ``whose`` messages takes only text."""
+    for part in parts:
+        if part.text is None:
+            refusals.add(part.place, f"{whose} content is text alone")
+        else:
+            yield part
+
+
+def tell_sounds(result: Result, refusals: Refusals) -> list[Part]:
+    """Return a result's parts with a line in place of each part that this form's results have no place for."""
+    told = [
+        part if part.body.get("type") in _OF_RESULTS else Part(part.place, as_line(part.body)) for part in result.parts
+    ]
+    if told != result.parts:
+        refusals.mends.add(AS_TEXT, result.seq)
+    return told
+
+
+def _taken(parts: list[Part], takes: Takes | None, seq: int, refusals: Refusals) -> list[Part]:
+    """The parts with a line in place of each medium that the form does not take. Notes these mends, and those of types."""
+    if takes is None or all(part.text is not None for part in parts):
+        return parts
+    found = []
+    for part in parts:
+        is_told = takes.refuses(part.body)
+        if is_told or takes.retypes(part.body):
+            refusals.mends.add(UNTAKEN if is_told else MEDIA_TYPE, seq)
+        found.append(Part(part.place, as_line(part.body)) if is_told else part)
+    return found
+
+
+def as_line(body: Block) -> Block:
+    """Return the text part that tells an image, a file or a sound."""
+    return {"type": "text", "text": media_line(body)}
+
+
+class _Calls:
+    """The open calls. An id may be used again in a history once its first call is answered."""
+
+    def __init__(self, refusals: Refusals, tidy: Callable[[str], str], renames: Mend | None) -> None:
+        self._refusals = refusals
+        self._tidy = tidy
+        self.renames = renames
+        self._open: dict[tuple[str, str], Call] = {}
+        self._ids: set[str] = set()
+
+    def follow(self, outgoing: Outgoing, *, as_it_came: bool) -> tuple[Call | None, list[Call]]:
+        """Open and close the calls of a message. Returns the call that it answers, and the calls that it makes."""
+        message = outgoing.message
+        role = message["role"]
+        if role in ("tool", "function"):
+            key = message.get("tool_call_id" if role == "tool" else "name")
+            return self._open.pop((role, str(key)), None), []
+        if role in ("assistant", "user") and self._open:  # a system message may stand between a call and its result
+            self.close()
+        return None, self._opened(outgoing, as_it_came=as_it_came) if role == "assistant" else []
+
+    def group_end(self, messages: Sequence[Outgoing], index: int) -> int:
+        """The end of the tool group that begins at ``index``, which is noted; ``index`` if it may not stand in a run."""
+        message = messages[index].message
+        given = message.get("tool_calls")
+        if not given or len(message) != _USUAL or message["role"] != "assistant":
+            return index
+        waiting = {call["id"] for call in given if is_usual_call(call) and self._fits(call)}
+        end = index + 1 + len(given)
+        answers = [outgoing.message for outgoing in messages[index + 1 : end]]
+        answered = {each["tool_call_id"] for each in answers if _is_plain_result(each)}
+        is_text = message.get("content") is None or type(message["content"]) is str
+        if not is_text or not len(given) == len(answers) == len(waiting) or answered != waiting:
+            return index
+        self._ids |= waiting
+        return end
+
+    def _fits(self, call: Block) -> bool:
+        """Whether a usual call is sent with its id and its name as they are."""
+        given, name = call["id"], call["function"]["name"]
+        return (
+            call["type"] == "function"
+            and given not in self._ids
+            and 0 < len(given) <= _ID_LIMIT
+            and 0 < len(name) <= _ID_LIMIT
+            and self._tidy(given) == given
+            and self._tidy(name) == name
+        )
+
+    def _opened(self, outgoing: Outgoing, *, as_it_came: bool) -> list[Call]:
+        message, seq = outgoing.message, outgoing.seq
+        calls = [
+            self._open_call("tool", f"messages/{seq}/tool_calls/{index}", call, seq, as_it_came=as_it_came)
+            for index, call in enumerate(message.get("tool_calls") or ())
+        ]
+        if legacy := message.get("function_call"):
+            call = {"id": f"function_{seq}", "function": legacy}
+            calls.append(self._open_call("function", f"messages/{seq}/function_call", call, seq, as_it_came=as_it_came))
+        return calls
+
+    def _open_call(self, role: str, place: str, tool_call: Block, seq: int, *, as_it_came: bool) -> Call:
+        custom = tool_call.get("type") == "custom"
+        body = tool_call.get("custom" if custom else "function") or {}
+        given, name = str(tool_call.get("id", "")), str(body.get("name", ""))
+        sent, order = self._unique(given, seq, as_it_came=as_it_came), len(self._ids) - 1
+        arguments = str(body.get("input" if custom else "arguments") or "")
+        signature = signature_of(tool_call) if "extra_content" in tool_call else None
+        call = Call(place, sent, name, arguments, custom, signature, order, as_it_came, given)
+        self._open[role, given if role == "tool" else name] = call
+        return call
+
+    def tell_renamed(self, made: list[Call], answered: Call | None, seq: int) -> bool:
+        """Note the mend of a message with another id; return whether a call that it makes has one."""
+        is_renamed = bool(made) and any(call.is_renamed for call in made)
+        if self.renames and (is_renamed or (answered is not None and answered.is_renamed)):
+            self._refusals.mends.add(self.renames, seq)
+        return is_renamed
+
+    def close(self) -> None:
+        """Close the open calls. Those that are sent in another form must have had their results."""
+        for call in self._open.values():
+            if not call.as_it_came:
+                self._refusals.add(call.place, "has no result before the next message")
+        self._open.clear()
+
+    def _unique(self, given: str, seq: int, *, as_it_came: bool = False) -> str:
+        """Return ``given`` if it fits and is new, else an id with the message's seq, which is the same in every window."""
+        found, again = given, 0
+        keeps = as_it_came and self.renames is None
+        # The length of an id that its own provider gave is fit.
+        while not keeps and (
+            found in self._ids or (not as_it_came and not 0 < len(found) <= _ID_LIMIT) or self._tidy(found) != found
+        ):
+            tidy = self._tidy(given)[:40] or "call"
+            found = f"{tidy}_{seq}_{again}" if again else f"{tidy}_{seq}"
+            again += 1
+        self._ids.add(found)
+        return found
+
+
+def _parts(message: dict[str, Any], place: str) -> list[Part]:
+    content = message.get("content")
+    if isinstance(content, str):
+        return [Part(f"{place}/content", {"type": "text", "text": content})] if content else []
+    parts = [Part(f"{place}/content/{i}", _usual(part)) for i, part in enumerate(content or ())]
+    return [part for part in parts if part.text != ""]
+
+
+def _assistant_parts(message: dict[str, Any], place: str, refusals: Refusals) -> list[Part]:
+    parts = _parts(message, place)
+    if refusal := message.get("refusal"):
+        parts.append(Part(f"{place}/refusal", {"type": "text", "text": refusal}))
+    match message.get("audio"):
+        case dict(audio) if not parts:
+            if isinstance(transcript := audio.get("transcript"), str):  # replies have it; OpenAI does not take it back
+                return [Part(f"{place}/audio", {"type": "text", "text": transcript})] if transcript else []
+            refusals.add(f"{place}/audio", "is a spoken reply of which only OpenAI has the words")
+    return parts
+
+
+def _usual(part: dict[str, Any]) -> dict[str, Any]:
+    """Return a refusal as a text, a compatible server's link to a file as a file, and a file that is a picture as one."""
+    kind = part.get("type")
+    if kind == "refusal":
+        return {"type": "text", "text": part.get("refusal", "")}
+    part = as_file(part) if kind in LINKS else part
+    return as_picture(part) if "file" in part else part
+
+
+def _named(message: dict[str, Any], parts: list[Part]) -> list[Part]:
+    """Return the parts after a new part with the speaker's name, so that the text's own bytes do not change."""
+    name = message.get("name")
+    if not name or not parts:
+        return parts
+    return [Part(parts[0].place, {"type": "text", "text": f"{name}: "}), *parts]
