@@ -17,9 +17,9 @@ __version__ = "0.1.0"
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sash.library import Window, count, window
+    from sash.library import WindowAnswer, count, window
 
-__all__ = ["Window", "count", "window"]
+__all__ = ["WindowAnswer", "count", "window"]
 
 
 def __getattr__(name: str) -> Any:

@@ -28,7 +28,7 @@ _count = msgspec.json.Decoder(CountRequest)
 _provider_count = msgspec.json.Decoder(dict[str, Any])
 
 
-class Window(WindowHead, frozen=True, kw_only=True, omit_defaults=True):
+class WindowAnswer(WindowHead, frozen=True, kw_only=True, omit_defaults=True):
     """A window: the members of the service's answer, and ``request``, which the provider's SDK takes beside the model.
 
     Sizes are in tokens. Members of members are attributes, too: ``window.tokens.total``.
@@ -54,7 +54,7 @@ def window(
     format: str = CHAT,  # noqa: A002 - the parameter's name in the service
     input_format: str = CHAT,
     **parameters: Any,
-) -> Window:
+) -> WindowAnswer:
     """Return the newest messages that fit a model, ready to send in ``format``.
 
     ``messages`` are in the form ``input_format``: JSON objects, or objects of a provider's SDK. Each may be an entry with
@@ -69,7 +69,7 @@ def window(
     wanted, sent = decode_request(body, input_format)
     made, _ = window_of_request(wanted, _NO_MODELS, sent)
     head = {name: getattr(made.head, name) for name in WindowHead.__struct_fields__}
-    return Window(**head, request=_sent.decode(made.body).request)
+    return WindowAnswer(**head, request=_sent.decode(made.body).request)
 
 
 def count(

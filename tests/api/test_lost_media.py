@@ -372,3 +372,30 @@ def test_pictures_that_vanish_or_are_altered(own: EmbeddedStore, fresh: Callable
             always()
         finally:
             runner.run(running.__aexit__(None, None, None))
+
+
+@pytest.mark.usefixtures("raw")
+@pytest.mark.parametrize("content", [None, b"", b"\0plain", b"\1" + b"x" * 50, b"\1" + bytes(40_000)])
+@pytest.mark.parametrize("is_files", [True, False])
+async def test_a_lost_picture_that_was_sealed(
+    own: EmbeddedStore, conversation: str, tmp_path: Path, content: bytes | None, *, is_files: bool
+) -> None:
+    """With encryption at rest, too, bytes that are gone or do not open are one line, and come back with the picture."""
+    folder, key = tmp_path / "media", keys_of(f"default/{conversation}").media
+    url = folder.as_uri() if is_files else None
+    async with service(own, url, encryption_key=(b"master".ljust(32),)) as client:
+        await append(client, conversation, {"id": "a", "message": pictured("look", 1)})
+        if is_files:
+            (file,) = (folder / "default" / conversation).iterdir()
+            file.unlink() if content is None else file.write_bytes(content)
+        else:
+            with redis.Redis.from_url(own.url) as raw:
+                (field,) = [name for name in raw.hkeys(key) if name[:1] == b":" and len(name) == 17]
+                raw.hdel(key, field) if content is None else raw.hset(key, field, content)
+        lost = await sent(client, conversation)
+        forked = await client.post(PATH.format(conversation, "fork"), json={"id": f"{conversation}-f"})
+        await append(client, conversation, {"id": "b", "message": pictured("again", 1)})
+
+        assert lost == [lined("look", None)]
+        assert forked.status_code == 201
+        assert await sent(client, conversation) == [pictured("look", 1), pictured("again", 1)]

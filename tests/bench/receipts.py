@@ -302,7 +302,7 @@ async def cost(folder: Path, rounds: int) -> list[tuple[str, str]]:
 
     def asked_or_bare(self: Windows, *given: Any) -> Any:
         made = asked(self, *given)
-        return made if wants[0] else msgspec.structs.replace(made, stub=None)
+        return made if wants[0] else msgspec.structs.replace(made, receipt=None)
 
     times: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
     calls: dict[bool, int] = {}

@@ -26,10 +26,10 @@ from sash.core.counts.models.models import Model, find_model
 from sash.core.law.build import build_window
 from sash.core.law.documents.document_costs import Source
 from sash.core.law.documents.documents import Documents
-from sash.core.law.entries import in_place
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, fixed_parts
 from sash.core.law.fixed_parts.terms import Terms
 from sash.core.law.history.view import History
+from sash.core.law.measured_entries import in_place
 from sash.core.law.prompt_cache.prompt_cache import Block, PromptCache
 from sash.core.law.prompt_cache.window_blocks import CachedWindow, blocks_of_window
 from sash.core.law.records.costs import message_costs

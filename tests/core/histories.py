@@ -18,13 +18,13 @@ from sash.core.counts.models.price_tiers import PriceTier
 from sash.core.law.build import build_window
 from sash.core.law.documents.document_costs import Source
 from sash.core.law.documents.documents import Documents
-from sash.core.law.entries import check_entries, in_place
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts, fixed_parts
 from sash.core.law.fixed_parts.terms import Terms
 from sash.core.law.history.compaction import newest_summary, readable
 from sash.core.law.history.notes import summary_message
 from sash.core.law.history.order import arranged
 from sash.core.law.history.view import History
+from sash.core.law.measured_entries import check_entries, in_place
 from sash.core.law.records.need_older import NeedOlder, older
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.records import Record, Records, StoredGrounding, Summary, decode_grounding

@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from histories import TOOL, Talk, calling, compaction, deep, grounded, quick, result, said, words
-from hypothesis import given, settings
+from histories import TOOL, Talk, calling, compaction, grounded, result, said, words
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from test_perspective import AGENTS, PARTIES, may_see
 
 from sash.core.chat.messages import Entry
@@ -294,10 +295,7 @@ def test_all_parameters_are_drawn() -> None:
     assert {field.name for field in msgspec.structs.fields(WindowQuery)} == WAYS.keys()
 
 
-few = settings(quick, max_examples=300)
-
-
-@few
+@examples(3)
 @given(shared(), QUERIES, st.data())
 def test_every_window_is_made_in_few_rounds_and_has_a_message(
     found: Talk, query: WindowQuery, data: st.DataObject
@@ -307,7 +305,7 @@ def test_every_window_is_made_in_few_rounds_and_has_a_message(
 
 
 @pytest.mark.nightly
-@settings(deep, max_examples=20_000)
+@examples(20)
 @given(shared(max_turns=20), QUERIES, st.data())
 def test_every_window_deeper(found: Talk, query: WindowQuery, data: st.DataObject) -> None:
     """The same of more and longer conversations."""

@@ -40,8 +40,8 @@ from sash.core.chat.bounds import IDS
 from sash.core.chat.messages import Entry, EntryName, decode_entries, decode_json
 from sash.core.counts.models.families import ASSISTANT
 from sash.core.law.documents.grounding import Template, parse_template
-from sash.core.law.entries import Earlier, check_entries, lacks_call
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, decode_settings, encode_settings
+from sash.core.law.measured_entries import Earlier, check_entries, lacks_call
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.records import Flags
 from sash.core.providers import PROVIDERS

@@ -21,8 +21,8 @@ from sash.core.chat.messages import (
 )
 from sash.core.chat.programs import recognise
 from sash.core.law.documents.grounding import Template
-from sash.core.law.entries import check_entry, check_status
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, check_settings, fixed_parts
+from sash.core.law.measured_entries import check_entry, check_status
 from sash.core.law.records.records import DIGEST_BYTES, Flags, Summary
 from sash.core.law.records.redaction import NO_DIGEST
 from sash.core.providers.messages.members import Names

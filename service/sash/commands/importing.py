@@ -13,8 +13,8 @@ from sash.commands.sources.conversation import SourceConversation, SourceError, 
 from sash.core.chat.messages import Entry, calls_of, places_of
 from sash.core.chat.mistakes import invalid
 from sash.core.chat.regular import regular, with_call_id
-from sash.core.law.entries import check_entry
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, check_settings
+from sash.core.law.measured_entries import check_entry
 from sash.problems import BadRequest, Problem
 
 T = TypeVar("T")

@@ -1,7 +1,7 @@
 """The core: pure functions of messages, models and windows. Imports go from the first line to the last, and inside a line
 from the left to the right::
 
-    law         build, cost, render, entries -> limits, prompt_cache -> selection -> fixed_parts -> history
+    law         build, cost, render, measured_entries -> limits, prompt_cache -> selection -> fixed_parts -> history
                 -> documents, recall -> records                                         what a window holds
     counts      requests -> costs -> measures -> models -> text                         what a message or a request costs
     providers   reading -> bedrock -> openai, ollama, google, anthropic -> form -> writing -> messages
@@ -11,7 +11,7 @@ from the left to the right::
 Where to begin, by what you want to know::
 
     a message   chat.messages                   checks and encodes it
-                law.entries                     an entry, checked and measured
+                law.measured_entries                     an entry, checked and measured
                 counts.measures.measures        its tokens in both encodings, and all else of it that costs
                 law.records.records             24 bytes of it, from which most windows are computed
     a provider  providers.form.provider         the record; ``providers.anthropic.anthropic`` is one, whole

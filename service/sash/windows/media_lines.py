@@ -8,7 +8,7 @@ from sash.core.chat.messages import encode_message
 from sash.core.counts.costs.estimates import spoken_tokens
 from sash.core.counts.measures.measures import measure
 from sash.core.counts.models.models import Model
-from sash.core.law.documents.document_costs import Content
+from sash.core.law.documents.document_costs import DocumentedContent
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.history.enclosing import with_records
 from sash.core.law.history.lines import medium_lines
@@ -77,7 +77,7 @@ def _lined(window: Window, history: History, bodies: Bodies, model: Model) -> tu
         if each.limit is None and not each.without_calls:
             less[seq] = record_cost(bound, model) - written_cost(message, model, parallel=record.parallel)
         if chosen := window.grounding.get(seq):
-            content = Content(_with_content(record, message, model), made[seq][span[0] : span[1]], model)
+            content = DocumentedContent(_with_content(record, message, model), made[seq][span[0] : span[1]], model)
             cost = content.cost(chosen.before, chosen.after) - record_cost(content.record, model)
             priced[seq] = msgspec.structs.replace(chosen, cost=cost)
     bodies = msgspec.structs.replace(bodies, edited=made, spans=spans)

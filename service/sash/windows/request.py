@@ -21,6 +21,7 @@ from sash.core.law.records.parameters import WindowFormat, WindowQuery
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.messages.members import NO_NAMES, Names
 from sash.core.providers.reading.given import ReadEntries, chat_entries, read_entries
+from sash.problems import Unprocessable
 
 
 class HistoryQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,12 +88,22 @@ _role_of = itemgetter("role")
 def decode_request(
     body: bytes, form: str = CHAT, send: Names = NO_NAMES, allowed: Sequence[str] = ()
 ) -> tuple[WindowRequest | TextsRequest, ReadEntries | None]:
-    """The decoded body, and its entries, which a TextsRequest does not need. Raises BadRequest.
+    """The decoded body, and its entries, which a TextsRequest does not need. Raises BadRequest, Unprocessable.
 
     ``form`` is the format of the body's messages. ``send`` is as in ``read_messages``, ``allowed`` as in ``read_entries``.
 
     The window has the same format, unless the body has a ``format``.
     """
+    wanted, sent = _decoded(body, form, send, allowed)
+    if wanted.history_tools:
+        detail = "Nothing is stored that these tools could read: they are for windows of stored conversations"
+        raise Unprocessable.at("#/history_tools", detail)
+    return wanted, sent
+
+
+def _decoded(
+    body: bytes, form: str, send: Names, allowed: Sequence[str]
+) -> tuple[WindowRequest | TextsRequest, ReadEntries | None]:
     if PROVIDERS[form].is_chat_form:
         if (chat := _decoded_chat(body)) is not None:
             return chat, None

@@ -12,7 +12,10 @@ from sash.core.counts.costs.estimates import spoken_tokens
 from sash.core.counts.models.families import USER
 from sash.core.counts.models.models import Model
 from sash.core.law.documents.grounding import Template
-from sash.core.law.entries import (
+from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, check_settings, fixed_parts
+from sash.core.law.history.compaction import newest_summary, readable
+from sash.core.law.history.view import History
+from sash.core.law.measured_entries import (
     as_stored,
     check_entries,
     content_digest,
@@ -21,9 +24,6 @@ from sash.core.law.entries import (
     measure_entry,
     opened_by,
 )
-from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, check_settings, fixed_parts
-from sash.core.law.history.compaction import newest_summary, readable
-from sash.core.law.history.view import History
 from sash.core.law.recall.recall import bound
 from sash.core.law.recall.words import pack_words, plain_number, said_in, words_of
 from sash.core.law.records.costs import reference_costs
@@ -42,7 +42,7 @@ from sash.core.law.selection.caching import settled
 from sash.core.providers.messages.members import NO_NAMES, Names
 from sash.core.providers.reading.given import ReadEntries
 from sash.core.providers.reading.native import compaction_of
-from sash.problems import EntryConflict, Internal, Problem, Unprocessable
+from sash.problems import EntryConflict, Internal, Problem
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of
 from sash.windows.flow import advance, window
@@ -70,9 +70,6 @@ def window_of_request(
 
     Raises BadRequest, Unprocessable, EntryConflict, UnknownModel, WindowDoesNotFit, FormatCannotCarry.
     """
-    if wanted.history_tools:
-        detail = "Nothing is stored that these tools could read: they are for windows of stored conversations"
-        raise Unprocessable.at("#/history_tools", detail)
     settings = ConversationSettings(
         model=wanted.model,
         reserve=wanted.reserve,

@@ -11,7 +11,7 @@ from sash.core.chat.messages import NO_CALLS, Entry, calls_of
 from sash.core.counts.costs.counting import reference_tokens
 from sash.core.counts.models.families import DEVELOPER, TOOL
 from sash.core.law.documents.grounding import Template
-from sash.core.law.entries import as_stored, content_digest, entry_digest, measure_entry
+from sash.core.law.measured_entries import as_stored, content_digest, entry_digest, measure_entry
 from sash.core.law.records.apart import LARGE, Text, split
 from sash.core.law.records.identities import CHANCE_BITS, Identity, stamp_of, ulid_of
 from sash.core.law.records.pins import is_always

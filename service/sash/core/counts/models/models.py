@@ -26,7 +26,7 @@ from msgspec import Meta
 from sash.core.chat.mistakes import did_you_mean, invalid
 from sash.core.counts.models import listings, openai_models
 from sash.core.counts.models.families import FAMILIES, RESPONSES, Rules
-from sash.core.counts.models.names import Beginning, ModelName, beginnings, is_slip, is_typo, read_name
+from sash.core.counts.models.names import ModelName, NameBeginning, beginnings, is_slip, is_typo, read_name
 from sash.core.counts.models.price_tiers import PriceTier, tier_of
 from sash.core.counts.models.templates import ESTIMATES, TEMPLATES, TEMPLATES_IN_RESPONSES, Estimate
 from sash.core.counts.models.vendors import VENDORS
@@ -225,7 +225,7 @@ def _is_longer(read: ModelName, listed: listings.ListedModel) -> bool:
     }
 
 
-def _named_after(bare: str) -> Beginning | None:
+def _named_after(bare: str) -> NameBeginning | None:
     """The longest beginning of a name that is a listed name; None without one, or if what follows makes it another model.
 
     A number behind it is a version, as in gpt-5.7, claude-opus-4-9 and mistral-large-5. But OpenAI's versions stand behind
@@ -250,7 +250,7 @@ def _is_variant(bare: str, beginning: str) -> bool:
     return found is not None and found.end() > len(beginning) and whole.family != _estimate_of(beginning).family
 
 
-def _deployment(name: str, meant: Beginning) -> Model | None:
+def _deployment(name: str, meant: NameBeginning) -> Model | None:
     """A model under an operator's name: all figures are those of the listed name that it begins with."""
     found = _find(meant.name)
     if found is None:
@@ -262,7 +262,7 @@ def _deployment(name: str, meant: Beginning) -> Model | None:
 
 
 @lru_cache(maxsize=1_024)
-def _misspelt(name: str, meant: Beginning | None = None) -> tuple[str, ...]:
+def _misspelt(name: str, meant: NameBeginning | None = None) -> tuple[str, ...]:
     """The known names of which an unknown one is a misspelling. What it begins with, if ``meant``, is spelt right."""
     read, right = read_name(name), f"{read_name(meant.name).spelled}-" if meant is not None else ""
     table = (each for line in openai_models.TABLE for each in line.names.split())

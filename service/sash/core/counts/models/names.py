@@ -89,7 +89,7 @@ _OTHER_SIZE: Final = re.compile(r"(?<![^\W_])[a-z]?\d+(\.\d+)?b(?![^\W_])")
 _DATES: Final = re.compile(r"(20\d\d-\d\d(-\d\d)?|\d\d-20\d\d|\d{3,}|preview|exp|latest|v\d)([-_.@]|$)")
 
 
-class Beginning(NamedTuple):
+class NameBeginning(NamedTuple):
     """A name's beginning before a separator. ``is_numbered``: a number follows, so it may be another version."""
 
     name: str
@@ -98,13 +98,13 @@ class Beginning(NamedTuple):
     """Whether nothing but dates and numbers of builds follows."""
 
 
-def beginnings(bare: str) -> Iterator[Beginning]:
+def beginnings(bare: str) -> Iterator[NameBeginning]:
     """Yield the beginnings of a name, the longest first, while no other size follows, as in gemma-3-99b."""
     for cut in reversed(list(_SEPARATOR.finditer(bare))):
         rest = bare[cut.end() :]
         if _OTHER_SIZE.search(rest):
             return
-        yield Beginning(bare[: cut.start()], bool(_NUMBER.match(rest)), not _DATES.sub("", rest))
+        yield NameBeginning(bare[: cut.start()], bool(_NUMBER.match(rest)), not _DATES.sub("", rest))
 
 
 _DEPLOYMENTS: Final = frozenset(

@@ -34,7 +34,7 @@ class Source(msgspec.Struct, frozen=True):
     content: bytes
 
 
-class Content:
+class DocumentedContent:
     """The content of one message, for one model. ``record`` is the message's as it is sent without documents, and
     ``value`` the content's JSON."""
 
@@ -104,7 +104,7 @@ class Joining:
 
     def __init__(self, source: Source, record: Record, template: Template, model: Model) -> None:
         self.source, self.template, self.model = source, template, model
-        self.content = Content(record, source.content, model)
+        self.content = DocumentedContent(record, source.content, model)
         self._own = record_cost(record, model)
         self._priced = cache(self._more)
         self._added = cache(self._counted)

@@ -13,7 +13,7 @@ import msgspec
 
 from sash.core.chat.calls import INVALID, arguments_object
 from sash.core.providers.messages.mends import Mend, Mends
-from sash.core.providers.messages.replies import has_word
+from sash.core.providers.messages.words_said import has_word
 from sash.core.providers.writing.turns import NOTHING_SAID
 
 Message = dict[str, Any]

@@ -26,7 +26,7 @@ from sash.core.counts.text.unicode_scripts import extra_tokens
 from sash.core.law.documents.grounding import Template, added_tokens, content_text
 from sash.core.law.records.records import DIGEST_BYTES, Flags, Record, StoredGrounding, encode_grounding
 from sash.core.providers.messages.members import Names, has_foreign, keep_foreign
-from sash.core.providers.messages.replies import has_word
+from sash.core.providers.messages.words_said import has_word
 from sash.core.providers.reading.native import check_native, compaction_of
 from sash.core.providers.reading.recognition import foreign
 from sash.problems import BadRequest, Unprocessable
