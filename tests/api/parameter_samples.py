@@ -69,6 +69,7 @@ HISTORIES: Mapping[str, Sequence[dict[str, Any]]] = {
         {"message": {"role": "user", "content": [{"type": "text", "text": "Hear."}, SOUND]}},
         {"role": "user", "content": "And?"},
     ),
+    "dear": (user("a " * 120_000), assistant("b " * 120_000), user("And?")),
     "long": (*(make(f"turn {turn} {WORDS}") for turn in range(40) for make in (user, assistant)), user("And?")),
     "thoughts": (
         user("Look."),
@@ -166,7 +167,7 @@ SAMPLES: Mapping[str, Sample] = {
     "cache": Sample(
         "none", "auto", {"format": "anthropic", "model": "claude-sonnet-4-5", "max_tokens": "20000"}, "long"
     ),
-    "price": Sample("none", "auto", {"model": "gemini-2.5-pro", "max_tokens": "600"}, "long"),
+    "price": Sample("none", "auto", {"model": "gemini-2.5-pro"}, "dear"),  # a tier begins above 200,000 tokens
     "explain": Sample("false", "true"),
     "view": AGENTS,
     "format": Sample("openai", "anthropic"),

@@ -269,7 +269,7 @@ CHANGE = st.one_of(
 )
 
 
-@examples(0.4)
+@examples(0.15)
 @given(
     before=st.lists(CHANGE, max_size=12),
     after=st.lists(CHANGE, max_size=25),

@@ -295,7 +295,7 @@ def test_all_parameters_are_drawn() -> None:
     assert {field.name for field in msgspec.structs.fields(WindowQuery)} == WAYS.keys()
 
 
-@examples(3)
+@examples(1)
 @given(shared(), QUERIES, st.data())
 def test_every_window_is_made_in_few_rounds_and_has_a_message(
     found: Talk, query: WindowQuery, data: st.DataObject

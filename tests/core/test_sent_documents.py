@@ -144,7 +144,7 @@ def requests(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     return sent_as, draw(more)
 
 
-@examples(1.5)
+@examples(0.6)
 @given(st.sampled_from(MODELS), requests())
 def test_a_message_is_priced_as_it_is_sent_with_its_documents(model: str, asked: tuple[str, dict[str, Any]]) -> None:
     """The total is at least the count of the request as it is sent, at most the budget, and equal where it is exact."""
