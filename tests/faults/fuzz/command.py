@@ -24,7 +24,7 @@ from sash.commands.terminal import progress_bar
 _SMALLER_SECONDS = 20.0
 _SMALLER = 4
 """Failures of each kind that are made smaller."""
-_MOST_RESTARTS = 40
+_MOST_RESTARTS = 12
 """A run that restarted its services so often ends: its windows do not tell more."""
 _TRIES = 3
 

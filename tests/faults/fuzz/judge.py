@@ -80,9 +80,9 @@ def plain(window: Object) -> Object:
     return found
 
 
-def words_in_order(request: Object) -> list[str]:
-    """Return the words of their own that a request's texts, calls and results have, in the order in which they are sent."""
-    return _WORD.findall(json.dumps(request))
+def words_in(request: Object) -> list[str]:
+    """Return the words of their own that a request's texts, calls and results have, sorted."""
+    return sorted(_WORD.findall(json.dumps(request)))
 
 
 def difference(one: Any, other: Any, at: str = "") -> str:

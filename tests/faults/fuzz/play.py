@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
-from faults.fuzz.judge import Wrong, can_be_sent, difference, messages_in, plain, refused, words_in_order
+from faults.fuzz.judge import Wrong, can_be_sent, difference, messages_in, plain, refused, words_in
 from faults.fuzz.logs import joined
 from faults.fuzz.scripts import Object, Script, Sent
 from faults.fuzz.stage import HangError, Place, RestartedError, told
@@ -186,9 +186,12 @@ async def _compare(
     if not why:
         return
     if talks[0].last != talks[1].last:  # some forms join neighbouring items of a request to one message
-        if not all(each.get("stop_reason") == "complete" and not each["dropped"]["messages"] for each in (one, other)):
+        complete = all(
+            each.get("stop_reason") == "complete" and not each["dropped"]["messages"] for each in (one, other)
+        )
+        if script.changes or not complete:  # a seq names another message
             return
-        why = difference(words_in_order(one["request"]), words_in_order(other["request"]))
+        why = difference(words_in(one["request"]), words_in(other["request"]))
         if not why:
             return
     again = await _told(script, talks[1].place, f"g-{next(_numbers)}", Played(), apart=False)
