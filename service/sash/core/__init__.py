@@ -4,7 +4,7 @@ from the left to the right::
     law         build, cost, render, measured_entries -> limits, prompt_cache -> selection -> fixed_parts -> history
                 -> documents, recall -> records                                         what a window holds
     counts      requests -> costs -> measures -> models -> text                         what a message or a request costs
-    providers   reading -> bedrock -> openai, ollama, google, anthropic -> form -> writing -> messages
+    providers   reading -> a room for each maker -> form -> writing -> messages
                                                                                         how each provider writes it
     chat                                                                                what a message is
 
