@@ -20,7 +20,8 @@ from sash.core.providers.form.request_limits import RequestLimits
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, rest_of
 from sash.core.providers.messages.mends import AS_TEXT, Mend
 from sash.core.providers.messages.pieces import Keeps, Object, Piece, made_id, medium_part, to_json
-from sash.core.providers.writing.media import is_web, read_data_url
+from sash.core.providers.writing.media import read_data_url
+from sash.core.providers.writing.media_types import is_web
 from sash.core.providers.writing.turns import (
     HistoryStep,
     Outgoing,
