@@ -212,6 +212,21 @@ async def test_an_assistants_item_is_one_that_the_sdk_declares(
     assert made["mended"]["reasons"] == {"item_shape": 1}
 
 
+@pytest.mark.parametrize("part", [{"type": "input_file"}, {"type": "input_image", "image_url": "", "file_id": None}])
+async def test_a_medium_that_is_nowhere_is_left_out(
+    client: httpx.AsyncClient, conversation: str, part: dict[str, Any]
+) -> None:
+    """A file or picture without data, address and id is not sent, and no other part's tokens are lost with it."""
+    parts = [{"type": "input_text", "text": "q"}, {"type": "input_file", "file_id": "file-1"}]
+    await append(client, conversation, {"role": "user", "content": [*parts, part]}, format="responses")
+
+    made = await mended(client, conversation, "responses", model="gpt-5")
+
+    assert made["request"]["input"] == [{"role": "user", "content": parts}]
+    counted = await client.post("/count?format=responses", json={"model": "gpt-5", **made["request"]})
+    assert counted.json()["tokens"] <= made["tokens"]["total"]
+
+
 async def test_long_ids_of_items_are_left_out(client: httpx.AsyncClient, conversation: str) -> None:
     """An item's id over 64 characters is not sent, and that of a reasoning item, which must have one, is shortened."""
     call = {"type": "function_call", "id": "fc_" + "x" * 90, "call_id": "c" * 90, "name": "look", "arguments": "{}"}

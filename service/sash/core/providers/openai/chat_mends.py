@@ -311,6 +311,8 @@ def _medium_oddity(part: Mapping[str, Any]) -> int:
             if "image_url" not in picture:
                 return _file_oddity(data)
             return (picture_oddity(picture["image_url"]["url"]) & ~OTHER_TYPE) or _FILED
+        case {"type": "file", "file": dict(file)} if not file.get("file_data") and not file.get("file_id"):
+            return _NO_BYTES
     return 0
 
 

@@ -49,7 +49,7 @@ ITEM_SHAPE: Final = Mend(
     name="item_shape",
     refused="An item without a member that OpenAI's type requires: an assistant's parts without `id` or `status`, an image "
     "without `detail`, a hosted call without its `status`, a local shell's output without its `call_id` or `id`; a member "
-    "that is null; an image's address as an object; an image that is nowhere",
+    "that is null; an image's address as an object; an image or a file that is nowhere",
     sent="The item with the member's default, or without what is null; an assistant's text as a string; the address as a "
     "string",
     evidence="openai.types.responses.ResponseInputItemParam; OpenAI answers 400 to an assistant's `input_text`; a local "
@@ -167,6 +167,7 @@ _WITH_ID: Final = frozenset(
 )
 _RESULTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
 _TEXTS: Final = frozenset({"input_text", "output_text", "text"})
+_FILES_PLACES: Final = ("file_data", "file_id", "file_url")
 _NAMED: Final = frozenset({"function_call", "custom_tool_call"})
 _SOUNDS: Final = frozenset({"output_audio", "audio", "input_audio"})
 """Parts of spoken messages, as the Realtime API writes them."""
@@ -423,13 +424,15 @@ def _inputs(item: Item) -> Item:
 
 
 def _input_parts(parts: Iterable[Any]) -> list[Any]:
-    """The parts as inputs, without pictures that are nowhere."""
+    """The parts as inputs, without pictures and files that are nowhere."""
     return [part for part in map(_input_part, parts) if part is not None]
 
 
 def _input_part(part: Any) -> Any:
     match part:
         case {"type": "input_image"} if not part.get("image_url") and not part.get("file_id"):
+            return None
+        case {"type": "input_file"} if not any(part.get(name) for name in _FILES_PLACES):
             return None
         case {"type": "input_image", "image_url": {"url": str(url), **rest}}:  # as chat completions have it
             return _input_part({**part, "detail": part.get("detail") or rest.get("detail"), "image_url": url})
