@@ -293,10 +293,10 @@ class MediumGone(Problem):
 
 class ReceiptGone(Problem):
     """The window that a receipt names cannot be made again with the same bytes. ``reason`` says why: a message of its
-    history was `redacted`, `rewound` away, `replaced` (a reply that was in progress) or `amended` (its pin); the
-    conversation was `erased`, and may have begun anew; its `settings` or its `summary` of that day are not kept any more;
-    the storage has lost a `medium` of it, such as a picture; the `rules` of this release differ, or the `index` of recall;
-    or the `history` was changed too often since to say more, or the store lost its newest messages.
+    history was `redacted`, `rewound` away, `replaced` (a reply that was in progress) or `amended` (its pin or its
+    metadata); the conversation was `erased`, and may have begun anew; its `settings` or its `summary` of that day are not
+    kept any more; the storage has lost a `medium` of it, such as a picture; the `rules` of this release differ, or the
+    `index` of recall; or the `history` was changed too often since to say more, or the store lost its newest messages.
 
     It does not come back, except with a picture that was lost. Keep the answers themselves where they must outlive such
     changes.

@@ -229,6 +229,28 @@ async def test_a_pin_is_an_amendment_and_metadata_are_not(client: httpx.AsyncCli
     assert (problem["reason"], problem["seq"]) == ("amended", 1)
 
 
+async def test_what_is_lost_is_told_and_not_metadata(client: httpx.AsyncClient, conversation: str) -> None:
+    """Of a window whose summary was removed, and beside whose messages is another note, the summary is what is missing."""
+    await talk(client, conversation, 5)
+    path = f"/conversations/{conversation}"
+    await client.put(f"{path}/summary", json={"text": "They talked.", "through_seq": 4})
+    receipt, _ = await window(client, conversation, limit=2, summary="always")
+    await client.patch(f"{path}/messages/1", json={"metadata": {"stars": 5}, "pinned": False})
+    await client.delete(f"{path}/summary")
+    assert (await reason(client, conversation, receipt))["reason"] == "summary"
+
+
+async def test_a_pin_that_was_set_and_put_back_gives_the_window_again(
+    client: httpx.AsyncClient, conversation: str
+) -> None:
+    """The bytes decide: a window that is the same again comes again, whatever was done meanwhile."""
+    await talk(client, conversation, 5)
+    receipt, body = await window(client, conversation, limit=2)
+    for pinned in (True, False):
+        await client.patch(f"/conversations/{conversation}/messages/1", json={"pinned": pinned})
+    assert (await again(client, conversation, receipt)).content == body
+
+
 async def test_an_erased_conversation_is_gone(client: httpx.AsyncClient, conversation: str) -> None:
     """It stays gone when another one has its id."""
     await talk(client, conversation, 1)

@@ -352,3 +352,34 @@ async def test_a_view_of_nothing_is_empty(client: httpx.AsyncClient, conversatio
     await append(client, conversation, *[user("day " * 30, audience=["ada"])] * 90)
     found = await window(client, conversation, view="bob", max_tokens=50)
     assert found["request"]["messages"] == []
+
+
+async def test_a_summary_for_others_does_not_stand_in_the_way_of_a_compaction(
+    client: httpx.AsyncClient, conversation: str
+) -> None:
+    """An agent's own compaction stands in its windows, also where a later summary covers more, of messages for others."""
+    block = {"type": "compaction", "content": "They met."}
+    await append(client, conversation, user("Hi.", audience=["bob"]), user("Hello."))
+    compacted = {"message": {"role": "assistant", "content": [block]}, "author": "ada"}
+    await append(client, conversation, compacted, format="anthropic")
+    await append(client, conversation, assistant("Yes?"), user("Go on."))
+    told = "Summary of the conversation so far:\n"
+    own = [{"role": "system", "content": f"{told}They met."}, *messages_of(assistant("Yes?"), user("Go on."))]
+    assert await sent(client, conversation, view="ada") == own
+    await client.put(f"/conversations/{conversation}/summary", json={"text": "All of it.", "through_seq": 4})
+    assert await sent(client, conversation, view="ada") == own
+
+
+async def test_a_compaction_of_another_agent_does_not_stand_in_the_way_of_a_summary(
+    client: httpx.AsyncClient, conversation: str
+) -> None:
+    """A summary for all stands in each agent's windows, also where another agent's compaction covers more."""
+    block = {"type": "compaction", "content": "They met."}
+    await append(client, conversation, user("Hi."), user("Hello."))
+    await client.put(f"/conversations/{conversation}/summary", json={"text": "Greetings.", "through_seq": 1})
+    compacted = {"message": {"role": "assistant", "content": [block]}, "author": "ada"}
+    await append(client, conversation, compacted, format="anthropic")
+    await append(client, conversation, user("Go on."))
+    summary = {"role": "system", "content": "Summary of the conversation so far:\nGreetings."}
+    expected = [summary, *messages_of(user("Hello."), user("Go on."))]
+    assert await sent(client, conversation, view="bob", summary="always") == expected

@@ -70,8 +70,11 @@ class HardPlaces(Machine):
     """The machine with these operations too."""
 
     @step(place=PLACES, via=numbers(2), which=numbers(4096), agent=one_of(*AGENTS), query=QUERY)
-    def agents_at_work(self, place: Any, via: int, which: int, agent: str, query: int) -> None:
-        """An agent compacts, calls tools with large results, and is asked with documents for one agent each."""
+    def several_agents_work(self, place: Any, via: int, which: int, agent: str, query: int) -> None:
+        """An agent compacts, calls tools with large results, and is asked with documents for one agent each.
+
+        The name is not the alphabet's first: Hypothesis begins with the first rule, a hundred times.
+        """
         name, chance = self.name(place), random.Random(which)
         for entries in self._work(name, agent, chance):
             self.do(via, Op("append", name, {"entries": entries}))

@@ -153,15 +153,23 @@ class Served(NamedTuple):
     life: int
     changes: tuple[int, int, int]
     entries: tuple[tuple[Any, ...], ...]
+    amended: tuple[int, ...]
 
     @classmethod
     def of(cls, name: Name, body: bytes, query: Mapping[str, Any], talk: Talk) -> "Served":
-        return cls(name, body, json.loads(body)["receipt"], query, talk.life, talk.changes, stood(talk))
+        return cls(
+            name, body, json.loads(body)["receipt"], query, talk.life, talk.changes, stood(talk), amendments(talk)
+        )
 
 
 def stood(talk: Talk) -> tuple[tuple[Any, ...], ...]:
     """What windows depend on of each entry."""
     return tuple((each.redacted, each.status == "in_progress", each.pinned) for each in talk.entries)
+
+
+def amendments(talk: Talk) -> tuple[int, ...]:
+    """Return how often each entry was amended."""
+    return tuple(each.amended for each in talk.entries)
 
 
 class Service(NamedTuple):
@@ -655,7 +663,10 @@ class Machine(RuleBasedStateMachine):
         rewinds, patches, summaries = (now > then for then, now in zip(served.changes, talk.changes, strict=True))
         if reason in ("redacted", "replaced", "amended"):
             was, is_now = then[seq - 1], now[seq - 1] if seq <= len(now) else then[seq - 1]
-            holds = {"redacted": is_now[0], "replaced": was[1], "amended": was[2] != is_now[2]}
+            # Metadata are in no window: with these alone, only what recall finds may be otherwise.
+            matters = "recall_max_tokens" in served.query or any(a[2] != b[2] for a, b in zip(then, now, strict=False))
+            amended = matters and served.amended[seq - 1 :][:1] != amendments(talk)[seq - 1 :][:1]
+            holds = {"redacted": is_now[0], "replaced": was[1], "amended": amended}
             return rewinds or holds[reason]
         known = {
             "rewound": rewinds,

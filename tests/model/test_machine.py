@@ -41,7 +41,7 @@ SEED = int(os.environ.get("MODEL_SEED") or (1 if os.environ.get("CI") else rando
 STEPS = int(os.environ.get("MODEL_STEPS") or 0)
 SHRINK = os.environ.get("MODEL_SHRINK") == "1"
 """Whether to look for a shorter sequence when one fails, which takes minutes."""
-HARD = {"agents_at_work": 12, "media_vanish": 30, "follow_from_far_behind": 20, "hostile_parts": 40}
+HARD = {"several_agents_work": 12, "media_vanish": 30, "follow_from_far_behind": 20, "hostile_parts": 40}
 """How often each operation is done by itself."""
 LENGTH = 100
 """Steps of an example: enough for a history of a hundred messages and for three lives of a name."""
@@ -180,7 +180,7 @@ def test_the_model(service: Service, capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("service", "place"),
     [
-        *(("plain", "agents_at_work"), ("encrypted", "agents_at_work")),
+        *(("plain", "several_agents_work"), ("encrypted", "several_agents_work")),
         *(("plain-objects", "media_vanish"), ("encrypted-objects", "media_vanish")),
         *(("plain", "follow_from_far_behind"), ("encrypted-objects", "follow_from_far_behind")),
         *(("plain", "hostile_parts"), ("encrypted-objects", "hostile_parts")),

@@ -63,6 +63,8 @@ class Entry:
     created_at: str = ""
     author: str | None = None
     audience: tuple[str, ...] = ()
+    amended: int = 0
+    """How often its metadata or its pin were changed."""
 
     def __post_init__(self) -> None:
         grounding = None if self.documents is None else {"documents": self.documents}
@@ -612,6 +614,7 @@ class World:
             entry,
             metadata=told.get("metadata") or None,
             pinned=bool(told.get("pinned")) and not is_compaction(entry.message),
+            amended=entry.amended + 1,
         )
         talk.change()
 

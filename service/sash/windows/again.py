@@ -23,7 +23,7 @@ from sash.store.data.replies import Tail
 from sash.store.data.script_calls import HistoryEdited
 from sash.windows.answer import Made
 from sash.windows.asked import limits_of
-from sash.windows.gone import changed, differs, erased, lost
+from sash.windows.gone import amended, changed, differs, erased, lost
 from sash.windows.model_rules import ModelRules
 from sash.windows.receipts import Receipt, packed_parameters
 from sash.windows.stored import Windows, reach_of_query
@@ -60,7 +60,8 @@ class ServedWindows:
                 except (HistoryEdited, Problem):
                     raise
                 except Exception:
-                    if changed(receipt, past) is None and await self._earlier.stood(target, receipt.then) is not False:
+                    known = changed(receipt, past) or amended(receipt, past)
+                    if known is None and await self._earlier.stood(target, receipt.then) is not False:
                         raise
                     made = None  # the receipt's figures contradict the log
                 if made is None or made.receipt != receipt.text.encode():
@@ -73,10 +74,13 @@ class ServedWindows:
     ) -> ReceiptGone:
         """Why there is no such window any more. Raises HistoryEdited."""
         problem = changed(receipt, past)
-        seqs = [] if problem is not None or made is None else lost_seqs(made.window, made.history)
+        if problem is not None:
+            return problem
+        seqs = [] if made is None else lost_seqs(made.window, made.history)
         if seqs:
             return lost(seqs[0])
-        return problem or differs(stood=await self._earlier.stood(target, receipt.then), recalls=recalls)
+        stood = await self._earlier.stood(target, receipt.then)
+        return (amended(receipt, past) if stood is not False else None) or differs(stood=stood, recalls=recalls)
 
     async def _made(self, target: Target, receipt: Receipt, query: WindowQuery, tail: Tail, room: Room) -> Made | None:
         """The window of an earlier state, with the model's figures of that day; None where it is refused.

@@ -11,7 +11,6 @@ from sash.windows.receipts import Receipt
 _CHANGED: Final = {
     ChangeKind.REDACTED: ("redacted", "redacted"),
     ChangeKind.REPLACED: ("replaced", "replaced, because it was in progress,"),
-    ChangeKind.AMENDED: ("amended", "amended (its pin)"),
 }
 _LOST: Final = {
     "settings": "The settings that this window was made with are not kept any more: the eight newest earlier ones are.",
@@ -27,14 +26,13 @@ def erased() -> ReceiptGone:
 
 
 def changed(receipt: Receipt, past: Past) -> ReceiptGone | None:
-    """The problem of a window of which something was changed since; None where no change is known."""
+    """The problem of a window of which something is not there any more; None where all is, as far as is known."""
     then, since = receipt.then, past.since
-    changes = since.changes or []
-    taken = next((each for each in changes if rewound(each, then)), None)
+    taken = next((each for each in since.changes or () if rewound(each, then)), None)
     if taken is not None:
         return _by(past, taken, "rewound", f"The messages after {taken.to_seq} were rewound away")
     for kind, (reason, words) in _CHANGED.items():
-        found = next((each for each in changes if each.kinds & kind and each.seq <= then.length), None)
+        found = _of(kind, receipt, past)
         if found is not None:
             return _by(past, found, reason, f"Message {found.seq} was {words}")
     if past.lost:
@@ -45,6 +43,17 @@ def changed(receipt: Receipt, past: Past) -> ReceiptGone | None:
         )
         return ReceiptGone(detail, members={"reason": "history"})
     return None
+
+
+def amended(receipt: Receipt, past: Past) -> ReceiptGone | None:
+    """The problem of a window that has other bytes now, and of which a message was amended since; None where none was.
+
+    What is recorded tells no pin from metadata, on which no window depends. So causes that are certain go before this one.
+    """
+    found = _of(ChangeKind.AMENDED, receipt, past)
+    if found is None:
+        return None
+    return _by(past, found, "amended", f"Message {found.seq} was amended (its pin or its metadata)")
 
 
 def lost(seq: int) -> ReceiptGone:
@@ -78,6 +87,12 @@ def differs(*, stood: bool | None, recalls: bool) -> ReceiptGone:
         "given; or the store lost its newest messages, and others with as many tokens came in their place."
     )
     return ReceiptGone(detail, members={"reason": "rules"})
+
+
+def _of(kind: ChangeKind, receipt: Receipt, past: Past) -> VersionChange | None:
+    """The first change of this kind since then, to a message that was there."""
+    changes = past.since.changes or ()
+    return next((each for each in changes if each.kinds & kind and each.seq <= receipt.then.length), None)
 
 
 def _by(past: Past, change: VersionChange, reason: str, what: str) -> ReceiptGone:

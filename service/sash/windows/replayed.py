@@ -121,13 +121,13 @@ class Replayed:
         return found
 
     def _seen(self, length: int) -> SeenHistory:
-        form, records = self._asked.query.format, self._records[:length]
+        form, view, records = self._asked.query.format, self._asked.query.view, self._records[:length]
         summary = self._lived.summary
         if summary is not None and summary.through_seq > length:
             summary = None
         if summary is not None:
             summary = summary.for_those(self._who_may_see(summary.through_seq))
-        summary = newest_summary(summary, newest_compaction(self._kept[:length], form), form)
+        summary = newest_summary(summary, newest_compaction(self._kept[:length], form), form, view)
         documents = [record.grounding for record, _, _ in self._kept[:length] if record.grounding is not None]
         history = whole_history(records, self._model, documents, summary)
         sends = self._asked.query.grounding

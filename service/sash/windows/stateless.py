@@ -124,7 +124,7 @@ def _whole(entries: list[Given], asked: Asked, *, digests: bool) -> SeenHistory:
     model = asked.limits.model
     kept = measured_entries(entries, asked.parts.template, model, digests=digests)
     compaction = newest_compaction(kept, asked.query.format)
-    summary = newest_summary(None, compaction, asked.query.format)
+    summary = newest_summary(None, compaction, asked.query.format, asked.query.view)
     documents = [record.grounding for record, _, _ in kept if record.grounding is not None]
     history = whole_history(records_of(kept, entries, model), model, documents, summary)
     return SeenHistory(history, Bodies(1, [body for _, body, _ in kept], {}), _grounding(asked.query, kept, history))

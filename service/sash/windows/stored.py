@@ -240,7 +240,7 @@ class Windows:
             read.count(await self._counts.each(read, vocabulary, uncounted))
         mode = "all" if asked.query.explain else asked.query.grounding  # each document has a line
         grounding = await read.grounding(mode, asked.query.view) if read.state.grounding_messages else {}
-        history = read.history(asked.limits.model.column, asked.query.format)
+        history = read.history(asked.limits.model.column, asked.query.format, asked.query.view)
         if grounding:
             await read.read_bodies(sorted(grounding), history)
         has_media = bool(read.records.details or read.outside) and read.has_media

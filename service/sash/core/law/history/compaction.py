@@ -28,20 +28,30 @@ def readable(form: str) -> str:
     return "".join(f" {each.name} " for each in PROVIDERS.values() if each.name == form or each.compacts_in_words)
 
 
-def newest_summary(summary: Summary | None, appended: tuple[int, Record, bytes] | None, form: str) -> Summary | None:
+def newest_summary(
+    summary: Summary | None, appended: tuple[int, Record, bytes] | None, form: str, view: str | None = None
+) -> Summary | None:
     """The summary that was put, or the compaction that was ``appended`` if it covers more.
 
-    ``appended`` are the seq, the record and the body of the newest one that windows in ``form`` can have.
+    ``appended`` are the seq, the record and the body of the newest one that windows in ``form`` can have. What the agent of
+    a ``view`` may not see stands neither in its windows nor in the way of what it may see.
     """
-    if appended is None:
+    found = _summary_of(*appended, form) if appended is not None else None
+    if view is not None:
+        summary, found = (each if each is not None and each.is_seen(view) else None for each in (summary, found))
+    if found is None:
         return summary
-    seq, record, body = appended
-    if summary is not None and summary.through_seq >= seq and summary.sent_as(form) is not None:
+    if summary is not None and summary.through_seq >= found.seq and summary.sent_as(form) is not None:
         return msgspec.structs.replace(summary, replaces=True)
+    return found
+
+
+def _summary_of(seq: int, record: Record, body: bytes, form: str) -> Summary | None:
+    """The message at ``seq`` as the summary of those before it; None if it is no compaction."""
     message = msgspec.json.decode(body)
     found = compaction_of(message)
     if found is None:
-        return summary
+        return None
     own = found.form == form
     return Summary(
         text=found.words,
