@@ -76,22 +76,24 @@ def with_call_id(messages: Sequence[Mapping[str, Any]], place: int, pointer: str
     is_misspelt = difflib.get_close_matches("tool_call_id", message.keys() - {"tool_call_id"}, n=1)
     if is_misspelt or message.get("tool_call_id") not in (None, ""):
         return message  # validation names it
-    calls = _open(messages, place)
+    opened = OpenCalls(messages[:place])
+    calls = opened.of_newest()
+    is_ordered = all(map(_is_made, calls))
+    if not is_ordered:
+        calls = _left(opened, messages[place + 1 :])
     named = message.get("name") or message.get("tool_name")
     if named and len(calls) > 1:
         calls = [call for call in calls if _name_of(call) == named][:1] or calls
-    if all(map(_is_made, calls)):
+    if is_ordered:
         calls = calls[:1]
     if len(calls) != 1:
         raise _unclear(calls, f"{pointer}/tool_call_id" if "tool_call_id" in message else pointer)
     return {**message, "tool_call_id": calls[0].get("id")}
 
 
-def _open(messages: Sequence[Mapping[str, Any]], place: int) -> list[Object]:
-    """The open calls of the newest reply that has any. No other message answers them: none before ``place``, and none of the
-    results that follow it."""
-    opened = OpenCalls(messages[:place])
-    for each in messages[place + 1 :]:
+def _left(opened: OpenCalls, behind: Sequence[Mapping[str, Any]]) -> list[Object]:
+    """The open calls of the newest reply that none of the results behind answers."""
+    for each in behind:
         if _calls_of(each):
             break
         opened.answer(each)
