@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from sash.core.chat.open_calls import made_id
 from sash.core.providers import PROVIDERS
 from sash.core.providers.form.asking import Asking
 from sash.core.providers.form.cache_marks import CachePrices, Caching, unmarked
@@ -19,7 +20,7 @@ from sash.core.providers.form.provider import Provider
 from sash.core.providers.form.request_limits import RequestLimits
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, rest_of
 from sash.core.providers.messages.mends import AS_TEXT, Mend
-from sash.core.providers.messages.pieces import Keeps, Object, Piece, made_id, medium_part, to_json
+from sash.core.providers.messages.pieces import Keeps, Object, Piece, medium_part, to_json
 from sash.core.providers.writing.media import read_data_url
 from sash.core.providers.writing.media_types import is_web
 from sash.core.providers.writing.turns import (
@@ -79,7 +80,7 @@ def read(turn: Mapping[str, Any], pointer: str) -> list[Piece]:
 
 
 def answers_name(turn: Mapping[str, Any]) -> str:
-    return str(turn["skill"]) if turn.get("by") == "skill" else ""
+    return str(turn["skill"])
 
 
 def read_request(request: Mapping[str, Any], chat: ReadAsChat) -> ChatRequest:

@@ -1,7 +1,6 @@
 """Where the messages of a request may be divided among requests.
 
-A reply's items are given as the provider gave them, in one request. Results without an id are those of their neighbours'
-calls: a request tells by their order which call each one answers.
+A reply's items are given as the provider gave them, in one request.
 """
 
 from collections.abc import Callable
@@ -26,28 +25,22 @@ def divided(groups: list[Group], ends: Callable[[], bool]) -> list[Group]:
     """Return the groups divided where they may be, and where ``ends`` says so."""
     found: list[Group] = []
     for form, messages in as_bulk(groups):
-        before = ""
+        goes_on = False
         for message in messages:
-            kind = _kind(form, message)
-            if before and (before == kind != "alone" or not ends()):
+            is_of_reply = _is_of_reply(form, message)
+            if (goes_on and is_of_reply) or (found and found[-1][0] == form and not ends()):
                 found[-1][1].append(message)
             else:
                 found.append((form, [message]))
-            before = kind
+            goes_on = is_of_reply
     return found
 
 
-def _kind(form: str, message: Object) -> str:
-    """Whether a message is of a reply, is a result without an id, or stands alone."""
+def _is_of_reply(form: str, message: Object) -> bool:
+    """Whether a message is an item of a reply, or several."""
     own = message["message"] if isinstance(message.get("message"), dict | list) else message
-    if isinstance(own, list) or "tool_calls" in own:
-        return "alone"
-    if form in ("responses", "interactions"):
-        kind = str(own.get("type", ""))
-        is_answer = kind == "function_result" or (form == "responses" and kind.endswith("_output"))
-        return "alone" if is_answer or kind == "user_input" or own.get("role") in _ASKS else "reply"
-    if form == "ollama":
-        return "result" if own.get("role") == "tool" and not own.get("tool_call_id") else "alone"
-    parts = own.get("parts") if form == "gemini" else ()
-    answers = [part.get("functionResponse") or part.get("function_response") for part in parts or ()]
-    return "result" if any(each and not each.get("id") for each in answers) else "alone"
+    if form not in ("responses", "interactions") or "tool_calls" in own:
+        return False
+    kind = "" if isinstance(own, list) else str(own.get("type", ""))
+    is_answer = kind == "function_result" or (form == "responses" and kind.endswith("_output"))
+    return isinstance(own, list) or not (is_answer or kind == "user_input" or own.get("role") in _ASKS)

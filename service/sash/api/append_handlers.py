@@ -41,12 +41,14 @@ from sash.core.chat.messages import Entry, EntryName, decode_entries, decode_jso
 from sash.core.counts.models.families import ASSISTANT
 from sash.core.law.documents.grounding import Template, parse_template
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, decode_settings, encode_settings
-from sash.core.law.measured_entries import Earlier, check_entries, lacks_call
+from sash.core.law.measured_entries import Earlier, check_entries
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.records import Flags
+from sash.core.law.records.units import LONGEST_GROUP
 from sash.core.providers import PROVIDERS
 from sash.core.providers.messages.members import Names
 from sash.core.providers.reading.given import ReadEntries, chat_entries, read_entries
+from sash.core.providers.reading.native import lacks_call
 from sash.operations.logging import best_effort, describe, get_logger
 from sash.problems import (
     Internal,
@@ -66,7 +68,7 @@ from sash.store.data.stored_messages import NewEntry
 from sash.windows.asked import limits_of
 from sash.windows.receipts import read_receipt, require_of
 
-_EARLIER = 100
+_EARLIER = LONGEST_GROUP
 """Messages in which the call of a result without its id is looked for."""
 _MESSAGES_AN_ENTRY = 10  # on average: an entry may be a list of items, and the store stands 6 us for each message
 _log = get_logger()
@@ -134,7 +136,7 @@ async def append_messages(request: Req) -> Answer:
     try:
         template = await _template(request, target, given, query if with_window else None)
         now, counting = wall_ms(), time.perf_counter()
-        earlier = await _earlier(context, target, after) if any(map(lacks_call, given)) else ()
+        earlier = await _earlier(context, target, after) if any(lacks_call(entry.message) for entry in given) else ()
         sent = context.settings.send_members
         _check_receipts(given, target)
         entries = await run_in_turn_if_large(size, _prepared, given, template, now, sent, earlier)

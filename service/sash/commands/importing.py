@@ -12,9 +12,11 @@ from sash.commands.server import ask, post
 from sash.commands.sources.conversation import SourceConversation, SourceError, format_hint
 from sash.core.chat.messages import Entry, calls_of, places_of
 from sash.core.chat.mistakes import invalid
-from sash.core.chat.regular import regular, with_call_id
+from sash.core.chat.open_calls import OpenCalls, with_call_id
+from sash.core.chat.regular import regular
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, check_settings
 from sash.core.law.measured_entries import check_entry
+from sash.core.providers.reading.native import lacks_call, with_open_call
 from sash.problems import BadRequest, Problem
 
 T = TypeVar("T")
@@ -77,13 +79,17 @@ def check(source: SourceConversation) -> None:
 
 
 def _add_call_ids(entries: list[dict[str, Any]]) -> None:
-    """Give tool messages without the id of their call the only one that is open; in a request of its own it may be gone."""
+    """Give tool messages without the id of their call the one that is open; in a request of its own it may be gone."""
     messages = [entry["message"] if isinstance(entry.get("message"), dict) else {} for entry in entries]
+    opened = OpenCalls()
     for place, message in enumerate(messages):
         if message.get("role") == "assistant":
             messages[place] = regular(message)  # calls without ids get theirs
-        if message.get("role") == "tool" and not message.get("tool_call_id"):
-            entries[place]["message"] = messages[place] = with_call_id(messages, place, f"/{place}")
+        if lacks_call(message):
+            found = with_open_call(message, opened)
+            found = found if found.get("tool_call_id") else with_call_id(messages, place, f"/{place}")
+            entries[place]["message"] = messages[place] = found
+        opened.follow(messages[place])
 
 
 def _given(source: SourceConversation) -> dict[str, Any]:

@@ -26,8 +26,9 @@ from sash.core.chat.bounds import (
     WHAT_IDS_ARE,
     WHAT_OWNERS_ARE,
 )
+from sash.core.chat.open_calls import with_call_id
 from sash.core.chat.programs import recognise
-from sash.core.chat.regular import regular, with_call_id
+from sash.core.chat.regular import regular
 from sash.problems import BadRequest, InvalidEntry, OrphanToolResult
 
 T = TypeVar("T")

@@ -27,15 +27,10 @@ a tool choice of Responses or Claude            a word, or ``{"type": …, …}`
 Whatever else is wrong stays, so that validation names it.
 """
 
-import difflib
-from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
-
-from sash.core.chat.programs import recognise
-from sash.problems import InvalidEntry, Pointer
 
 Object = dict[str, Any]
 
@@ -46,8 +41,7 @@ _TOLD: Final = frozenset({"system", "developer", "user", "tool"})
 """Roles whose content is never null. An assistant's may be, beside calls; a function's always."""
 _OF_RESULTS: Final = frozenset({"role", "tool_call_id", "name"})
 _NO_TYPE: Final = (None, "")
-_MOST_NAMED: Final = 5
-_MADE: Final = "call_made_"
+MADE: Final = "call_made_"
 """The beginning of an id that is made here."""
 _DIGEST_BYTES: Final = 8
 _SCHEMAS: Final = ("parameters", "input_schema", "inputSchema")
@@ -173,7 +167,7 @@ def _identified(call: Object, place: int) -> Object:
         return call
     said = [place, call.get("type"), call.get("function"), call.get("custom")]
     digest = blake2b(msgspec.json.encode(said, order="deterministic"), digest_size=_DIGEST_BYTES).hexdigest()
-    made = f"{_MADE}{digest}"
+    made = f"{MADE}{digest}"
     return {**call, "id": made} if "id" in call else {"id": made, **call}
 
 
@@ -192,68 +186,6 @@ def _function(body: Any) -> Any:
         case {"name": str()} if len(body) == 1:
             return {**body, "arguments": "{}"}
     return body
-
-
-def with_call_id(messages: Sequence[Mapping[str, Any]], place: int, pointer: str) -> Object:
-    """Return the tool message at ``place`` with the id of the only call that it can answer.
-
-    ``messages`` are those of the request, with regular calls before ``place``, after those of the conversation where it
-    has any. Where several calls of the newest reply are open, the function's name decides. Results of one function, and
-    those of calls that came without ids, stand in the order of their calls.
-
-    Raises:
-        InvalidEntry: no call is open, or it is not clear which one is answered, or this is another program's record.
-    """
-    message = dict(messages[place])
-    if program := recognise(message):
-        raise program.refused(pointer)
-    is_misspelt = difflib.get_close_matches("tool_call_id", message.keys() - {"tool_call_id"}, n=1)
-    if is_misspelt or message.get("tool_call_id") not in (None, ""):
-        return message  # validation names it
-    calls = _open(messages, place)
-    named = message.get("name") or message.get("tool_name")
-    if named and len(calls) > 1:
-        calls = [call for call in calls if _name_of(call) == named][:1] or calls
-    if all(str(call["id"]).startswith(_MADE) for call in calls):
-        calls = calls[:1]
-    if len(calls) != 1:
-        raise _unclear(calls, f"{pointer}/tool_call_id" if "tool_call_id" in message else pointer)
-    return {**message, "tool_call_id": calls[0].get("id")}
-
-
-def _open(messages: Sequence[Mapping[str, Any]], place: int) -> list[Object]:
-    """The open calls of the newest reply that has any. No other message answers them: none before ``place``, and none of the
-    results that follow it."""
-    replies: list[dict[str, Object]] = []
-    for each in messages[:place]:
-        if calls := _calls_of(each):
-            replies.append({str(call.get("id")): call for call in calls})
-        for reply in reversed(replies):
-            if each.get("role") == "tool" and reply.pop(str(each.get("tool_call_id")), None) is not None:
-                break
-    for each in messages[place + 1 :]:
-        if _calls_of(each):
-            break
-        for reply in replies[-1:]:
-            reply.pop(str(each.get("tool_call_id")), None)
-    return next((list(reply.values()) for reply in reversed(replies) if reply), [])
-
-
-def _calls_of(message: Mapping[str, Any]) -> list[Object]:
-    calls = message.get("tool_calls") if message.get("role") == "assistant" else None
-    return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
-
-
-def _name_of(call: Object) -> Any:
-    body = call.get("function") or call.get("custom")
-    return body.get("name") if isinstance(body, dict) else None
-
-
-def _unclear(calls: Sequence[Object], pointer: str) -> InvalidEntry:
-    ids = ", ".join(repr(str(call.get("id"))[:100]) for call in calls[:_MOST_NAMED])
-    which = f"{len(calls)} calls are open ({ids})" if calls else "no call is open"
-    what = f"Add 'tool_call_id', the id of the call that this tool message answers: {which}"
-    return InvalidEntry(f"{what}; see #{pointer}.", errors=[Pointer(f"#{pointer}", what)])
 
 
 def regular_tool(tool: Any) -> Any:  # noqa: PLR0911 - one line a form

@@ -20,14 +20,14 @@ from sash.core.chat.messages import (
     validate_message,
 )
 from sash.core.chat.mistakes import problem_at
-from sash.core.chat.regular import with_call_id
+from sash.core.chat.open_calls import OpenCalls, with_call_id
 from sash.core.counts.measures.measures import Extra, measure
 from sash.core.counts.text.unicode_scripts import extra_tokens
 from sash.core.law.documents.grounding import Template, added_tokens, content_text
 from sash.core.law.records.records import DIGEST_BYTES, Flags, Record, StoredGrounding, encode_grounding
 from sash.core.providers.messages.members import Names, has_foreign, keep_foreign
 from sash.core.providers.messages.words_said import has_word
-from sash.core.providers.reading.native import check_native, compaction_of
+from sash.core.providers.reading.native import answering, check_native, compaction_of, lacks_call, with_open_call
 from sash.core.providers.reading.recognition import foreign
 from sash.problems import BadRequest, Unprocessable
 
@@ -42,33 +42,36 @@ Earlier = Sequence[tuple[str, Mapping[str, Any]]]
 """Messages of the conversation before a request, with their entries' ids, oldest first."""
 
 
-def lacks_call(entry: Entry) -> bool:
-    """Return whether an entry has a tool's result that does not say which call it answers."""
-    return entry.message.get("role") == "tool" and not entry.message.get("tool_call_id")
-
-
 def check_entries(entries: Sequence[Entry], earlier: Earlier = ()) -> None:
     """Check the entries of a request, to whose places problems point.
 
     A result that does not say which call it answers gets the id of the open one, also of an ``earlier`` message's; if its
-    entry was stored before, that of then.
+    entry was stored before, that of then. A provider's result without an id answers the oldest open call of its name.
 
     Raises InvalidEntry where an entry holds no chat message, Unprocessable where its message cannot have its documents or
     its status.
     """
+    lacking = {index for index, entry in enumerate(entries) if lacks_call(entry.message)}
+    opened = OpenCalls(message for _, message in earlier) if lacking else None
     for index, entry in enumerate(entries):
-        if lacks_call(entry):
-            entry.message = _with_call(entries, index, earlier)
+        if opened is not None and index in lacking:
+            entry.message = _with_call(entries, index, earlier, opened)
         check_entry(entry, f"/messages/{index}")
+        if opened is not None:
+            opened.follow(entry.message)
         if entry.status is not None or entry.continues:
             check_status(entry, f"/messages/{index}")
 
 
-def _with_call(entries: Sequence[Entry], index: int, earlier: Earlier) -> dict[str, Any]:
+def _with_call(entries: Sequence[Entry], index: int, earlier: Earlier, opened: OpenCalls) -> dict[str, Any]:
+    """The result with its call's id. ``opened`` are the open calls of the messages before it."""
     entry = entries[index]
     for identity, message in earlier:
         if identity == entry.id and message["role"] == "tool":
-            return {**entry.message, "tool_call_id": message["tool_call_id"]}
+            return answering(entry.message, message["tool_call_id"])
+    found = with_open_call(entry.message, opened)
+    if found.get("tool_call_id"):
+        return found
     place = f"/messages/{index}" if isinstance(entry, BareEntry) else f"/messages/{index}/message"
     messages = [*(message for _, message in earlier), *(each.message for each in entries)]
     return with_call_id(messages, len(earlier) + index, place)

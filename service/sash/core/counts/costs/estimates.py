@@ -9,7 +9,7 @@ from sash.core.counts.models.models import Model
 from sash.core.counts.text import Pair, both, count_text
 from sash.core.counts.text.unicode_scripts import Mix, family_tokens, mix_of
 from sash.core.counts.text.vocabularies import Vocabulary
-from sash.core.providers.openai.chat_mends import fitting_function
+from sash.core.providers.openai.chat_mends import fitting_function, fitting_name
 
 _OF_A_PART = 1.03
 """A safety factor: a part of a text may cost more for each o200k_base token than the whole text."""
@@ -55,8 +55,8 @@ def spoken_tokens(message: Mapping[str, Any], vocabulary: Vocabulary) -> int:
     texts = [text for part in parts for text in (part.get("text"), part.get("refusal"), text_in(part))]
     texts += [
         message.get("refusal"),
-        message.get("name"),
-        *(_longer_name(call.get("name"), vocabulary) for call in called),
+        _longest_name(message.get("name"), vocabulary),
+        *(_longest_name(call.get("name"), vocabulary) for call in called),
     ]
     # Numbers may be sent in a form with more tokens: 1e5 as 100000.0.
     texts += [max({arguments_of(call), compact(arguments_of(call))}, key=vocabulary.count) for call in called]
@@ -67,6 +67,8 @@ def spoken_tokens(message: Mapping[str, Any], vocabulary: Vocabulary) -> int:
     return apart + max(0, vocabulary.count(joined) - sum(vocabulary.count(part.get("text") or "") for part in parts))
 
 
-def _longer_name(name: Any, vocabulary: Vocabulary) -> Any:
-    """A function's name as it came, or as OpenAI's forms send it: which has more tokens."""
-    return max(name, fitting_function(name), key=vocabulary.count) if isinstance(name, str) else name
+def _longest_name(name: Any, vocabulary: Vocabulary) -> Any:
+    """A function's or a speaker's name as it came, or as OpenAI's forms send it: which has most tokens."""
+    if not isinstance(name, str):
+        return name
+    return max(name, fitting_function(name), fitting_name(name), key=vocabulary.count)

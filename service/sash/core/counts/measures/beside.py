@@ -183,8 +183,9 @@ def _items_apart(message: Mapping[str, Any]) -> tuple[int, Pair]:
     texts = [text for item in fill(items, message) if (text := _said(item))]
     if len(texts) < (1 if calls else 2):
         return 0, (0, 0)
-    whole = "".join(texts)
-    parts, together = text_tokens(texts), text_tokens(whole)
+    lines = _lines(message)  # they are in the text, between the items
+    whole = _said(message) if lines else "".join(texts)
+    parts, together = text_tokens([*texts, *lines]), text_tokens(whole)
     apart = parts[0] - together[0], parts[1] - together[1]
     return max(0, len(texts) - (1 if whole or native.get("told") or not calls else 0)), apart
 

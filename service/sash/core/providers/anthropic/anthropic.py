@@ -80,6 +80,7 @@ from sash.core.providers.writing.turns import (
     Result,
     Said,
     as_line,
+    asks,
     only_text,
     read_steps,
     tell_sounds,
@@ -360,7 +361,10 @@ def _write(
     turns = [turn for step in history for turn in _turns(step, refusals)]
     if any(isinstance(step, Whole) for step in history):  # results that are written here stand first
         turns = list(_with_joined_results(turns, refusals))
-    request: dict[str, Any] = {"messages": in_turns(turns, dict(_EMPTY), _SHAPE)}
+    sent = in_turns(turns, dict(_EMPTY), _SHAPE)
+    if not sent and asks(history):  # with a blank text alone, beside results that are not in the window
+        sent = [{"role": "user", "content": [dict(_EMPTY)]}]
+    request: dict[str, Any] = {"messages": sent}
     if text := _system(system, refusals):
         request["system"] = text
     request |= _tools(list(read_functions(tools, refusals)), read_choice(tool_choice, refusals), refusals)

@@ -64,6 +64,7 @@ from sash.core.providers.writing.turns import (
     Result,
     Said,
     as_line,
+    asks,
     only_text,
     read_steps,
     tell_sounds,
@@ -262,14 +263,15 @@ def _write(
     """Return ``messages``, with ``system`` and ``toolConfig`` where they are not empty."""
     names, told, turns = Names(refusals), list[list[Block]](), list[SentTurn]()
     last: Whole | None = None
-    for step in read_steps(messages, _SHAPE, refusals, tidy=fit, renames=CALL_ID, takes=BEDROCKS_MEDIA):
+    history = list(read_steps(messages, _SHAPE, refusals, tidy=fit, renames=CALL_ID, takes=BEDROCKS_MEDIA))
+    for step in history:
         if (isinstance(step, Said) and step.is_system) or (isinstance(step, Whole) and step.role == "system"):
             told.append(list(_system(step, refusals)))
             continue
         turns += _turns(step, last, names, refusals)
         last = step if isinstance(step, Whole) else None
     turns = with_documents(in_order(turns, refusals), refusals)
-    if turns and turns[0].role == "assistant":
+    if turns[0].role == "assistant" if turns else asks(history):  # a blank text may be all that the user says
         turns.insert(0, SentTurn("user", [Sent(0, {"text": NOTHING_SAID})]))
     config = _tool_config(list(read_functions(tools, refusals)), read_choice(tool_choice, refusals))
     if not config and any(each.block.keys() & {"toolUse", "toolResult"} for turn in turns for each in turn.blocks):

@@ -85,9 +85,9 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Whether own messages look like chat messages, so that ``is_chat`` alone tells them apart."""
     makes_ids: bool = False
     """Whether calls and results may come without ids, which are then made of the tools' names."""
-    answers_name: Callable[[Mapping[str, Any]], str] = lambda _: ""
-    """The tool's name in an own result without an id, which is a message of its own; empty for all else. Neighbouring
-    results of one name answer its calls in order."""
+    answers_name: Callable[[Mapping[str, Any]], str | None] = lambda _: None
+    """The tool's name in an own result without an id, which may be empty; None for a result with an id. It answers the
+    oldest open call of that name."""
     narrows: RequestLimits = NO_LIMITS
     """The limits of every request in this form, whoever made the model: a seller's may be smaller than the maker's."""
     stand_in_tool: Object | None = None

@@ -25,6 +25,7 @@ import msgspec
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.chat.mistakes import problem_at
+from sash.core.chat.open_calls import made_id
 from sash.core.providers.form.asking import Asking
 from sash.core.providers.form.cache_marks import CachePrices, Caching, unmarked
 from sash.core.providers.form.own_members import OwnMembers
@@ -50,7 +51,6 @@ from sash.core.providers.messages.pieces import (
     Object,
     Piece,
     convert,
-    made_id,
     medium_part,
     read_turn,
     rest_of,
@@ -162,6 +162,12 @@ def _read_result(names: _Names, part: Object, piece: Piece, pointer: str) -> Non
             piece.add_medium(_kind(inner), found)
         else:
             piece.only.append(_kind(inner))
+
+
+def _answers_name(content: Mapping[str, Any]) -> str | None:
+    given = content["parts"]
+    found = next(filter(None, (member(part, "function_response") for part in given if isinstance(part, dict))))
+    return None if found.get("id") else str(found["name"])
 
 
 def _read_part(names: _Names, part: Object, piece: Piece, pointer: str) -> None:
@@ -606,6 +612,7 @@ GEMINI = Provider(
     has_system_messages=lambda _: False,
     calls_need_question=True,
     makes_ids=True,
+    answers_name=_answers_name,
     parts_apart=True,
     media_apart=True,
 )

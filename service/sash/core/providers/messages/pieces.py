@@ -134,15 +134,6 @@ def to_json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def made_id(name: str, before: int) -> str:
-    """Return the id of a call of this name that came without one, or of its result, with so many ``before`` it.
-
-    >>> made_id("look", 0), made_id("look", 1)
-    ('call_look', 'call_look_1')
-    """
-    return f"call_{name[:200]}" + (f"_{before}" if before else "")
-
-
 def data_url(media_type: str, data: str) -> str:
     """Return base64 as a data URL; the URL-safe alphabet, which some SDKs write, becomes the usual one."""
     return f"data:{media_type};base64,{_usual(data)}"

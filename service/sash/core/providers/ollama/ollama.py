@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.chat.arguments import ProviderObject
-from sash.core.chat.mistakes import problem_at
+from sash.core.chat.open_calls import made_id
 from sash.core.providers.form.asking import Asking
 from sash.core.providers.form.cache_marks import CachePrices, Caching, unmarked
 from sash.core.providers.form.known_kinds import UnknownKind, unknown_name
@@ -25,7 +25,7 @@ from sash.core.providers.form.provider import Provider
 from sash.core.providers.form.request_limits import NO_LIMITS
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, schema_format
 from sash.core.providers.messages.mends import AS_TEXT, Mend
-from sash.core.providers.messages.pieces import Keeps, Name, Object, Piece, convert, data_url, made_id, rest_of, to_json
+from sash.core.providers.messages.pieces import Keeps, Name, Object, Piece, convert, data_url, rest_of, to_json
 from sash.core.providers.writing.media import read_data_url, read_file
 from sash.core.providers.writing.media_types import MEDIA_TYPE, UNTAKEN, Takes, picture_type
 from sash.core.providers.writing.shared_mends import RESULT_ORDER
@@ -83,9 +83,7 @@ def _read_message(message: Mapping[str, Any], pointer: str) -> list[Piece]:
     for data in given.images or ():
         _add_image(data, piece)
     if given.role == "tool":
-        piece.answers = given.tool_call_id or made_id(given.tool_name or "", 0)
-        if not (given.tool_call_id or given.tool_name):
-            raise problem_at("A result names its tool: the field 'tool_name' is missing", f"#{pointer}")
+        piece.answers = given.tool_call_id or (made_id(given.tool_name, 0) if given.tool_name else "")
     counts: dict[str, int] = {}
     for index, each in enumerate(given.tool_calls or ()):
         call = convert(each.get("function"), _Called, f"{pointer}/tool_calls/{index}/function")
@@ -100,8 +98,8 @@ def _read_message(message: Mapping[str, Any], pointer: str) -> list[Piece]:
     return [piece]
 
 
-def _answers_name(message: Mapping[str, Any]) -> str:
-    return "" if message.get("tool_call_id") else str(message.get("tool_name") or "")
+def _answers_name(message: Mapping[str, Any]) -> str | None:
+    return None if message.get("tool_call_id") else str(message.get("tool_name") or "")
 
 
 def _add_image(data: str, piece: Piece) -> None:

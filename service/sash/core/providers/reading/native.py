@@ -28,7 +28,6 @@
 * The chat form never says more than the provider's message: ``check_native`` reads the kept message again.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -36,10 +35,11 @@ import msgspec
 
 from sash.core.chat.messages import own_member
 from sash.core.chat.mistakes import problem_at
+from sash.core.chat.open_calls import OpenCalls
 from sash.core.providers import PROVIDERS
 from sash.core.providers.form.requests_read import ChatRequest
 from sash.core.providers.messages.members import EVERY_MEMBER, Names, has_foreign, object_at
-from sash.core.providers.messages.pieces import Object, Piece, chat_message, made_id
+from sash.core.providers.messages.pieces import Object, Piece, chat_message
 from sash.core.providers.messages.sharing import fill, restore, share
 from sash.core.providers.reading.recognition import foreign
 from sash.core.providers.writing.turns import Outgoing, Refusals, is_of
@@ -64,14 +64,8 @@ def read_messages(
     """
     turns: list[Turn] = []
     reply = _Reply(form)
-    answered = Counter[str]()
     for index, (message, pointer) in enumerate(zip(messages, pointers, strict=True)):
         pieces = _read(form, message, pointer, send)
-        if name := PROVIDERS[form].answers_name(message):
-            pieces[0].answers = made_id(name, answered[name])
-            answered[name] += 1
-        else:
-            answered.clear()
         is_apart = any(piece.stands for piece in pieces)  # a compaction is a message of its own, as its neighbours are
         if pieces[0].role == "assistant" and not is_apart:
             turns += reply.add(pieces, index)
@@ -133,6 +127,36 @@ def read_again(message: Mapping[str, Any], own: Sequence[Object]) -> Object:
     found = chat_message(form, [piece for each in own for piece in PROVIDERS[form].read(each, "")])
     chat = {name: value for name, value in message.items() if name != "native"} | {"content": found["content"]}
     return chat | {"native": {**found["native"], **kept, "messages": share(own, chat)}}
+
+
+def lacks_call(message: Object) -> bool:
+    """Return whether a chat message is a result that does not say which call it answers, also in its provider's form."""
+    return message.get("role") == "tool" and (not message.get("tool_call_id") or _answers_name(message) is not None)
+
+
+def _answers_name(message: Object) -> str | None:
+    native = message.get("native")
+    if native is None or not PROVIDERS[native["format"]].makes_ids:
+        return None
+    return PROVIDERS[native["format"]].answers_name(restore(message)[0])
+
+
+def with_open_call(message: Object, opened: OpenCalls) -> Object:
+    """Return a provider's result without an id as that of the oldest open call of its name.
+
+    Where none is open, the result is one more of the call that the id names that was made of its tool's name.
+    """
+    name = _answers_name(message)
+    found = "" if name is None else opened.oldest(name)
+    return answering(message, found) if found else message
+
+
+def answering(message: Object, identity: str) -> Object:
+    """Return a result, in chat form, as that of the call with this id."""
+    chat = {name: value for name, value in message.items() if name != "native"} | {"tool_call_id": identity}
+    if "native" not in message:
+        return chat
+    return chat | {"native": {**message["native"], "messages": share(restore(message), chat)}}
 
 
 def _read(form: str, message: Any, pointer: str, send: Names) -> list[Piece]:

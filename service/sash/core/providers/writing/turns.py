@@ -302,6 +302,11 @@ def _note_native(outgoing: Outgoing, place: str, refusals: Refusals) -> None:
         refusals.mends.add(AS_TEXT, outgoing.seq)
 
 
+def asks(steps: Iterable[HistoryStep]) -> bool:
+    """Return whether a step is a message of the user's that came in this form."""
+    return any(isinstance(step, Whole) and step.role == "user" for step in steps)
+
+
 def is_of(message: dict[str, Any], form: str) -> bool:
     """Whether a chat message came in this form."""
     native = message.get("native")
@@ -359,6 +364,8 @@ class _Calls:
         self.renames = renames
         self._open: dict[tuple[str, str], Call] = {}
         self._ids: set[str] = set()
+        self._made = 0
+        """Calls so far. A form without ids may have the same id again."""
 
     def follow(self, outgoing: Outgoing, *, as_it_came: bool) -> tuple[Call | None, list[Call]]:
         """Open and close the calls of a message. Returns the call that it answers, and the calls that it makes."""
@@ -414,7 +421,8 @@ class _Calls:
         custom = tool_call.get("type") == "custom"
         body = tool_call.get("custom" if custom else "function") or {}
         given, name = str(tool_call.get("id", "")), str(body.get("name", ""))
-        sent, order = self._unique(given, seq, as_it_came=as_it_came), len(self._ids) - 1
+        sent, order = self._unique(given, seq, as_it_came=as_it_came), self._made
+        self._made += 1
         arguments = str(body.get("input" if custom else "arguments") or "")
         signature = signature_of(tool_call) if "extra_content" in tool_call else None
         call = Call(place, sent, name, arguments, custom, signature, order, as_it_came, given)

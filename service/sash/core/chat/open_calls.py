@@ -1,0 +1,131 @@
+"""Find the call that a tool's result answers where the result has no id of its call."""
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from sash.core.chat.programs import recognise
+from sash.core.chat.regular import MADE
+from sash.problems import InvalidEntry, Pointer
+
+Object = dict[str, Any]
+
+_MOST_NAMED: Final = 5
+
+
+class OpenCalls:
+    """The calls of some messages, in chat form and in their order, that have no result yet. A later call has its id alone.
+
+    >>> calls = [{"id": identity, "function": {"name": "look"}} for identity in ("a", "b")]
+    >>> opened = OpenCalls([{"role": "assistant", "tool_calls": calls}, {"role": "tool", "tool_call_id": "a"}])
+    >>> opened.oldest("look"), opened.oldest("find")
+    ('b', '')
+    """
+
+    def __init__(self, messages: Iterable[Mapping[str, Any]] = ()) -> None:
+        self._open: dict[str, tuple[int, Object]] = {}  # by id: the number of the reply, and the call
+        self._replies = 0
+        for message in messages:
+            self.follow(message)
+
+    def follow(self, message: Mapping[str, Any]) -> None:
+        """Open the calls that a message makes, or close the one that it answers."""
+        self.answer(message)
+        calls = _calls_of(message)
+        self._replies += bool(calls)
+        for call in calls:
+            self._open.pop(str(call.get("id")), None)  # so that it is the newest
+            self._open[str(call.get("id"))] = self._replies, call
+
+    def answer(self, message: Mapping[str, Any]) -> None:
+        """Close the call that a message answers, if it is a result."""
+        if message.get("role") == "tool":
+            self._open.pop(str(message.get("tool_call_id")), None)
+
+    def of_newest(self) -> list[Object]:
+        """Return the open calls of the newest reply that has any."""
+        newest = max((reply for reply, _ in self._open.values()), default=0)
+        return [call for reply, call in self._open.values() if reply == newest]
+
+    def oldest(self, name: str) -> str:
+        """Return the id of the oldest open call of the newest reply that has one of this name; empty if there is none.
+
+        Without a name, a call of any name. Calls that came without an id come before others.
+        """
+        named = [
+            (-reply, not _is_made(call), identity)
+            for identity, (reply, call) in self._open.items()
+            if not name or _name_of(call) == name
+        ]
+        return min(named, key=lambda each: each[:2])[2] if named else ""
+
+
+def with_call_id(messages: Sequence[Mapping[str, Any]], place: int, pointer: str) -> Object:
+    """Return the tool message at ``place`` with the id of the only call that it can answer.
+
+    ``messages`` are those of the request, with regular calls before ``place``, after those of the conversation where it
+    has any. Where several calls of the newest reply are open, the function's name decides. Results of one function, and
+    those of calls that came without ids, stand in the order of their calls.
+
+    Raises:
+        InvalidEntry: no call is open, or it is not clear which one is answered, or this is another program's record.
+    """
+    message = dict(messages[place])
+    if program := recognise(message):
+        raise program.refused(pointer)
+    is_misspelt = difflib.get_close_matches("tool_call_id", message.keys() - {"tool_call_id"}, n=1)
+    if is_misspelt or message.get("tool_call_id") not in (None, ""):
+        return message  # validation names it
+    opened = OpenCalls(messages[:place])
+    calls = opened.of_newest()
+    is_ordered = all(map(_is_made, calls))
+    if not is_ordered:
+        calls = _left(opened, messages[place + 1 :])
+    named = message.get("name") or message.get("tool_name")
+    if named and len(calls) > 1:
+        calls = [call for call in calls if _name_of(call) == named][:1] or calls
+    if is_ordered:
+        calls = calls[:1]
+    if len(calls) != 1:
+        raise _unclear(calls, f"{pointer}/tool_call_id" if "tool_call_id" in message else pointer)
+    return {**message, "tool_call_id": calls[0].get("id")}
+
+
+def _left(opened: OpenCalls, behind: Sequence[Mapping[str, Any]]) -> list[Object]:
+    """The open calls of the newest reply that none of the results behind answers."""
+    for each in behind:
+        if _calls_of(each):
+            break
+        opened.answer(each)
+    return opened.of_newest()
+
+
+def _calls_of(message: Mapping[str, Any]) -> list[Object]:
+    calls = message.get("tool_calls") if message.get("role") == "assistant" else None
+    return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+
+
+def _name_of(call: Object) -> str:
+    body = call.get("function") or call.get("custom")
+    return str(body.get("name") or "") if isinstance(body, dict) else ""
+
+
+def _is_made(call: Object) -> bool:
+    """Whether a call's id was made for it: of its place and words, or of the tool's name."""
+    return str(call.get("id")).startswith((MADE, made_id(_name_of(call), 0)))
+
+
+def made_id(name: str, before: int) -> str:
+    """Return the id of a call of this name that came without one, with so many ``before`` it in its message.
+
+    >>> made_id("look", 0), made_id("look", 1)
+    ('call_look', 'call_look_1')
+    """
+    return f"call_{name[:200]}" + (f"_{before}" if before else "")
+
+
+def _unclear(calls: Sequence[Object], pointer: str) -> InvalidEntry:
+    ids = ", ".join(repr(str(call.get("id"))[:100]) for call in calls[:_MOST_NAMED])
+    which = f"{len(calls)} calls are open ({ids})" if calls else "no call is open"
+    what = f"Add 'tool_call_id', the id of the call that this tool message answers: {which}"
+    return InvalidEntry(f"{what}; see #{pointer}.", errors=[Pointer(f"#{pointer}", what)])
