@@ -6,7 +6,7 @@ from pathlib import Path
 from sash.core.providers import PROVIDERS
 from sash.core.providers.messages.mends import OF_ALL, Mend
 
-PAGE = Path(__file__).parents[1] / "service" / "sash" / "clients" / "README.md"
+PAGE = Path(__file__).parents[1] / "service" / "sash_client" / "README.md"
 MENDS = "| reason | format | what a provider refuses | what is sent in its place |"
 TYPES = "| format | pictures | files, beside texts |"
 

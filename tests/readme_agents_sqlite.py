@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import agents
 
-from sash.clients.agents import SashSession
+from sash_client.agents import SashSession
 
 
 class SQLiteSession(SashSession):

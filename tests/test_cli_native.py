@@ -11,9 +11,9 @@ from conftest import Served
 from recordings import NO_TRUTH, TRUTH
 
 from sash.cli import main
-from sash.commands.importing import check
-from sash.commands.sources.conversation import SourceError
-from sash.commands.sources.provider_files import native_conversations_in
+from sash_tools.importing import check
+from sash_tools.sources.conversation import SourceError
+from sash_tools.sources.provider_files import native_conversations_in
 
 TOOL = {"name": "weather", "description": "The weather.", "input_schema": {"type": "object"}}
 REQUEST: dict[str, Any] = {

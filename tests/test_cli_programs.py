@@ -28,10 +28,10 @@ from rigs.other_programs import (
 )
 
 from sash.cli import main
-from sash.commands.importing import check
-from sash.commands.sources.conversation import SourceConversation, SourceError
-from sash.commands.sources.detect import conversations_in
 from sash.core.chat.programs import recognise
+from sash_tools.importing import check
+from sash_tools.sources.conversation import SourceConversation, SourceError
+from sash_tools.sources.detect import conversations_in
 
 
 def sash(*arguments: str) -> Result:

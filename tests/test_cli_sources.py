@@ -15,11 +15,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from profiles import examples
 
-from sash.commands.importing import batches, check, orphans, without_orphans
-from sash.commands.sources import agents_sdk
-from sash.commands.sources.conversation import SourceConversation, SourceError, safe_id
-from sash.commands.sources.detect import conversations_in, from_redis, from_sqlite
 from sash.core.chat.bounds import IDS
+from sash_tools.importing import batches, check, orphans, without_orphans
+from sash_tools.sources import agents_sdk
+from sash_tools.sources.conversation import SourceConversation, SourceError, safe_id
+from sash_tools.sources.detect import conversations_in, from_redis, from_sqlite
 
 USER = {"role": "user", "content": "Two seats?"}
 REPLY = {"role": "assistant", "content": "Yes."}

@@ -17,10 +17,10 @@ from rigs.misbehaving import Act, Reply, always, between, first, listening
 from rigs.servers import free_port
 
 from sash.cli import main
-from sash.clients.sash_client import SashError
-from sash.commands.server import post, read_key, server_at
-from sash.commands.sources.conversation import SourceError
 from sash.store.redis.embedded import EmbeddedStore
+from sash_client.client import SashError
+from sash_tools.server import post, read_key, server_at
+from sash_tools.sources.conversation import SourceError
 
 USER = {"role": "user", "content": "Two seats?"}
 REPLY = {"role": "assistant", "content": "Yes."}

@@ -11,7 +11,7 @@ from conftest import Served
 from readme_provider import Provider, provided
 
 from sash.cli import main
-from sash.commands.bills.probes import PROBES
+from sash_tools.bills.probes import PROBES
 
 ROWS: list[dict[str, Any]] = [
     {

@@ -6,15 +6,18 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import grimp
+import pytest
 
 TESTS = Path(__file__).resolve().parent
-SERVICE = TESTS.parent / "service" / "sash"
+SERVICE = TESTS.parent / "service"
+PACKAGES = ("sash", "sash_client", "sash_tools")
 
 
-def test_no_two_modules_and_no_two_classes_share_a_name() -> None:
-    """A module's name, and a class's, names one thing in the whole service. Packages' own files do not count."""
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_two_modules_and_no_two_classes_share_a_name(package: str) -> None:
+    """A module's name, and a class's, names one thing in a whole package. Packages' own files do not count."""
     named: dict[str, list[str]] = defaultdict(list)
-    for path in SERVICE.rglob("*.py"):
+    for path in (SERVICE / package).rglob("*.py"):
         where = str(path.relative_to(SERVICE))
         if not path.name.startswith("__"):
             named[f"module {path.stem}"].append(where)
@@ -38,8 +41,8 @@ def test_no_rig_is_a_test() -> None:
 
 
 def test_imports_have_no_circle() -> None:
-    """No module of the service needs, directly or through others, itself."""
-    graph = grimp.build_graph("sash", exclude_type_checking_imports=True)
+    """No module needs, directly or through others, itself."""
+    graph = grimp.build_graph(*PACKAGES, exclude_type_checking_imports=True)
     imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
     try:
         TopologicalSorter(imports).prepare()

@@ -20,8 +20,8 @@ from conftest import Served
 from readme_blocks import blocks, section
 
 from sash.cli import main
-from sash.clients.ids import safe_id
 from sash.store.redis.embedded import EmbeddedStore
+from sash_client.ids import safe_id
 
 THEIR_REDIS = "redis://127.0.0.1:6379/0"
 

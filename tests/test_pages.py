@@ -66,7 +66,7 @@ RUN_BY = {
     "deploy/encryption.md": {
         ("## Changing keys", "sh"): "test_readme_encryption.py::test_both_kinds_of_keys_are_changed",
     },
-    "service/sash/clients/README.md": {
+    "service/sash_client/README.md": {
         ("## OpenAI Agents SDK", "python"): "test_readme.py::test_the_agents_sdk_runs_on_windows",
         ("## LangChain", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
         ("## Pydantic AI", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",

@@ -24,8 +24,8 @@ from readme_blocks import ROOT, SERVER, block, blocks, curl, printed, read, run,
 from readme_provider import ANSWER, TOPIC, Provider, provided
 from rigs.servers import free_port
 
-from sash.clients.ids import safe_id
 from sash.extras import how_to_install
+from sash_client.ids import safe_id
 
 REQUIREMENTS = ROOT / "tests" / "clients" / "requirements-adapters.txt"
 REQUIREMENTS_LLAMA_INDEX = ROOT / "tests" / "clients" / "requirements-llama-index.txt"
@@ -37,7 +37,7 @@ _NPM = pytest.mark.skipif(
 _CURL = pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl: apt-get install curl")
 LLAMA_INDEX, MICROSOFT = "## LlamaIndex", "## Microsoft Agent Framework"
 LANGCHAIN, PYDANTIC, AGENTS, ADK = "## LangChain", "## Pydantic AI", "## OpenAI Agents SDK", "## Google ADK"
-CLIENTS = "service/sash/clients/README.md"
+CLIENTS = "service/sash_client/README.md"
 TYPED = "is there a talk about gradle?\nand where is it?\n\n"
 FOUND = "gradle: The Network Latency Tax, 12:10, Robertson 2"
 QUESTION = {"role": "user", "content": "is there a talk about gradle?"}
@@ -293,11 +293,11 @@ def words_of(content: str | list[dict[str, str]]) -> str:
 
 
 def test_the_page_names_every_adapter_that_is_shipped() -> None:
-    """The clients' page names each class of service/sash/clients that plugs into a framework."""
+    """The clients' page names each class of service/sash_client that plugs into a framework."""
     text = read(CLIENTS)
     assert [
         name
-        for path in (ROOT / "service" / "sash" / "clients").glob("*.py")
+        for path in (ROOT / "service" / "sash_client").glob("*.py")
         for name in re.findall(
             r"^class (Sash\w+)\(\w+(?:\[.*\])?\):|^class (SashSession)\w*:", path.read_text(), re.MULTILINE
         )
@@ -306,12 +306,13 @@ def test_the_page_names_every_adapter_that_is_shipped() -> None:
 
 
 def test_the_adapters_need_httpx2_alone() -> None:
-    """The Agents SDK's adapter imports without the server's packages, and the command ``sash`` names a missing one."""
-    blocked = ["msgspec", "litestar", "granian", "redis", "click", "structlog", "tiktoken", "toktok", "rich"]
+    """The Agents SDK's adapter imports without the service and its packages; the command ``sash`` names a missing one."""
+    blocked = ["sash", "msgspec", "numpy", "litestar", "granian", "redis", "click", "structlog", "tiktoken", "toktok"]
     program = f"""import sys
 sys.modules |= dict.fromkeys({blocked})
-from sash.clients.agents import SashSession
+from sash_client.agents import SashSession
 SashSession("s")
+del sys.modules["sash"]
 from sash.__main__ import main
 main()"""
     done = subprocess.run(

@@ -9,8 +9,8 @@ import pytest
 import pytest_asyncio
 from conftest import Served
 
-from sash.clients.agents import SashSession
-from sash.clients.sash_client import SashError
+from sash_client.agents import SashSession
+from sash_client.client import SashError
 
 REASONING = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "c2VhbGVkIHRob3VnaHRz"}
 SAID = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed"}

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from conftest import Served
 
-from sash.clients.streaming import SashError, Speak, StreamedReply, StreamingChats
+from sash_client.streaming import SashError, Speak, StreamedReply, StreamingChats
 
 QUESTION = {"id": "q-1", "role": "user", "content": "is there a talk?"}
 

@@ -6,16 +6,16 @@ import sys
 import click
 
 from sash import __version__
-from sash.commands.count import count
 from sash.commands.doctor import doctor
 from sash.commands.keys import keys
 from sash.commands.logs import logs_hash
-from sash.commands.replay import replay
 from sash.commands.store import read_settings, refuse
-from sash.commands.transfer import export, import_
-from sash.commands.truth import truth
-from sash.commands.window_command import window
 from sash.settings import SettingsError
+from sash_tools.count import count
+from sash_tools.replay import replay
+from sash_tools.transfer import export, import_
+from sash_tools.truth import truth
+from sash_tools.window_command import window
 
 _NOT_ON_WINDOWS = (
     "sash serve and its embedded store run on Linux and macOS. On Windows run it in WSL or a container, or mount it in an "

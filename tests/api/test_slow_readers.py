@@ -31,7 +31,7 @@ async def test_a_slow_export_is_whole(tmp_path: Path) -> None:
 
 @pytest.mark.long
 async def test_a_slow_reader_of_one_large_event_gets_it(tmp_path: Path) -> None:
-    """A version of 1.8 MB comes to a reader that takes three times a request's time for it: it takes something all the time."""
+    """A version of 1.8 MB comes to a steady reader that takes three times a request's time for it."""
     with serving_alone(tmp_path, SASH_REQUEST_TIMEOUT_SECONDS="5") as served:
         async with httpx.AsyncClient(base_url=served.url, timeout=20) as client:
             (await client.post("/conversations/c-1/messages", json={"messages": [user("hi")]})).raise_for_status()

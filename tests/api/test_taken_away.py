@@ -16,9 +16,9 @@ import pytest
 from recordings import NO_TRUTH, TRUTH
 from test_every_string import MEDIA, SEALED, STRUCTURE
 
-from sash.commands.bills.bill import predicted_tokens
-from sash.commands.bills.truth_rows import rows_in
 from sash.core.counts.models.models import find_model
+from sash_tools.bills.bill import predicted_tokens
+from sash_tools.bills.truth_rows import rows_in
 
 LONG = " ".join(["zebra", "gradle", "harbour", "lantern", "orchard", "violet"] * 3)
 

@@ -29,8 +29,8 @@ import httpx
 import redis
 import uvloop
 
-from sash.clients.sash_client import Sash
 from sash.store.redis.embedded import EmbeddedStore
+from sash_client.client import Sash
 from tests.bench.load import load, request
 from tests.bench.memory import main_thread_seconds
 from tests.bench.rig import ROOT, body_of, machine, markdown

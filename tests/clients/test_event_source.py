@@ -16,8 +16,8 @@ from readme_blocks import SERVER, block
 from rigs.misbehaving import Reply, between
 from rigs.servers import free_port
 
-from sash.clients.event_source import sent_events
-from sash.clients.sash_client import Ask, Sash, SashError, append, asked, path_of
+from sash_client.client import Ask, Sash, SashError, append, asked, path_of
+from sash_client.event_source import sent_events
 
 _SECONDS = 90
 STREAM = Reply(200, b'id: 1-life\ndata: {"type": "reset"}\n\n', {"Content-Type": "text/event-stream"})

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from zipfile import ZipFile
 
 import httpx
 import pytest
@@ -58,6 +59,27 @@ def test_every_pair_of_extras_resolves(version: str, tmp_path_factory: pytest.Te
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     assert re.search(r"^google-adk==", done.stdout, re.MULTILINE)
+
+
+def test_the_clients_are_a_wheel_of_their_own(tmp_path: Path) -> None:
+    """The clients' wheel has them alone, and needs httpx2 alone; that of the whole has the three packages."""
+    pip = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(tmp_path)]
+    subprocess.run([*pip, str(ROOT / "service" / "sash_client"), str(ROOT)], check=True, timeout=120)
+    (clients,) = tmp_path.glob("sash_client-*.whl")
+    (whole,) = tmp_path.glob("sash-*.whl")
+    assert packages_in(clients) == {"sash_client"}
+    assert packages_in(whole) == {"sash", "sash_client", "sash_tools"}
+    with ZipFile(clients) as wheel:
+        (told,) = (name for name in wheel.namelist() if name.endswith("METADATA"))
+        needs = re.findall(r"^Requires-Dist: ([\w-]+)[^;\n]*$", wheel.read(told).decode(), re.MULTILINE)
+        assert "sash_client/ts/sash.ts" in wheel.namelist()
+    assert needs == ["httpx2"]
+
+
+def packages_in(path: Path) -> set[str]:
+    """Return the packages in a wheel."""
+    with ZipFile(path) as wheel:
+        return {name.partition("/")[0] for name in wheel.namelist() if ".dist-info/" not in name}
 
 
 @pytest.mark.clients

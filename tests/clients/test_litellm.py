@@ -19,7 +19,7 @@ from readme_provider import ANSWER, TOPIC, Provider, provided
 from rigs.servers import free_port
 from test_readme import FOUND, environment
 
-from sash.clients.ids import safe_id
+from sash_client.ids import safe_id
 
 pytestmark = pytest.mark.clients
 REQUIREMENTS = ROOT / "tests" / "clients" / "requirements-litellm.txt"
@@ -40,7 +40,7 @@ def provider(served: Served) -> Iterator[Provider]:
 def proxy(served: Served, provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Yield the URL of a proxy that runs with the page's two files."""
     folder = tmp_path_factory.mktemp("litellm")
-    text = section("service/sash/clients/README.md", "## LiteLLM's proxy").replace(SERVER, served.url)
+    text = section("service/sash_client/README.md", "## LiteLLM's proxy").replace(SERVER, served.url)
     (folder / "sash_hook.py").write_text(blocks("python", text)[0])
     (folder / "config.yaml").write_text(blocks("yaml", text)[0])
     litellm = environment(tmp_path_factory.mktemp("litellm-env"), REQUIREMENTS).with_name("litellm")

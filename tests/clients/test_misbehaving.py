@@ -10,8 +10,8 @@ from conftest import Served
 from rigs.misbehaving import Act, Reply, always, between, first
 from rigs.servers import free_port
 
-from sash.clients.agents import SashSession
-from sash.clients.sash_client import SashError, SashUnreachable
+from sash_client.agents import SashSession
+from sash_client.client import SashError, SashUnreachable
 
 QUESTION = {"role": "user", "content": "Two seats?"}
 FULL = Reply(507, b'{"detail": "The store has no free memory."}', {"Retry-After": "30"})

@@ -1,4 +1,4 @@
-"""Tests of ``service/sash/clients/ts/sash.ts`` on Node: its types, its calls, its streams, and the AI SDK on it.
+"""Tests of ``service/sash_client/ts/sash.ts`` on Node: its types, its calls, its streams, and the AI SDK on it.
 
 The programs are in ``sash_ts``. They need npm: ``python -m pytest -m clients tests/clients/test_typescript_client.py``.
 """

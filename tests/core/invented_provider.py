@@ -12,7 +12,6 @@ import msgspec
 
 from sash.core.chat.open_calls import made_id
 from sash.core.providers import PROVIDERS
-from sash.core.providers.form.asking import Asking
 from sash.core.providers.form.cache_marks import CachePrices, Caching, unmarked
 from sash.core.providers.form.own_members import OwnMembers
 from sash.core.providers.form.part_kinds import PartKinds, kinds
@@ -172,7 +171,6 @@ INVENTED: Final = Provider(
     caching=caching,
     mark=unmarked,
     mends=(ANSWER_ORDER,),
-    asking=Asking(url="https://invented.test", url_variables=(), key_variables=(), path="/count", tokens=("tokens",)),
     limits=lambda _name, _window: RequestLimits(images=3),
 )
 PROVIDERS[INVENTED.name] = INVENTED

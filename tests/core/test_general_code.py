@@ -40,9 +40,6 @@ EXCEPTIONS = {
     "core/providers/writing/shared_mends.py": "the evidence of its mends",
     "core/providers/messages/hosted.py": "members without words for a reader, whoever writes them",
     "core/law/records/apart.py": "members with a data URL, whoever writes them",
-    "commands/bills/": "tables of recorded bills, by vendor",
-    "commands/sources/": "other programs' files",
-    "clients/": "each adapter is for one framework",
 }
 """Files that may name a form or its members though they are no provider's own, and why."""
 

@@ -9,11 +9,11 @@ from click.testing import CliRunner
 from msgspec import Meta
 
 from sash.api.openapi.components import query_fields
-from sash.commands.window_command import window_options
 from sash.core.law import build
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.reasons import Reason
 from sash.windows.request import WindowRequest
+from sash_tools.window_command import window_options
 
 
 class More(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -27,7 +27,7 @@ def test_a_declared_parameter_is_an_option_and_documented(monkeypatch: pytest.Mo
     fields, _ = query_fields(More, {})
     assert fields["min_messages"]["minimum"] == 0
     assert fields["min_messages"]["description"] == "The smallest number of messages."
-    monkeypatch.setattr("sash.commands.window_command.WindowQuery", More)
+    monkeypatch.setattr("sash_tools.window_command.WindowQuery", More)
 
     @click.command()
     @window_options

@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from sash.store.redis.embedded import EmbeddedStore
-from sash.store.redis.foreign import ForeignStoreFailed, read_lists
+from sash_tools.sources.foreign_redis import ForeignStoreFailed, read_lists
 
 
 async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

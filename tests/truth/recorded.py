@@ -4,8 +4,8 @@ from functools import cache
 
 from recordings import TRUTH
 
-from sash.commands.bills.bill import Bill, compared
-from sash.commands.bills.truth_rows import TruthRow, rows_in
+from sash_tools.bills.bill import Bill, compared
+from sash_tools.bills.truth_rows import TruthRow, rows_in
 
 FILES = {
     "OpenAI": (

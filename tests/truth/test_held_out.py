@@ -17,10 +17,10 @@ from recorded import bills
 from recordings import NO_TRUTH, TRUTH
 from test_vendor_bills import SHORT
 
-from sash.commands.bills.bill import Bill
-from sash.commands.bills.bill_tables import FAR
 from sash.core.counts.models.models import find_model
 from sash.core.counts.requests.provider_requests import count_provider_request
+from sash_tools.bills.bill import Bill
+from sash_tools.bills.bill_tables import FAR
 
 pytestmark = pytest.mark.skipif(not (TRUTH / "more_gemini.json").is_file(), reason=NO_TRUTH)
 

@@ -15,9 +15,9 @@ from recorded import FILES, all_bills, bills, rows
 from recordings import NO_TRUTH, TRUTH
 from rich.console import Console
 
-from sash.commands.bills.bill_rules import RULES
-from sash.commands.bills.bill_tables import sheets, with_sheets
 from sash.core.counts.text import ENCODINGS, count_text, cut_text
+from sash_tools.bills.bill_rules import RULES
+from sash_tools.bills.bill_tables import sheets, with_sheets
 
 pytestmark = pytest.mark.skipif(not TRUTH.is_dir(), reason=NO_TRUTH)
 

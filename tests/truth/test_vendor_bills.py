@@ -9,7 +9,7 @@ import pytest
 from recorded import bills
 from recordings import NO_TRUTH, TRUTH
 
-from sash.commands.bills.bill_tables import FAR
+from sash_tools.bills.bill_tables import FAR
 
 pytestmark = pytest.mark.skipif(not (TRUTH / "more_gemini.json").is_file(), reason=NO_TRUTH)
 

@@ -23,7 +23,7 @@ from sash.problems import NotFound, problem_types
 _PAGE = page_of(files("sash.api").joinpath("docs.html").read_bytes())
 _FORMATS = " | ".join(f'"{name}"' for name in PROVIDERS)
 TYPESCRIPT_CLIENT = (
-    files("sash.clients")
+    files("sash_client")
     .joinpath("ts", "sash.ts")
     .read_bytes()
     .replace(b"type Format = string;", f"type Format = {_FORMATS};".encode(), 1)

@@ -15,7 +15,7 @@ import click
 from rich.text import Text
 
 from sash.commands.keys import check_encryption, check_keys
-from sash.commands.sources.conversation import SourceError
+from sash.commands.source_error import SourceError
 from sash.commands.store import on_store, read_settings, with_running_store
 from sash.commands.terminal import console, grid, print_json, shape_option, wants_json
 from sash.core.counts.requests.calibration import ModelReports, Outcome

@@ -10,9 +10,9 @@ from google.adk.events.event_actions import EventActions
 from google.adk.sessions.base_session_service import GetSessionConfig
 from google.genai.types import Blob, Content, FunctionCall, FunctionResponse, Part
 
-from sash.clients.adk import SashSessionService
-from sash.clients.adk_state import change
-from sash.clients.sash_client import SashError
+from sash_client.adk import SashSessionService
+from sash_client.adk_state import change
+from sash_client.client import SashError
 
 URL = "http://127.0.0.1:8000"
 ANN = {"app_name": "tables", "user_id": "ann@example.org"}

@@ -6,8 +6,8 @@ from typing import Any
 
 from agent_framework import Agent, AgentSession, BaseChatClient, ChatResponse, Content, Message
 
-from sash.clients.agent_framework import SashHistoryProvider
-from sash.clients.sash_client import SashError
+from sash_client.agent_framework import SashHistoryProvider
+from sash_client.client import SashError
 
 URL = "http://127.0.0.1:8000"
 PIXEL = "data:image/png;base64,iVBORw0KGgo="

@@ -7,8 +7,8 @@ from typing import Any
 from agents import Agent, ModelSettings, Runner, function_tool
 from openai.types.shared import Reasoning
 
-from sash.clients.agents import SashSession
-from sash.clients.sash_client import SashError
+from sash_client.agents import SashSession
+from sash_client.client import SashError
 
 URL = "http://127.0.0.1:8000"
 TURNS = 20

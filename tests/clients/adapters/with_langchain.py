@@ -10,8 +10,8 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from sash.clients.langchain import SashMiddleware
-from sash.clients.sash_client import Ask, SashError, asked
+from sash_client.client import Ask, SashError, asked
+from sash_client.langchain import SashMiddleware
 
 URL = "http://127.0.0.1:8000"
 THINKING = {"type": "thinking", "thinking": "two seats", "signature": "x"}

@@ -15,8 +15,8 @@ from llama_index.core.base.llms.types import (
 from llama_index.core.chat_engine import SimpleChatEngine
 from llama_index.core.llms import MockLLM
 
-from sash.clients.llama_index import SashMemory
-from sash.clients.sash_client import SashError
+from sash_client.client import SashError
+from sash_client.llama_index import SashMemory
 
 URL = "http://127.0.0.1:8000"
 PIXEL = b"\x89PNG\r\n\x1a\n" + b"\0" * 8

@@ -16,8 +16,8 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from sash.clients.pydantic_ai import SashHistory
-from sash.clients.sash_client import Ask, SashError, append, asked
+from sash_client.client import Ask, SashError, append, asked
+from sash_client.pydantic_ai import SashHistory
 
 URL = "http://127.0.0.1:8000"
 models.ALLOW_MODEL_REQUESTS = False

@@ -3,7 +3,6 @@
 import json
 import os
 
-from sash_client import AuthenticatedClient
 from sash_client.api.conversations import create_conversation, delete_conversation
 from sash_client.api.messages import append_messages, list_messages
 from sash_client.api.windows import get_window
@@ -24,6 +23,8 @@ from sash_client.models import (
     UnknownModelProblem,
     UserMessage,
 )
+
+from sash_client import AuthenticatedClient
 
 sash = AuthenticatedClient(base_url=os.environ["SASH_URL"], token=os.environ["SASH_API_KEY"])
 identity = f"py-{os.getpid()}"

@@ -38,7 +38,7 @@ AI_SDK: Final = Program(
 PYDANTIC_AI: Final = Program(
     "pydantic-ai",
     "a message of Pydantic AI",
-    'write each message as {"role": "user", "content": "…"}, or let `SashHistory` of sash.clients.pydantic_ai do it',
+    'write each message as {"role": "user", "content": "…"}, or let `SashHistory` of sash_client.pydantic_ai do it',
 )
 CODEX: Final = Program("codex", "a line of Codex's log", f"{_IMPORT}; a `payload` of type response_item is an item")
 CLAUDE_CODE: Final = Program(

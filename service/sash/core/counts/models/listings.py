@@ -86,8 +86,7 @@ def find_listed(name: str) -> ListedModel | None:
     """
     bare = bare_name(name)
     found = _find_listed(name, bare)
-    same = _by_spelling().get(read_name(name).spelled)
-    if same and (found is None or found.context_window is None):
+    if (found is None or found.context_window is None) and (same := _by_spelling().get(read_name(name).spelled)):
         found = (found or same[0])._replace(context_window=_window(same))
     changed = next((window for pattern, window in _CHANGED if pattern.fullmatch(bare)), None)
     return found._replace(context_window=changed) if found is not None and changed else found

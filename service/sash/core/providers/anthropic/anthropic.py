@@ -35,7 +35,6 @@ from sash.core.providers.anthropic.claude_mends import (
     takes_system_role,
 )
 from sash.core.providers.anthropic.claude_request import OF_REQUESTS, is_hour, marked, without_refused
-from sash.core.providers.form.asking import Asking
 from sash.core.providers.form.cache_marks import (
     BREAKPOINTS,
     CacheKind,
@@ -713,18 +712,6 @@ class AnthropicRequest(msgspec.Struct):
 
 
 # platform.claude.com/docs/en/build-with-claude/token-counting
-_ASKING = Asking(
-    url="https://api.anthropic.com",
-    url_variables=("ANTHROPIC_BASE_URL",),
-    key_variables=("ANTHROPIC_API_KEY",),
-    key_header="x-api-key",
-    key_prefix="",
-    headers={"anthropic-version": "2023-06-01"},
-    path="/v1/messages/count_tokens",
-    fields=frozenset({"messages", "system", "tools", "tool_choice", "thinking", "output_config", "mcp_servers"}),
-    tokens=("input_tokens",),
-    schema=lambda _name, schema: {"output_config": {"format": {"type": "json_schema", "schema": schema}}},
-)
 ANTHROPIC = Provider(
     arguments=AnthropicRequest,
     called="a message of Anthropic",
@@ -755,7 +742,6 @@ ANTHROPIC = Provider(
     caching=_caching,
     mark=_mark,
     limits=_limits,
-    asking=_ASKING,
     binds_reasoning=_BOUND,
     own_members=_MEMBERS,
     of_reply=frozenset({"id"}),

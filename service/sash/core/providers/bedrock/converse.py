@@ -40,7 +40,6 @@ from sash.core.providers.bedrock.converse_mends import (
     with_documents,
     without_media,
 )
-from sash.core.providers.form.asking import Asking
 from sash.core.providers.form.known_kinds import UnknownKind, objects_at, unknown_name
 from sash.core.providers.form.own_members import OwnMembers
 from sash.core.providers.form.part_kinds import PartKinds, kinds
@@ -490,15 +489,6 @@ class ConverseRequest(msgspec.Struct, rename="camel"):
 
 
 # docs.aws.amazon.com/bedrock/latest/userguide/count-tokens
-_ASKING: Final = Asking(
-    url="https://bedrock-runtime.us-east-1.amazonaws.com",
-    url_variables=("AWS_ENDPOINT_URL_BEDROCK_RUNTIME",),
-    key_variables=("AWS_BEARER_TOKEN_BEDROCK",),
-    path="/model/{model}/count-tokens",
-    fields=frozenset({"messages", "system", "toolConfig", "additionalModelRequestFields"}),
-    wrapped=("input", "converse"),
-    tokens=("inputTokens",),
-)
 
 CONVERSE = Provider(
     arguments=ConverseRequest,
@@ -530,7 +520,6 @@ CONVERSE = Provider(
     cache_marks=frozenset({"cachePoint"}),
     limits=lambda _name, _window: _LIMITS,
     narrows=_LIMITS,
-    asking=_ASKING,
     takes=BEDROCKS_MEDIA,
     mends=OF_CONVERSE,
     own_members=_MEMBERS,

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from sash.core.providers.form.asking import Asking
 from sash.core.providers.form.cache_marks import CacheKind, CachePrices, Caching, Places
 from sash.core.providers.form.known_kinds import UnknownKind
 from sash.core.providers.form.own_members import OwnMembers
@@ -73,8 +72,6 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Members of a request, or of its parts, that are such hints, and so no part of what a cache keeps."""
     limits: Callable[[str, int], RequestLimits]
     """The limits of a request to a model of this maker, by the model's name and its context window in tokens."""
-    asking: Asking
-    """The endpoint that tells a request's input tokens."""
     mends: tuple[Mend, ...] = ()
     """What this provider refuses, beside what all refuse (``mends.OF_ALL``), and what is sent in its place."""
     takes: Takes = ANY

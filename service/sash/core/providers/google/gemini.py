@@ -26,7 +26,6 @@ from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.chat.mistakes import problem_at
 from sash.core.chat.open_calls import made_id
-from sash.core.providers.form.asking import Asking
 from sash.core.providers.form.cache_marks import CachePrices, Caching, unmarked
 from sash.core.providers.form.own_members import OwnMembers
 from sash.core.providers.form.part_kinds import PartKinds, kinds
@@ -554,21 +553,6 @@ class GeminiRequest(msgspec.Struct):
 
 
 # ai.google.dev/api/tokens
-_ASKING = Asking(
-    url="https://generativelanguage.googleapis.com",
-    url_variables=("GOOGLE_GEMINI_BASE_URL",),
-    key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-    key_header="x-goog-api-key",
-    key_prefix="",
-    path="/v1beta/models/{model}:countTokens",
-    wrapped=("generateContentRequest",),
-    named="models/",
-    spread="config",
-    tokens=("totalTokens",),
-    schema=lambda _name, schema: {
-        "generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": schema}
-    },
-)
 GEMINI = Provider(
     arguments=GeminiRequest,
     called="a content of Gemini",
@@ -598,7 +582,6 @@ GEMINI = Provider(
     mark=unmarked,
     own_members=_MEMBERS,
     limits=_limits,
-    asking=_ASKING,
     one_string=frozenset({"tool"}),
     free_members=frozenset(
         {

@@ -16,7 +16,6 @@ import msgspec
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.chat.mistakes import problem_at
-from sash.core.providers.form.asking import Asking
 from sash.core.providers.form.known_kinds import UnknownKind, objects_at, unknown_name
 from sash.core.providers.form.own_members import OwnMembers
 from sash.core.providers.form.part_kinds import PartKinds, kinds
@@ -463,20 +462,6 @@ class InteractionsRequest(msgspec.Struct):
 
 
 # ai.google.dev/api/interactions-api; countTokens takes contents alone
-_ASKING: Final = Asking(
-    url=GEMINI.asking.url,
-    url_variables=GEMINI.asking.url_variables,
-    key_variables=GEMINI.asking.key_variables,
-    key_header=GEMINI.asking.key_header,
-    key_prefix=GEMINI.asking.key_prefix,
-    path="/v1beta/interactions",
-    reply_tokens=16,
-    shortest={"generation_config": {"max_output_tokens": 16}},
-    tokens=("usage", "total_input_tokens"),
-    schema=lambda _name, schema: {
-        "response_format": {"type": "text", "mime_type": "application/json", "schema": schema}
-    },
-)
 
 INTERACTIONS = Provider(
     arguments=InteractionsRequest,
@@ -507,7 +492,6 @@ INTERACTIONS = Provider(
     own_members=_MEMBERS,
     of_reply=frozenset({"id"}),
     limits=GEMINI.limits,
-    asking=_ASKING,
     takes=_MEDIA,
     mends=(EMPTY_PART, MISSING_SIGNATURE, UNSIGNED_THOUGHT, UNTAKEN, MEDIA_TYPE),
     has_system_messages=GEMINI.has_system_messages,

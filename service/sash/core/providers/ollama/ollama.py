@@ -16,7 +16,6 @@ import msgspec
 
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.open_calls import made_id
-from sash.core.providers.form.asking import Asking
 from sash.core.providers.form.cache_marks import CachePrices, Caching, unmarked
 from sash.core.providers.form.known_kinds import UnknownKind, unknown_name
 from sash.core.providers.form.own_members import OwnMembers
@@ -268,18 +267,7 @@ class OllamaRequest(msgspec.Struct):
     tools: list[ProviderObject] = []
 
 
-_SHORTEST: Final[Mapping[str, Any]] = {"options": {"num_predict": 1}, "stream": False}
 # github.com/ollama/ollama/blob/main/docs/api.md, "Generate a chat completion"
-_ASKING: Final = Asking(
-    url="http://127.0.0.1:11434",
-    url_variables=("OLLAMA_HOST",),
-    key_variables=("OLLAMA_API_KEY",),
-    path="/api/chat",
-    reply_tokens=1,
-    shortest=_SHORTEST,
-    shortest_elsewhere=_SHORTEST,
-    tokens=("prompt_eval_count",),
-)
 
 OLLAMA = Provider(
     arguments=OllamaRequest,
@@ -305,7 +293,6 @@ OLLAMA = Provider(
     caching=_caching,
     mark=unmarked,
     limits=lambda _name, _window: NO_LIMITS,
-    asking=_ASKING,
     takes=_MEDIA,
     mends=(RESULT_ORDER, UNTAKEN, MEDIA_TYPE, IMAGE_URL),
     own_members=_MEMBERS,

@@ -167,7 +167,8 @@ _WITH_ID: Final = frozenset(
 )
 _RESULTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
 _TEXTS: Final = frozenset({"input_text", "output_text", "text"})
-_FILES_PLACES: Final = ("file_data", "file_id", "file_url")
+_WHERE: Final = {"input_image": ("image_url", "file_id"), "input_file": ("file_data", "file_id", "file_url")}
+"""The members that say where a picture or a file is."""
 _NAMED: Final = frozenset({"function_call", "custom_tool_call"})
 _SOUNDS: Final = frozenset({"output_audio", "audio", "input_audio"})
 """Parts of spoken messages, as the Realtime API writes them."""
@@ -430,9 +431,7 @@ def _input_parts(parts: Iterable[Any]) -> list[Any]:
 
 def _input_part(part: Any) -> Any:
     match part:
-        case {"type": "input_image"} if not part.get("image_url") and not part.get("file_id"):
-            return None
-        case {"type": "input_file"} if not any(part.get(name) for name in _FILES_PLACES):
+        case {"type": "input_image" | "input_file" as kind} if not any(part.get(name) for name in _WHERE[kind]):
             return None
         case {"type": "input_image", "image_url": {"url": str(url), **rest}}:  # as chat completions have it
             return _input_part({**part, "detail": part.get("detail") or rest.get("detail"), "image_url": url})

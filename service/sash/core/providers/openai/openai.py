@@ -8,7 +8,6 @@ import msgspec
 
 from sash.core.chat.arguments import CacheKey, ToolAsSent, ToolChoice
 from sash.core.chat.messages import MessageAsSent
-from sash.core.providers.form.asking import Asking
 from sash.core.providers.form.cache_marks import BREAKPOINTS, CacheKind, CachePrices, Caching, Places, content_parts
 from sash.core.providers.form.provider import Provider
 from sash.core.providers.form.request_limits import RequestLimits
@@ -133,21 +132,6 @@ class OpenAIRequest(msgspec.Struct):
     prompt_cache_key: CacheKey = ""
 
 
-_SHORTEST = 16
-"""Tokens of the shortest reply of a model that reasons: with fewer, OpenAI answers 400."""
-OPENAI_ASKING = Asking(
-    url="https://api.openai.com/v1",
-    url_variables=("OPENAI_BASE_URL",),
-    key_variables=("OPENAI_API_KEY",),
-    path="/chat/completions",
-    reply_tokens=_SHORTEST,
-    shortest={"max_completion_tokens": _SHORTEST},
-    shortest_elsewhere={"max_tokens": 1},
-    tokens=("usage", "prompt_tokens"),
-    schema=lambda name, schema: {
-        "response_format": {"type": "json_schema", "json_schema": {"name": name, "schema": schema, "strict": True}}
-    },
-)
 OPENAI = Provider(
     arguments=OpenAIRequest,
     called="a chat message",
@@ -167,7 +151,6 @@ OPENAI = Provider(
     caching=openai_caching,
     mark=openai_marks("messages", "text"),
     limits=openai_limits,
-    asking=OPENAI_ASKING,
     takes=OPENAIS_MEDIA,
     mends=(*CHAT_MENDS, *SERVER_MENDS),
     is_chat_form=True,

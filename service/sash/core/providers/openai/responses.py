@@ -39,7 +39,7 @@ from sash.core.providers.messages.pieces import (
 )
 from sash.core.providers.openai.item_kinds import unknown_items
 from sash.core.providers.openai.item_mends import ITEM_MENDS, ITEMS_MEDIA, Placed, as_taken, is_spoken
-from sash.core.providers.openai.openai import OPENAI_ASKING, openai_caching, openai_limits, openai_marks
+from sash.core.providers.openai.openai import openai_caching, openai_limits, openai_marks
 from sash.core.providers.writing.turns import (
     Block,
     Call,
@@ -489,20 +489,6 @@ _BOUND: Final = re.compile(r"\bgpt-(?:6[.-][2-9]|[7-9])")
 compaction is no such change (developers.openai.com/api/docs/guides/keep-prefix-unchanged, November 2026)."""
 
 # developers.openai.com/api/reference: POST /responses/input_tokens
-_ASKING = msgspec.structs.replace(
-    OPENAI_ASKING,
-    path="/responses/input_tokens",
-    fields=frozenset(
-        {"input", "instructions", "tools", "tool_choice", "text", "reasoning", "parallel_tool_calls", "truncation"}
-    ),
-    reply_tokens=0,
-    shortest={},
-    shortest_elsewhere={},
-    tokens=("input_tokens",),
-    schema=lambda name, schema: {
-        "text": {"format": {"type": "json_schema", "name": name, "schema": schema, "strict": True}}
-    },
-)
 RESPONSES = Provider(
     arguments=ResponsesRequest,
     called="an item of OpenAI's Responses",
@@ -550,7 +536,6 @@ RESPONSES = Provider(
     own_members=_MEMBERS,
     of_reply=frozenset({"id", "status"}),
     limits=openai_limits,
-    asking=_ASKING,
     takes=ITEMS_MEDIA,
     mends=ITEM_MENDS,
     binds_reasoning=_BOUND,

@@ -1,0 +1,101 @@
+"""A recorded request with its billed and predicted tokens."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from sash.core.chat.regular import regular_choice
+from sash.core.counts.costs.counting import RequestCount, count_request
+from sash.core.counts.models.models import Model, find_model
+from sash.core.counts.requests.provider_requests import asks_for_thoughts, count_provider_request
+from sash.core.providers import CHAT, PROVIDERS
+from sash.core.providers.form.requests_read import ChatRequest
+from sash.core.providers.reading.native import read_request
+from sash.problems import InvalidEntry
+from sash_tools.bills.request_kinds import NOT_SHOWN, kind_of, kinds_of
+from sash_tools.bills.truth_rows import TruthRow
+
+OTHERS = "Other makers"
+_VENDORS = {"openai": "OpenAI", "anthropic": "Claude", "google": "Gemini"}
+"""Vendors' names, by the maker of the model."""
+_OPENAIS_HOSTS = frozenset({"", "openai", "azure", "api.openai.com"})
+_COUNTED = ("messages", "tools", "functions", "function_call", "response_format", "prediction")
+
+
+class Bill(NamedTuple):
+    """One request, what it was billed, and what it is predicted to be billed. ``kind`` is its hardest part.
+
+    ``chat`` is a request of Claude's, Gemini's or Responses in chat form; None where it cannot be read.
+    """
+
+    vendor: str
+    row: TruthRow
+    file: str
+    family: str
+    kind: str
+    billed: int
+    predicted: int
+    is_exact: bool
+    chat: ChatRequest | None = None
+
+    @property
+    def id(self) -> str:
+        return self.row.id
+
+    @property
+    def request(self) -> Mapping[str, Any]:
+        return self.row.sent
+
+    @property
+    def error(self) -> int:
+        """Predicted minus billed tokens; negative if the prediction is short."""
+        return self.predicted - self.billed
+
+    @property
+    def ratio(self) -> float:
+        """Predicted tokens for each billed one."""
+        return self.predicted / max(1, self.billed)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the request shows all that is billed, as far as its kind tells."""
+        return self.kind not in NOT_SHOWN.get(self.vendor, ())
+
+
+def compared(row: TruthRow, file: str, models: Mapping[str, Model]) -> Bill:
+    """Return a row that was billed with its current prediction. Raises UnknownModel, InvalidEntry."""
+    model = find_model(row.model, models)
+    count, chat = _counted(row, model)
+    family = model.rules.family
+    vendor = vendor_of(row, model)
+    kind = family if vendor == OTHERS else kind_of(row, row.kinds or kinds_of(chat))
+    return Bill(vendor, row, file, family, kind, row.prompt_tokens or 0, count.tokens, count.exact, chat)
+
+
+def vendor_of(row: TruthRow, model: Model) -> str:
+    """Return the table's name for who billed a row. Gateways and other sellers bill in their own ways."""
+    if model.provider == "openai" and row.host not in _OPENAIS_HOSTS:
+        return OTHERS
+    sent_in = PROVIDERS[row.form]
+    if model.provider not in {sent_in.maker, *sent_in.resells}:
+        return OTHERS
+    return _VENDORS.get(model.provider, OTHERS) + (" Responses" if sent_in.has_openais_items else "")
+
+
+def predicted_tokens(row: TruthRow, model: Model) -> int:
+    """Return a request's predicted tokens for another model than the row's. Raises InvalidEntry."""
+    return _counted(row, model)[0].tokens
+
+
+def _counted(row: TruthRow, model: Model) -> tuple[RequestCount, ChatRequest | None]:
+    if row.form != CHAT:
+        return count_provider_request(row.form, row.sent, model), _read(row)
+    fields = {name: value for name, value in row.sent.items() if name in _COUNTED}
+    choice = regular_choice(row.sent.get("tool_choice"))
+    return count_request(model, **fields, tool_choice=choice, thinks=asks_for_thoughts(row.sent)), _read(row)
+
+
+def _read(row: TruthRow) -> ChatRequest | None:
+    try:
+        return read_request(row.form, row.sent)
+    except InvalidEntry:
+        return None
