@@ -4,7 +4,8 @@ A conversation of 10,000 messages in 70 languages, 200 characters each, in this 
 it. A task sleeps for a millisecond at a time while a request runs; what it waits longer is a stall. A model's first window
 also counts all messages in the model's vocabulary, in the background: its stalls count too. Each round asks a new
 fork of the conversation, so each is a first window. Vocabularies are loaded before: the first use of one stalls a worker
-for up to a second. To count calls, half the messages are enough.
+for up to a second. To count calls, half the messages are enough. In another
+conversation a window cuts the results of 45 tools.
 """
 
 import argparse
@@ -36,6 +37,8 @@ _PARAMETERS = (
     "model=gpt-4.1&stable=true&dedupe=messages",
     "model=claude-sonnet-4-5&format=anthropic&overflow=skip",
 )
+_RESULTS = 45
+_CUT = "model=gpt-4.1&tool_result_max_tokens=50"
 _VOCABULARIES = ("qwen3.5-plus", "deepseek-v4-pro", "mistral-large-2512")
 
 
@@ -82,6 +85,16 @@ def messages(count: int) -> list[dict[str, str]]:
     return [{"role": roles[place % 2], "content": said[cut : cut + CHARACTERS]} for place, cut in enumerate(cuts)]
 
 
+def results(count: int) -> list[dict[str, object]]:
+    """Return a question, and calls that each have a result of some thousand words."""
+    made: list[dict[str, object]] = [{"role": "user", "content": "Look everywhere."}]
+    for place in range(count):
+        call = {"id": f"call-{place}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        made.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        made.append({"role": "tool", "tool_call_id": f"call-{place}", "content": f"{place} was found here. " * 500})
+    return made
+
+
 class Measured(NamedTuple):
     """The application under measurement, the rounds of each request, and whether calls are counted instead."""
 
@@ -95,15 +108,20 @@ class Measured(NamedTuple):
         for first in range(0, len(history), _BATCH):
             body = msgspec.json.encode({"messages": history[first : first + _BATCH]})
             await ask(self.app, "POST", "/conversations/whole/messages", body)
-        found = {f"`GET …/window?{name}`": await self._windows(name) for name in _PARAMETERS}
+        found = {f"`GET …/window?{name}`": await self._windows("whole", name) for name in _PARAMETERS}
+        await ask(
+            self.app, "POST", "/conversations/looks/messages", msgspec.json.encode({"messages": results(_RESULTS)})
+        )
+        found[f"`GET …/window?{_CUT}`, {_RESULTS} results"] = await self._windows("looks", _CUT)
         for name in _VOCABULARIES:
             found[f"`GET …/window?model={name}`, the first"] = await self._first(name)
         for path in ("/window", "/count"):
             found[f"`POST {path}`, {_VOCABULARIES[0]}"] = await self._posted(path, history)
         return [Figure(name, values, most=MOST_MS) for name, values in found.items()]
 
-    async def _windows(self, parameters: str) -> list[float]:
-        return [await self._stalled("GET", f"/conversations/whole/window?{parameters}") for _ in range(self.rounds)]
+    async def _windows(self, conversation: str, parameters: str) -> list[float]:
+        path = f"/conversations/{conversation}/window?{parameters}"
+        return [await self._stalled("GET", path) for _ in range(self.rounds)]
 
     async def _first(self, model: str) -> list[float]:
         found = []
