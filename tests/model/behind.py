@@ -81,7 +81,7 @@ class Behind:
         return {path for path in found if not path.startswith(MARKED)}
 
     def vanish(self, name: str, which: int) -> str | None:
-        """Take one of the objects that a conversation's messages have from the folder, and return its path; None if it has none.
+        """Take one of the objects that a conversation's messages have from the folder, and return its path, or None.
 
         Where the store lost its newest writes, there are others, which no message has.
         """
