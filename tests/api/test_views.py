@@ -383,3 +383,15 @@ async def test_a_compaction_of_another_agent_does_not_stand_in_the_way_of_a_summ
     summary = {"role": "system", "content": "Summary of the conversation so far:\nGreetings."}
     expected = [summary, *messages_of(user("Hello."), user("Go on."))]
     assert await sent(client, conversation, view="bob", summary="always") == expected
+
+
+async def test_a_function_s_result_behind_no_call_of_it_is_listed_as_windows_have_it(
+    client: httpx.AsyncClient, conversation: str
+) -> None:
+    """What stands before a result of the older form is its call only if it calls a function."""
+    answered = {"message": {"role": "function", "name": "look", "content": "done"}}
+    call = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}
+    await append(client, conversation, user("Hi."), {"message": call}, user("Secret.", audience=["ada"]), answered)
+    expected = [*messages_of(user("Hi.")), call, answered["message"]]
+    assert [each["message"] for each in await seen(client, conversation, "bob")] == expected
+    assert await sent(client, conversation, view="bob") == expected

@@ -81,8 +81,12 @@ class Behind:
         return {path for path in found if not path.startswith(MARKED)}
 
     def vanish(self, name: str, which: int) -> str | None:
-        """Take one of a conversation's objects from the folder, and return its path; None if it has none."""
-        there = sorted(path for path in self.objects() if path.startswith(f"{name}/"))
+        """Take one of the objects that a conversation's messages have from the folder, and return its path, or None.
+
+        Where the store lost its newest writes, there are others, which no message has.
+        """
+        fields = self.client.hgetall(keys_of(name).media)
+        there = sorted(self._paths(name, {field: each.split() for field, each in fields.items() if len(field) == 16}))
         if not there or self._folder is None:
             return None
         path = there[which % len(there)]

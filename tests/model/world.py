@@ -284,7 +284,7 @@ class Talk:
         """Return the entry whose call a result answers."""
         message, before = self.entries[seq - 1].message, self.entries[: seq - 1]
         if message["role"] == "function":
-            return before[-1] if before else None
+            return before[-1] if before and before[-1].message.get("function_call") else None
         return next((each for each in reversed(before) if message["tool_call_id"] in calls_in([each.message])), None)
 
     def seen_summary(self, view: str) -> tuple[str, int] | None:

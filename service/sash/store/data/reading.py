@@ -251,7 +251,13 @@ class Reader:
             seq: unpack(*pair)[0]
             for seq, pair in zip(calls, zip(found[: len(calls)], found[len(calls) :], strict=True), strict=True)
         }
-        return {seq: records[call] for seq, call in seqs.items() if call in records}
+        # A result of the older form answers the message right before it, if that is a call of this form.
+        by_link = {each.seq for each in linked}
+        return {
+            seq: records[call]
+            for seq, call in seqs.items()
+            if call in records and (seq in by_link or (records[call].makes_calls and not records[call].calls))
+        }
 
     async def chunks(self, target: Target, last_seq: int, state: State) -> AsyncIterator[Page]:
         """Yield messages 1 to ``last_seq`` in order, in pages that fit in memory. ``state`` names the history.
