@@ -220,9 +220,10 @@ class GrowingTail:
     def history(self, column: int, form: str, view: str | None) -> History:
         """The tail in the form of the core, for a window in ``form`` and a view; ``column`` is the encoding's in the stored
         counts."""
-        state, last = self.state, self._compaction
-        appended = (last.seq, last.record, last.body) if last is not None else None
-        summary = newest_summary(state.summary, appended, form, view)
+        state, last, summary = self.state, self._compaction, self.state.summary
+        if last is not None or view is not None:
+            appended = (last.seq, last.record, last.body) if last is not None else None
+            summary = newest_summary(summary, appended, form, view)
         records = Records(self.records.packed, self.records.details, self.said) if self.said else self.records
         if self.outside:
             before = [each.record for each in self.outside.values()]
