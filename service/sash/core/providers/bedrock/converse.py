@@ -8,7 +8,7 @@ Read messages of Converse, of a request or of a reply (``response["output"]["mes
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -82,9 +82,52 @@ _MEMBERS: Final = OwnMembers(messages={"": frozenset({"role", "content"})}, part
 """A member beside one that says what the block is, is the client's own."""
 
 
+class _Source(msgspec.Struct, rename="camel"):
+    bytes: str | None = None
+    s3_location: Object | None = None
+    text: str | None = None
+    content: list[Object] | None = None
+
+
+class _Medium(msgspec.Struct, rename="camel"):
+    source: _Source
+
+
+class _Cited(msgspec.Struct):
+    content: list[Object] | None = None
+    citations: list[Object] | None = None
+
+
+class _ReasoningText(msgspec.Struct):
+    text: str | None = None
+    signature: str | None = None
+
+
+class _Reasoning(msgspec.Struct, rename="camel"):
+    reasoning_text: _ReasoningText | None = None
+    redacted_content: str | None = None
+
+
+class _Block(msgspec.Struct, rename="camel"):
+    """The types of members in botocore's service model. What a block holds beside them is read or kept as it came."""
+
+    text: str | msgspec.UnsetType = msgspec.UNSET
+    image: _Medium | msgspec.UnsetType = msgspec.UNSET
+    document: _Medium | msgspec.UnsetType = msgspec.UNSET
+    video: _Medium | msgspec.UnsetType = msgspec.UNSET
+    audio: _Medium | msgspec.UnsetType = msgspec.UNSET
+    tool_use: Object | msgspec.UnsetType = msgspec.UNSET
+    tool_result: Object | msgspec.UnsetType = msgspec.UNSET
+    reasoning_content: _Reasoning | msgspec.UnsetType = msgspec.UNSET
+    cache_point: Object | msgspec.UnsetType = msgspec.UNSET
+    citations_content: _Cited | msgspec.UnsetType = msgspec.UNSET
+    search_result: Object | msgspec.UnsetType = msgspec.UNSET
+    guard_content: Object | msgspec.UnsetType = msgspec.UNSET
+
+
 class _Message(msgspec.Struct):
     role: str
-    content: list[Object]
+    content: list[_Block]
 
 
 class _Use(msgspec.Struct, rename="camel"):
@@ -95,7 +138,8 @@ class _Use(msgspec.Struct, rename="camel"):
 
 class _Answer(msgspec.Struct, rename="camel"):
     tool_use_id: CallId
-    content: list[Object] | None = None
+    content: list[_Block] | None = None
+    status: Literal["success", "error"] | None = None
 
 
 def _read_message(message: Mapping[str, Any], pointer: str) -> list[Piece]:
@@ -105,9 +149,9 @@ def _read_message(message: Mapping[str, Any], pointer: str) -> list[Piece]:
         given.role,
         dict(message),
         "content",
-        given.content,
+        message["content"],
         f"{pointer}/content",
-        is_result=lambda block: isinstance(block.get("toolResult"), dict),
+        is_result=lambda block: "toolResult" in block,
         read_result=_read_result,
         read_part=_read_block,
         is_behind=lambda block: "cachePoint" in block,
@@ -119,7 +163,7 @@ def _read_result(block: Object, piece: Piece, pointer: str) -> None:
         return
     given = convert(block["toolResult"], _Answer, f"{pointer}/toolResult")
     piece.answers = given.tool_use_id
-    for inner in given.content or ():
+    for inner in block["toolResult"].get("content") or ():
         match inner:
             case {"json": value}:
                 piece.add_text(to_json(value))
