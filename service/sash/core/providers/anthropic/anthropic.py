@@ -106,6 +106,7 @@ _MEMBERS: Final = OwnMembers(
         "image": _MARKED | {"source", "transformations"},
         "document": _MARKED | {"source", "title", "context", "citations"},
     },
+    inner={"source": frozenset({"type", "media_type", "data", "url", "file_id", "content"})},
 )
 """Members of the SDK's types of messages and of blocks that clients write."""
 

@@ -78,7 +78,16 @@ BLOCKS: Final = (
     *("citationsContent", "searchResult", "guardContent", "toolAddition", "toolRemoval"),
 )
 """Members of ``ContentBlock`` in the service model of botocore 1.44.8."""
-_MEMBERS: Final = OwnMembers(messages={"": frozenset({"role", "content"})}, parts={"": frozenset(BLOCKS)})
+_MEMBERS: Final = OwnMembers(
+    messages={"": frozenset({"role", "content"})},
+    parts={"": frozenset(BLOCKS)},
+    inner={
+        "image": frozenset({"format", "source", "error"}),
+        "document": frozenset({"format", "name", "source", "context", "citations"}),
+        "video": frozenset({"format", "source"}),
+        "audio": frozenset({"format", "source", "error"}),
+    },
+)
 """A member beside one that says what the block is, is the client's own."""
 
 

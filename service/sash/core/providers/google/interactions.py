@@ -110,6 +110,10 @@ class _FunctionCall(msgspec.Struct):
     arguments: Object
 
 
+class _HostedCall(msgspec.Struct):
+    arguments: Object | None = None
+
+
 class _FunctionResult(msgspec.Struct):
     call_id: CallId
     result: str | list[Any] | Object | None = None
@@ -136,6 +140,7 @@ def _read_step(step: Mapping[str, Any], pointer: str) -> list[Piece]:
         case "thought":
             pass
         case _:
+            convert(own, _HostedCall, pointer)
             piece.tell(kind, own)
     return [piece]
 
@@ -272,7 +277,8 @@ def _write(
     messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
 ) -> dict[str, Any]:
     """Return ``input`` and what stands beside it: the system text, the tools and the choice of a tool."""
-    wordless = {each.seq for each in messages if each.seq and _is_wordless(each.message)}
+    joins = not refusals.model or "gemini" in refusals.model.lower()  # others bill calls together and alone differently
+    wordless = {each.seq for each in messages if joins and each.seq and _is_wordless(each.message)}
     history = list(_by_reply(read_steps(messages, _SHAPE, refusals, takes=_MEDIA), wordless))
     said = [step for step in history if not (isinstance(step, Said) and step.is_system)]
     sent = _signed(list(_with_media(said, refusals)), refusals)
