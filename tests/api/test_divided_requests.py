@@ -199,10 +199,11 @@ async def test_the_clients_own_members_of_a_picture_are_not_sent(
 
 
 @pytest.mark.parametrize(
-    ("form", "blocks"),
+    ("form", "room", "blocks"),
     [
         (
             "anthropic",
+            30,
             [
                 {"type": "tool_use", "id": "t1", "name": "look", "input": {}},
                 {"type": "tool_result", "tool_use_id": "t1", "content": "word " * 900},
@@ -211,6 +212,7 @@ async def test_the_clients_own_members_of_a_picture_are_not_sent(
         ),
         (
             "converse",
+            560,  # a tool is declared beside calls
             [
                 {"toolUse": {"toolUseId": "t1", "name": "look", "input": {}}},
                 {"toolResult": {"toolUseId": "t1", "content": [{"text": "word " * 900}]}},
@@ -220,13 +222,13 @@ async def test_the_clients_own_members_of_a_picture_are_not_sent(
     ],
 )
 async def test_a_blank_text_beside_results_that_do_not_fit_is_sent(
-    client: httpx.AsyncClient, conversation: str, form: str, blocks: list[Object]
+    client: httpx.AsyncClient, conversation: str, form: str, room: int, blocks: list[Object]
 ) -> None:
     """A window has a message where its newest one is a blank text, whose results are not in it."""
     asked = {"role": "assistant", "content": blocks[:1]}
     question = {"role": "user", "content": [{**blocks[-1], "text": "word " * 900}]}
     await append(client, conversation, question, asked, {"role": "user", "content": blocks[1:]}, format=form)
-    made = await window(client, conversation, model=MODELS[form], format=form, max_tokens=100, reserve=0)
+    made = await window(client, conversation, model=MODELS[form], format=form, max_tokens=room, reserve=0)
     assert made["request"]["messages"]
 
 
