@@ -145,6 +145,7 @@ async def test_one_request_and_many_give_the_same_window(
     ("form", "message"),
     [
         ("converse", {"role": "user", "content": [{"toolResult": " "}]}),
+        ("converse", {"role": "user", "content": [{"toolResult": {"toolUseId": "a", "content": [{"type": "x"}]}}]}),
         ("converse", {"role": "user", "content": [{"text": "a"}, {"cachePoint": 1e308}]}),
         ("converse", {"role": "user", "content": [{"text": []}]}),
         ("converse", {"role": "user", "content": [{"video": {"format": "mp4"}}]}),
@@ -162,7 +163,7 @@ async def test_one_request_and_many_give_the_same_window(
 async def test_a_member_of_a_wrong_type_is_refused(
     client: httpx.AsyncClient, conversation: str, form: str, message: Object
 ) -> None:
-    """A member that the provider has, of a type that it does not take, is refused with its place."""
+    """A member of a type that the provider does not take, and an object that it does not have, are refused."""
     answer = await client.post(f"/conversations/{conversation}/messages?format={form}", json={"messages": [message]})
     assert 400 <= answer.status_code < 500
     assert answer.json()["errors"][0]["pointer"].startswith("#/messages/0")

@@ -78,6 +78,8 @@ BLOCKS: Final = (
     *("citationsContent", "searchResult", "guardContent", "toolAddition", "toolRemoval"),
 )
 """Members of ``ContentBlock`` in the service model of botocore 1.44.8."""
+_RESULT_BLOCKS: Final = ("json", "text", "image", "document", "video", "searchResult")
+"""Members of ``ToolResultContentBlock`` there."""
 _MEMBERS: Final = OwnMembers(
     messages={"": frozenset({"role", "content"})},
     parts={"": frozenset(BLOCKS)},
@@ -219,9 +221,16 @@ def _unknown_kinds(message: Mapping[str, Any], pointer: str) -> Iterator[Unknown
     """Yield the members of blocks that Converse does not have, and roles."""
     yield from unknown_name(message.get("role"), f"{pointer}/role", "role", ("user", "assistant", "system"))
     for block, place in objects_at(message.get("content"), f"{pointer}/content"):
-        if block.keys().isdisjoint(BLOCKS):
-            name = _kind(block)
-            yield from unknown_name(name, f"{place}/{name}", "block", BLOCKS)
+        yield from _unknown_block(block, place, BLOCKS)
+        if isinstance(answer := block.get("toolResult"), dict):
+            for inner, inner_place in objects_at(answer.get("content"), f"{place}/toolResult/content"):
+                yield from _unknown_block(inner, inner_place, _RESULT_BLOCKS)
+
+
+def _unknown_block(block: Object, place: str, known: tuple[str, ...]) -> Iterator[UnknownKind]:
+    if block.keys().isdisjoint(known):
+        name = next(iter(block), "block")
+        yield from unknown_name(name, f"{place}/{name}", "block", known)
 
 
 def _is_chat(message: Mapping[str, Any]) -> bool:
