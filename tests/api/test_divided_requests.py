@@ -156,6 +156,7 @@ async def test_one_request_and_many_give_the_same_window(
         ("anthropic", {"role": "user", "content": [{"type": "text", "text": "a", "citations": -1}]}),
         ("anthropic", {"role": "user", "content": [{"type": "image", "source": {"type": "base64", "data": PIXEL}}]}),
         ("gemini", {"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": [[]]}}]}),
+        ("gemini", {"role": "model", "parts": [{"text": "a", "thoughtSignature": 1e308}]}),
         ("gemini", {"role": "user", "parts": [{"fileData": {"mimeType": [[]], "fileUri": "https://x.test/a"}}]}),
         ("interactions", {"type": "code_execution_call", "id": "h", "arguments": "null"}),
     ],

@@ -90,6 +90,11 @@ class Parts(msgspec.Struct):
     role: str | None = None
 
 
+class _Signed(msgspec.Struct, rename={"thought_signature_in_camel_case": "thoughtSignature"}):
+    thought_signature: str | None = None
+    thought_signature_in_camel_case: str | None = None
+
+
 class _Blob(msgspec.Struct, rename={"mime_type_in_camel_case": "mimeType"}):
     data: str | None = None
     mime_type: str | None = None
@@ -176,7 +181,7 @@ def _read_result(names: _Names, part: Object, piece: Piece, pointer: str) -> Non
     alone = said.get("output", said.get("result")) if len(said) == 1 else None
     piece.add_text(alone if isinstance(alone, str) else to_json(said) if said else "")
     for index, inner in enumerate(response.parts or ()):
-        _check_media(inner, f"{pointer}/functionResponse/parts/{index}")
+        _check_part(inner, f"{pointer}/functionResponse/parts/{index}")
         if found := _inline(member(inner, "inline_data")) or _file(member(inner, "file_data")):
             piece.add_medium(_kind(inner), found)
         else:
@@ -190,7 +195,7 @@ def _answers_name(content: Mapping[str, Any]) -> str | None:
 
 
 def _read_part(names: _Names, part: Object, piece: Piece, pointer: str) -> None:
-    _check_media(part, pointer)
+    _check_part(part, pointer)
     text, called = member(part, "text"), member(part, "function_call")
     inline, file = member(part, "inline_data"), member(part, "file_data")
     if called is not None and piece.role == "assistant":
@@ -207,8 +212,9 @@ def _read_part(names: _Names, part: Object, piece: Piece, pointer: str) -> None:
         piece.only.append(kind)
 
 
-def _check_media(part: Object, pointer: str) -> None:
-    """Raise InvalidEntry where a part's bytes, its address or its media type is no text."""
+def _check_part(part: Object, pointer: str) -> None:
+    """Raise InvalidEntry where a part's signature, its bytes, its address or its media type is no text."""
+    convert(part, _Signed, pointer)
     for name, kind in (("inline_data", _Blob), ("file_data", _FileUri)):
         if (held := member(part, name)) is not None:
             convert(held, kind, f"{pointer}/{camel(name)}")
