@@ -131,6 +131,10 @@ def test_a_plain_message_is_a_chat_message() -> None:
 @pytest.mark.parametrize(
     ("message", "said"),
     [
+        (
+            {"role": "tool", "thinking": "x", "content": "x"},
+            "A result names its tool: the field 'tool_name' is missing",
+        ),
         ({"role": "model", "content": "x", "thinking": "x"}, "An unknown role 'model'"),
         ({"role": "user", "content": "x", "images": "AAAA"}, "images"),
     ],

@@ -18,7 +18,7 @@ from faults.processes import ROOT
 pytestmark = pytest.mark.no_cover
 
 
-@pytest.mark.nightly  # calls of one reply of Interactions that were appended one by one are not yet placed as in bulk
+@pytest.mark.long
 async def test_no_window_of_the_fuzz_is_wrong(tmp_path: Path) -> None:
     """A short run of every feature, on two stores, has no server error, no window over its budget, and none that hangs."""
     said = await _run("fuzz", "--windows", "400", "--seed", "3", "--failures", str(tmp_path), "--no-smaller")

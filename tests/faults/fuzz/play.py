@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -172,6 +173,8 @@ async def _judge_shortfall(problem: Object, query: Object, talk: Told, found: Pl
     if reply.status == 200:
         await _judge_window(told(reply), wider, talk, found, again=False)
     elif reply.status == 422 and "shortfall" in told(reply):
+        if told(reply)["budget"] < problem["budget"] + problem["shortfall"]:
+            return  # the model's own limit binds now
         found.wrong.append(
             Wrong("short", f"{problem['shortfall']} more, and {told(reply)['shortfall']} are missing", query)
         )
@@ -187,7 +190,8 @@ async def _compare(
         return
     if talks[0].last != talks[1].last:  # some forms join neighbouring items of a request to one message
         complete = all(
-            each.get("stop_reason") == "complete" and not each["dropped"]["messages"] for each in (one, other)
+            each.get("stop_reason") == "complete" and not (each["dropped"]["messages"] or _is_cut(each))
+            for each in (one, other)
         )
         if script.changes or not complete:  # a seq names another message
             return
@@ -201,6 +205,11 @@ async def _compare(
     same = plain(told(Reply(third.status, {}, third.body.replace(name.encode(), of.encode()))))
     is_way = not difference(one, {"status": third.status, **same})
     found.wrong.append(Wrong("bulk" if is_way else "stores", why, query))
+
+
+def _is_cut(window: Object) -> bool:
+    """Whether a result was cut to the room of its group: calls of one reply that are messages of their own have more."""
+    return "of this tool result left out" in json.dumps(window["request"], ensure_ascii=False)
 
 
 async def _alike(script: Script, place: Place, found: Played) -> None:

@@ -50,12 +50,12 @@ class OpenCalls:
     def oldest(self, name: str) -> str:
         """Return the id of the oldest open call of the newest reply that has one of this name; empty if there is none.
 
-        Without a name, a call of any name. Calls that came without an id come before others.
+        Calls that came without an id come before others.
         """
         named = [
             (-reply, not _is_made(call), identity)
             for identity, (reply, call) in self._open.items()
-            if not name or _name_of(call) == name
+            if _name_of(call) == name
         ]
         return min(named, key=lambda each: each[:2])[2] if named else ""
 

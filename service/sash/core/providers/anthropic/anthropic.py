@@ -105,6 +105,7 @@ _MEMBERS: Final = OwnMembers(
         "image": _MARKED | {"source", "transformations"},
         "document": _MARKED | {"source", "title", "context", "citations"},
     },
+    inner={"source": frozenset({"type", "media_type", "data", "url", "file_id", "content"})},
 )
 """Members of the SDK's types of messages and of blocks that clients write."""
 
@@ -125,9 +126,49 @@ class _ToolResult(msgspec.Struct):
     content: str | list[Object] | None = None
 
 
-class _Source(msgspec.Struct):
+class _Marked(msgspec.Struct):
+    cache_control: Object | None = None
+
+
+class _Text(Text):
+    citations: list[Object] | None = None
+
+
+class _Medium(msgspec.Struct):
     source: Object
     title: str | None = None
+    context: str | None = None
+    citations: Object | None = None
+
+
+class _Base64(msgspec.Struct):
+    media_type: str
+    data: str
+
+
+class _Address(msgspec.Struct):
+    url: str
+
+
+class _FileId(msgspec.Struct):
+    file_id: str
+
+
+class _Words(msgspec.Struct):
+    data: str
+
+
+class _Blocks(msgspec.Struct):
+    content: str | list[Object]
+
+
+_SOURCES: Final[dict[str, Any]] = {
+    "base64": _Base64,
+    "url": _Address,
+    "file": _FileId,
+    "text": _Words,
+    "content": _Blocks,
+}
 
 
 class _SearchResult(msgspec.Struct):
@@ -174,12 +215,14 @@ def _read_message(message: Mapping[str, Any], pointer: str) -> list[Piece]:
 
 
 def _read_result(block: Object, piece: Piece, pointer: str) -> None:
+    _check(block, pointer)
     given = convert(block, _ToolResult, pointer)
     piece.answers = given.tool_use_id
     if isinstance(given.content, str):
         piece.add_text(given.content)
     for index, inner in enumerate(given.content if isinstance(given.content, list) else ()):
         place, kind = f"{pointer}/content/{index}", _kind(inner)
+        _check(inner, place)
         if kind in ("text", "search_result") or (kind == "document" and _held(inner)):
             _read_block(inner, piece, place)
         elif kind in ("image", "document") and (part := _media(inner, kind, place)):
@@ -198,10 +241,21 @@ def _compaction(block: Object) -> str | None:
     return words if isinstance(words, str) and words.strip() else None
 
 
+def _check(block: Object, pointer: str) -> None:
+    """Raise InvalidEntry where a mark, a picture or a document has a member of another type than Claude takes."""
+    convert(block, _Marked, pointer)
+    if block.get("type") in ("image", "document"):
+        source = convert(block, _Medium, pointer).source
+        kind = source.get("type")
+        if isinstance(kind, str) and kind in _SOURCES:
+            convert(source, _SOURCES[kind], f"{pointer}/source")
+
+
 def _read_block(block: Object, piece: Piece, pointer: str) -> None:
+    _check(block, pointer)
     match block.get("type"):
         case "text":
-            piece.add_text(convert(block, Text, pointer).text)
+            piece.add_text(convert(block, _Text, pointer).text)
         case "tool_use" if piece.role == "assistant":
             use = convert(block, _ToolUse, pointer)
             piece.add_call(use.id, use.name, to_json(use.input))
@@ -231,7 +285,7 @@ def _held(block: Object) -> list[Object]:
 
 def _media(block: Object, kind: str, pointer: str) -> Object | None:  # noqa: PLR0911 - one line a source
     """Return an image or a document in chat form; None where chat messages have no place for its source."""
-    given = convert(block, _Source, pointer)
+    given = convert(block, _Medium, pointer)
     match given.source:
         case {"type": "url", "url": str(url)} if kind == "image":
             return {"type": "image_url", "image_url": {"url": url}}

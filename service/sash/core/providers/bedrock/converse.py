@@ -8,7 +8,7 @@ Read messages of Converse, of a request or of a reply (``response["output"]["mes
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -77,13 +77,67 @@ BLOCKS: Final = (
     *("citationsContent", "searchResult", "guardContent", "toolAddition", "toolRemoval"),
 )
 """Members of ``ContentBlock`` in the service model of botocore 1.44.8."""
-_MEMBERS: Final = OwnMembers(messages={"": frozenset({"role", "content"})}, parts={"": frozenset(BLOCKS)})
+_RESULT_BLOCKS: Final = ("json", "text", "image", "document", "video", "searchResult")
+"""Members of ``ToolResultContentBlock`` there."""
+_MEMBERS: Final = OwnMembers(
+    messages={"": frozenset({"role", "content"})},
+    parts={"": frozenset(BLOCKS)},
+    inner={
+        "image": frozenset({"format", "source", "error"}),
+        "document": frozenset({"format", "name", "source", "context", "citations"}),
+        "video": frozenset({"format", "source"}),
+        "audio": frozenset({"format", "source", "error"}),
+    },
+)
 """A member beside one that says what the block is, is the client's own."""
+
+
+class _Source(msgspec.Struct, rename="camel"):
+    bytes: str | None = None
+    s3_location: Object | None = None
+    text: str | None = None
+    content: list[Object] | None = None
+
+
+class _Medium(msgspec.Struct, rename="camel"):
+    source: _Source
+
+
+class _Cited(msgspec.Struct):
+    content: list[Object] | None = None
+    citations: list[Object] | None = None
+
+
+class _ReasoningText(msgspec.Struct):
+    text: str | None = None
+    signature: str | None = None
+
+
+class _Reasoning(msgspec.Struct, rename="camel"):
+    reasoning_text: _ReasoningText | None = None
+    redacted_content: str | None = None
+
+
+class _Block(msgspec.Struct, rename="camel"):
+    """The types of members in botocore's service model. What a block holds beside them is read or kept as it came."""
+
+    text: str | msgspec.UnsetType = msgspec.UNSET
+    image: _Medium | msgspec.UnsetType = msgspec.UNSET
+    document: _Medium | msgspec.UnsetType = msgspec.UNSET
+    video: _Medium | msgspec.UnsetType = msgspec.UNSET
+    audio: _Medium | msgspec.UnsetType = msgspec.UNSET
+    tool_use: Object | msgspec.UnsetType = msgspec.UNSET
+    tool_result: Object | msgspec.UnsetType = msgspec.UNSET
+    reasoning_content: _Reasoning | msgspec.UnsetType = msgspec.UNSET
+    cache_point: Object | msgspec.UnsetType = msgspec.UNSET
+    citations_content: _Cited | msgspec.UnsetType = msgspec.UNSET
+    search_result: Object | msgspec.UnsetType = msgspec.UNSET
+    guard_content: Object | msgspec.UnsetType = msgspec.UNSET
 
 
 class _Message(msgspec.Struct):
     role: str
-    content: list[Object]
+    content: list[_Block]
 
 
 class _Use(msgspec.Struct, rename="camel"):
@@ -94,7 +148,8 @@ class _Use(msgspec.Struct, rename="camel"):
 
 class _Answer(msgspec.Struct, rename="camel"):
     tool_use_id: CallId
-    content: list[Object] | None = None
+    content: list[_Block] | None = None
+    status: Literal["success", "error"] | None = None
 
 
 def _read_message(message: Mapping[str, Any], pointer: str) -> list[Piece]:
@@ -104,9 +159,9 @@ def _read_message(message: Mapping[str, Any], pointer: str) -> list[Piece]:
         given.role,
         dict(message),
         "content",
-        given.content,
+        message["content"],
         f"{pointer}/content",
-        is_result=lambda block: isinstance(block.get("toolResult"), dict),
+        is_result=lambda block: "toolResult" in block,
         read_result=_read_result,
         read_part=_read_block,
         is_behind=lambda block: "cachePoint" in block,
@@ -118,7 +173,7 @@ def _read_result(block: Object, piece: Piece, pointer: str) -> None:
         return
     given = convert(block["toolResult"], _Answer, f"{pointer}/toolResult")
     piece.answers = given.tool_use_id
-    for inner in given.content or ():
+    for inner in block["toolResult"].get("content") or ():
         match inner:
             case {"json": value}:
                 piece.add_text(to_json(value))
@@ -165,9 +220,16 @@ def _unknown_kinds(message: Mapping[str, Any], pointer: str) -> Iterator[Unknown
     """Yield the members of blocks that Converse does not have, and roles."""
     yield from unknown_name(message.get("role"), f"{pointer}/role", "role", ("user", "assistant", "system"))
     for block, place in objects_at(message.get("content"), f"{pointer}/content"):
-        if block.keys().isdisjoint(BLOCKS):
-            name = _kind(block)
-            yield from unknown_name(name, f"{place}/{name}", "block", BLOCKS)
+        yield from _unknown_block(block, place, BLOCKS)
+        if isinstance(answer := block.get("toolResult"), dict):
+            for inner, inner_place in objects_at(answer.get("content"), f"{place}/toolResult/content"):
+                yield from _unknown_block(inner, inner_place, _RESULT_BLOCKS)
+
+
+def _unknown_block(block: Object, place: str, known: tuple[str, ...]) -> Iterator[UnknownKind]:
+    if block.keys().isdisjoint(known):
+        name = next(iter(block), "block")
+        yield from unknown_name(name, f"{place}/{name}", "block", known)
 
 
 def _is_chat(message: Mapping[str, Any]) -> bool:

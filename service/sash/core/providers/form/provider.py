@@ -83,8 +83,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     makes_ids: bool = False
     """Whether calls and results may come without ids, which are then made of the tools' names."""
     answers_name: Callable[[Mapping[str, Any]], str | None] = lambda _: None
-    """The tool's name in an own result without an id, which may be empty; None for a result with an id. It answers the
-    oldest open call of that name."""
+    """The tool's name in an own result without an id, which answers the oldest open call of that name; None for a result
+    with an id."""
     narrows: RequestLimits = NO_LIMITS
     """The limits of every request in this form, whoever made the model: a seller's may be smaller than the maker's."""
     stand_in_tool: Object | None = None

@@ -89,6 +89,24 @@ class Parts(msgspec.Struct):
     role: str | None = None
 
 
+class _Signed(msgspec.Struct, rename={"thought_signature_in_camel_case": "thoughtSignature"}):
+    thought_signature: str | None = None
+    thought_signature_in_camel_case: str | None = None
+
+
+class _Blob(msgspec.Struct, rename={"mime_type_in_camel_case": "mimeType"}):
+    data: str | None = None
+    mime_type: str | None = None
+    mime_type_in_camel_case: str | None = None
+
+
+class _FileUri(msgspec.Struct, rename={"file_uri_in_camel_case": "fileUri", "mime_type_in_camel_case": "mimeType"}):
+    file_uri: str | None = None
+    file_uri_in_camel_case: str | None = None
+    mime_type: str | None = None
+    mime_type_in_camel_case: str | None = None
+
+
 class _Call(msgspec.Struct):
     name: Name
     id: CallId | None = None
@@ -108,8 +126,13 @@ _PART_MEMBERS: Final = (
     *("audio_metadata", "audio_transcription", "document_metadata", "media_processing", "part_metadata"),
     *("speech_metadata", "spreadsheet_metadata"),
 )
+_OF_BYTES: Final = frozenset({"data", "mime_type", "display_name"})
+_OF_FILES: Final = frozenset({"file_uri", "mime_type", "display_name"})
 _MEMBERS: Final = OwnMembers(
-    messages={"": frozenset({"role", "parts"})}, parts={"": frozenset({*_PART_MEMBERS, *map(camel, _PART_MEMBERS)})}
+    messages={"": frozenset({"role", "parts"})},
+    parts={"": frozenset({*_PART_MEMBERS, *map(camel, _PART_MEMBERS)})},
+    inner=dict.fromkeys(("inline_data", "inlineData"), _OF_BYTES | {*map(camel, _OF_BYTES)})
+    | dict.fromkeys(("file_data", "fileData"), _OF_FILES | {*map(camel, _OF_FILES)}),
 )
 """Members of the SDK's types."""
 
@@ -156,7 +179,8 @@ def _read_result(names: _Names, part: Object, piece: Piece, pointer: str) -> Non
     said = response.response or {}
     alone = said.get("output", said.get("result")) if len(said) == 1 else None
     piece.add_text(alone if isinstance(alone, str) else to_json(said) if said else "")
-    for inner in response.parts or ():
+    for index, inner in enumerate(response.parts or ()):
+        _check_part(inner, f"{pointer}/functionResponse/parts/{index}")
         if found := _inline(member(inner, "inline_data")) or _file(member(inner, "file_data")):
             piece.add_medium(_kind(inner), found)
         else:
@@ -170,6 +194,7 @@ def _answers_name(content: Mapping[str, Any]) -> str | None:
 
 
 def _read_part(names: _Names, part: Object, piece: Piece, pointer: str) -> None:
+    _check_part(part, pointer)
     text, called = member(part, "text"), member(part, "function_call")
     inline, file = member(part, "inline_data"), member(part, "file_data")
     if called is not None and piece.role == "assistant":
@@ -184,6 +209,14 @@ def _read_part(names: _Names, part: Object, piece: Piece, pointer: str) -> None:
         piece.tell(kind, part)
     elif kind != "part":
         piece.only.append(kind)
+
+
+def _check_part(part: Object, pointer: str) -> None:
+    """Raise InvalidEntry where a part's signature, its bytes, its address or its media type is no text."""
+    convert(part, _Signed, pointer)
+    for name, kind in (("inline_data", _Blob), ("file_data", _FileUri)):
+        if (held := member(part, name)) is not None:
+            convert(held, kind, f"{pointer}/{camel(name)}")
 
 
 def _inline(blob: Any) -> Object | None:

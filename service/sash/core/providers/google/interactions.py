@@ -8,6 +8,7 @@ Read steps of Interactions, of the input or of a reply. Neighbouring steps of th
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import takewhile
 from typing import Any, Final, NamedTuple
 
@@ -57,7 +58,9 @@ from sash.core.providers.writing.turns import (
     Refusals,
     Result,
     Said,
+    answers_call,
     as_line,
+    is_of,
     only_text,
     read_steps,
 )
@@ -106,6 +109,10 @@ class _FunctionCall(msgspec.Struct):
     arguments: Object
 
 
+class _HostedCall(msgspec.Struct):
+    arguments: Object | None = None
+
+
 class _FunctionResult(msgspec.Struct):
     call_id: CallId
     result: str | list[Any] | Object | None = None
@@ -132,6 +139,7 @@ def _read_step(step: Mapping[str, Any], pointer: str) -> list[Piece]:
         case "thought":
             pass
         case _:
+            convert(own, _HostedCall, pointer)
             piece.tell(kind, own)
     return [piece]
 
@@ -268,7 +276,9 @@ def _write(
     messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
 ) -> dict[str, Any]:
     """Return ``input`` and what stands beside it: the system text, the tools and the choice of a tool."""
-    history = list(read_steps(messages, _SHAPE, refusals, takes=_MEDIA))
+    joins = not refusals.model or "gemini" in refusals.model.lower()  # others bill calls together and alone differently
+    wordless = {each.seq for each in messages if joins and each.seq and _is_wordless(each.message)}
+    history = list(_by_reply(read_steps(messages, _SHAPE, refusals, takes=_MEDIA), wordless))
     said = [step for step in history if not (isinstance(step, Said) and step.is_system)]
     sent = _signed(list(_with_media(said, refusals)), refusals)
     if _wants_opening(said, sent):
@@ -285,6 +295,46 @@ def _write(
     if choice := read_choice(tool_choice, refusals):
         request["generation_config"] = {"tool_choice": _choice(choice)}
     return request
+
+
+def _is_wordless(message: Block) -> bool:
+    """Whether a message is steps of a reply without words: of thoughts and calls."""
+    return message["role"] == "assistant" and message.get("content") is None and is_of(message, _SHAPE.name)
+
+
+def _by_reply(history: Iterable[HistoryStep], wordless: AbstractSet[int]) -> Iterator[HistoryStep]:
+    """Yield the history with the results of a reply's calls behind all of its calls, also where these are messages.
+
+    ``wordless`` are the seqs of steps without words. Those that follow each other in the log are of one reply, whether they
+    were appended in one request or one by one.
+    """
+    said: list[Whole] = []
+    results: list[HistoryStep] = []
+    for step in history:
+        seq = 0 if isinstance(step, PlainRun) else step.seq
+        if said and isinstance(step, Whole) and seq in wordless and seq == said[-1].seq + 1:
+            said.append(step)
+        elif said and answers_call(step):
+            results.append(step)
+        else:
+            yield from (*said, *_in_order_of_log(said, results))
+            said, results = [], []
+            if isinstance(step, Whole) and seq in wordless:
+                said = [step]
+            else:
+                yield step
+    yield from (*said, *_in_order_of_log(said, results))
+
+
+def _in_order_of_log(said: Sequence[Whole], results: Sequence[HistoryStep]) -> Sequence[HistoryStep]:
+    """The results of several messages in the order of the log, and then the lines in place of others; of one as they are."""
+    if len(said) < 2:
+        return results
+    seqs = [0 if isinstance(each, PlainRun) else each.seq for each in results]
+    heads = {each.seq for each in said}
+    is_line = [seq in heads or seq in seqs[:place] for place, seq in enumerate(seqs)]
+    order = sorted(range(len(results)), key=lambda place: (is_line[place], 0 if is_line[place] else seqs[place]))
+    return [results[place] for place in order]
 
 
 def _choice(choice: Choice) -> Any:

@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.chat.arguments import ProviderObject
+from sash.core.chat.mistakes import problem_at
 from sash.core.chat.open_calls import made_id
 from sash.core.providers.form.cache_marks import CachePrices, Caching, unmarked
 from sash.core.providers.form.known_kinds import UnknownKind, unknown_name
@@ -82,7 +83,9 @@ def _read_message(message: Mapping[str, Any], pointer: str) -> list[Piece]:
     for data in given.images or ():
         _add_image(data, piece)
     if given.role == "tool":
-        piece.answers = given.tool_call_id or (made_id(given.tool_name, 0) if given.tool_name else "")
+        piece.answers = given.tool_call_id or made_id(given.tool_name or "", 0)
+        if not (given.tool_call_id or given.tool_name):
+            raise problem_at("A result names its tool: the field 'tool_name' is missing", f"#{pointer}")
     counts: dict[str, int] = {}
     for index, each in enumerate(given.tool_calls or ()):
         call = convert(each.get("function"), _Called, f"{pointer}/tool_calls/{index}/function")
@@ -98,7 +101,7 @@ def _read_message(message: Mapping[str, Any], pointer: str) -> list[Piece]:
 
 
 def _answers_name(message: Mapping[str, Any]) -> str | None:
-    return None if message.get("tool_call_id") else str(message.get("tool_name") or "")
+    return None if message.get("tool_call_id") else str(message["tool_name"])
 
 
 def _add_image(data: str, piece: Piece) -> None:

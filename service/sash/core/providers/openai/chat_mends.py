@@ -168,7 +168,7 @@ def is_gif(part: Mapping[str, Any]) -> bool:
 def sent_as_chat(message: Message, odd: int, maker: str, model: str) -> tuple[Message, list[Mend]]:
     """Return the message as chat completions take it for a maker's model, and its mends."""
     mends = []
-    if odd & _AUDIO and not hears(maker, model) and message["audio"].get("transcript"):
+    if odd & _AUDIO and not hears(maker, model) and _transcript(message):
         odd &= ~_AUDIO
         message = _in_words(message)
         mends.append(SPOKEN)
@@ -267,8 +267,13 @@ def _in_words(message: Message) -> Message:
     """A spoken reply as its words."""
     left = {name: each for name, each in message.items() if name != "audio"}
     if not left.get("content"):
-        left["content"] = message["audio"]["transcript"]
+        left["content"] = _transcript(message)
     return left
+
+
+def _transcript(message: Message) -> str:
+    said = message["audio"].get("transcript")
+    return said if isinstance(said, str) else ""
 
 
 def _unspoken(message: Message) -> Message:
