@@ -45,7 +45,7 @@ QUICK_TESTS = {
     "validators and one server": [*QUICK, "tests/validators", "tests/test_one_server.py"],
 }
 OPENAPI = [PYTHON, "-m", "sash", "openapi"]
-TESTS = [PYTHON, "-m", "coverage", "run", "-m", "pytest", "-n", "4", "--dist", "worksteal"]
+TESTS = [PYTHON, "-m", "coverage", "run", "-m", "pytest", "-n", "4", "--dist", "worksteal", "--durations=40"]
 TRIED_AGAIN = 3  # more failures are no busy machine
 AGAIN = [PYTHON, "-m", "pytest", "--last-failed", "-p", "no:xdist", "--randomly-seed=last"]
 _LEFT_OUT = ("SASH_", "PYTHONDONTWRITEBYTECODE")  # without bytecode, each process that starts compiles all modules
