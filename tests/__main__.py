@@ -1,7 +1,7 @@
 """Run all checks and tests of the project, as developers and CI do: ``python -m tests``, or ``--quick`` for a minute's part.
 
 First the checks that need no server, two at once, then the tests with coverage (properties and those marked ``no_cover``
-without it), in four processes as half of their time they wait. A failure does not stop the rest: the failed checks are named
+without it), in three processes, as a third of their time they wait. A failure does not stop the rest: the failed checks are named
 at the end, and pytest's closing line comes last. To run only some tests, use pytest.
 
 Bounds of time are kept as tight as they are promised, and a busy machine breaks one now and then. So when at most
@@ -45,7 +45,7 @@ QUICK_TESTS = {
     "validators and one server": [*QUICK, "tests/validators", "tests/test_one_server.py"],
 }
 OPENAPI = [PYTHON, "-m", "sash", "openapi"]
-TESTS = [PYTHON, "-m", "coverage", "run", "-m", "pytest", "-n", "4", "--dist", "worksteal", "--durations=40"]
+TESTS = [PYTHON, "-m", "coverage", "run", "-m", "pytest", "-n", "3", "--dist", "worksteal", "--durations=40"]
 TRIED_AGAIN = 3  # more failures are no busy machine
 AGAIN = [PYTHON, "-m", "pytest", "--last-failed", "-p", "no:xdist", "--randomly-seed=last"]
 _LEFT_OUT = ("SASH_", "PYTHONDONTWRITEBYTECODE")  # without bytecode, each process that starts compiles all modules
