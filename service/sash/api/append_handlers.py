@@ -2,33 +2,17 @@
 
 import time
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar
 
 import msgspec
 from litestar import post
 from msgspec import Meta
 
-from sash.api.body import (
-    if_match,
-    query_of,
-    read_body,
-    run_in_turn_if_large,
-    target_of,
-)
-from sash.api.context import (
-    Context,
-    Req,
-    context_of,
-    extend_deadline,
-    fresh_id,
-    is_keyed,
-    life_before,
-    line_of,
-    tell_made,
-    was_done,
-)
+from sash.api.body import if_match, query_of, read_body, run_in_turn_if_large
+from sash.api.context import Context
 from sash.api.direct import Answer
+from sash.api.incoming import Incoming
 from sash.api.openapi.operation import documented
 from sash.api.schemas import (
     AppendedMessage,
@@ -119,13 +103,13 @@ _append_native = msgspec.json.Decoder(AppendNative)
     also=(200, "Every entry was stored before."),
     errors=(410, 507),
 )
-async def append_messages(request: Req) -> Answer:
+async def append_messages(request: Incoming) -> Answer:
     """Append entries, all or none, each id once. With ``model`` the answer contains the window.
 
     With ``after_seq`` the messages after that one are forgotten before, in the same step.
     """
     started = time.perf_counter()
-    context, target = context_of(request), target_of(request)
+    context, target = request.context, request.target
     query, with_window = query_of(request, AppendQuery), _wants_window(request.scope["query_string"])
     named, query = query.after_seq, query if query.after_seq is None else msgspec.structs.replace(query, after_seq=None)
     if with_window:
@@ -141,7 +125,7 @@ async def append_messages(request: Req) -> Answer:
         _check_receipts(given, target)
         entries = await run_in_turn_if_large(size, _prepared, given, template, now, sent, earlier)
         seconds = time.perf_counter() - counting
-        writing: Writing = {"settings": _DEFAULTS, "if_match": expected, "now_ms": now, "repeats": life_before(request)}
+        writing: Writing = {"settings": _DEFAULTS, "if_match": expected, "now_ms": now, "repeats": request.life_before}
         if after is not None and writing["repeats"] is None:
             reply, tail = await _append_after(request, target, after, query if with_window else None, entries, writing)
         elif with_window:
@@ -172,7 +156,7 @@ def _in_query(wrong: Pointer) -> Pointer:
 
 
 async def _append_after(
-    request: Req,
+    request: Incoming,
     target: Target,
     after: int | str,
     query: WindowQuery | None,
@@ -180,7 +164,7 @@ async def _append_after(
     writing: Writing,
 ) -> tuple[AppendReply, Tail | Problem | None]:
     """Forget the messages after an entry, and append, in one step; also read the tail for a window of ``query``."""
-    context = context_of(request)
+    context = request.context
 
     async def append(forgotten: Forgotten | None) -> tuple[tuple[AppendReply, Tail | Problem | None], bool]:
         writing["after"] = forgotten
@@ -191,7 +175,7 @@ async def _append_after(
             reply = await context.store.conversations.append(target, entries, **writing)
         return (reply, tail), bool(reply.freed)
 
-    return await context.store.histories.append_after(target, after, append, partial(extend_deadline, request))
+    return await context.store.histories.append_after(target, after, append, request.exchange.extend)
 
 
 def _after(named: str, in_body: int | str | None) -> int | str:
@@ -201,7 +185,7 @@ def _after(named: str, in_body: int | str | None) -> int | str:
     return int(named) if named.isdigit() else named
 
 
-async def _given(request: Req, form: str) -> tuple[list[Entry], ReadEntries | None, int, int | str | None]:
+async def _given(request: Incoming, form: str) -> tuple[list[Entry], ReadEntries | None, int, int | str | None]:
     """Read the body.
 
     Returns its entries; how they came about where they are in a provider's format; the body's bytes; and ``after_seq``.
@@ -209,7 +193,7 @@ async def _given(request: Req, form: str) -> tuple[list[Entry], ReadEntries | No
 
     Raises BadRequest, InvalidEntry, TooLarge.
     """
-    body, settings = await read_body(request), context_of(request).settings
+    body, settings = await read_body(request), request.context.settings
     most = settings.max_entries
     native = None
     if PROVIDERS[form].is_chat_form:
@@ -221,13 +205,13 @@ async def _given(request: Req, form: str) -> tuple[list[Entry], ReadEntries | No
         send, allowed = settings.send_members, settings.allow_items
         native, after = await run_in_turn_if_large(len(body), _read_native, body, form, most, send, allowed)
         given = native.entries
-    if is_keyed(request):
+    if request.claim is not None:
         for place, entry in enumerate(given):
-            entry.id = entry.id or fresh_id(request, place)
+            entry.id = entry.id or request.fresh_id(place)
     return given, native, len(body), after
 
 
-async def _template(request: Req, target: Target, given: list[Entry], query: WindowQuery | None) -> Template:
+async def _template(request: Incoming, target: Target, given: list[Entry], query: WindowQuery | None) -> Template:
     """The template of the entries' documents. The settings are read only where something depends on them.
 
     Raises what a window of ``query`` would, where the settings name its model: before anything is stored.
@@ -237,9 +221,9 @@ async def _template(request: Req, target: Target, given: list[Entry], query: Win
         depends = depends or entry.grounding is not None
     if not depends:
         return _DEFAULT_TEMPLATE
-    context = context_of(request)
+    context = request.context
     settings, parts = decode_settings(await _stored_settings(context, target))
-    if query is not None and unnamed and not was_done(request):
+    if query is not None and unnamed and not request.was_done:
         limits_of(query, settings, context.models)
     return parts.template
 
@@ -251,7 +235,7 @@ def _wants_window(query: bytes) -> bool:
 
 
 def _follow_up(
-    request: Req,
+    request: Incoming,
     target: Target,
     entries: list[NewEntry],
     reply: AppendReply,
@@ -261,7 +245,7 @@ def _follow_up(
 
     ``times`` are the append's start (``time.perf_counter``) and the seconds spent on counting.
     """
-    context = context_of(request)
+    context = request.context
     with best_effort:
         _tell(request, context, entries, reply, times)
     context.store.tenants.note(target, wall_ms())
@@ -271,15 +255,15 @@ def _follow_up(
         context.recall.indexer.appended(target, entries, reply)
 
 
-async def _window(request: Req, target: Target, query: WindowQuery, tail: Tail | Problem) -> Sequence[bytes]:
+async def _window(request: Incoming, target: Target, query: WindowQuery, tail: Tail | Problem) -> Sequence[bytes]:
     """The answer's member ``window``, or ``window_error``, in pieces. The turn is stored, so a failure is not raised."""
     if isinstance(tail, Problem):
         return _no_window(request, tail)
-    context, started = context_of(request), time.perf_counter()
+    context, started = request.context, time.perf_counter()
     try:
-        room = request.scope["sash.exchange"].make_room  # type: ignore[typeddict-item]
+        room = request.exchange.make_room
         made, state = await context.windows.of_tail(target, query, tail, room)
-        tell_made(request, context, target, made, state, time.perf_counter() - started)
+        context.tell_made(request.line, target, made, state, time.perf_counter() - started)
     except Problem as problem:
         if isinstance(problem, WindowDoesNotFit) and not query.explain:
             context.watching.metrics.windows.does_not_fit(problem.model)
@@ -290,19 +274,19 @@ async def _window(request: Req, target: Target, query: WindowQuery, tail: Tail |
     return b',"window":', made.body
 
 
-def _no_window(request: Req, problem: Problem) -> Sequence[bytes]:
+def _no_window(request: Incoming, problem: Problem) -> Sequence[bytes]:
     return b',"window":null,"window_error":', msgspec.json.encode(problem.document(request.scope["path"]))
 
 
 def _tell(
-    request: Req, context: Context, entries: list[NewEntry], reply: AppendReply, times: tuple[float, float]
+    request: Incoming, context: Context, entries: list[NewEntry], reply: AppendReply, times: tuple[float, float]
 ) -> None:
     count = tokens = 0
     for entry, step in zip(entries, reply.entries, strict=True):
         if not step.duplicate:
             count += 1
             tokens += (entry.tokens_parallel if step.parallel else entry.tokens)[0]
-    line = line_of(request)
+    line = request.line
     line["appended"] = count
     line["appended_tokens"] = tokens
     context.watching.metrics.append(count, seconds=time.perf_counter() - times[0], tokenise_seconds=times[1])

@@ -8,9 +8,10 @@ cookies and media types for each answer, is not used either.
 from collections.abc import Sequence
 from typing import Any
 
-from litestar import Litestar, Request
+from litestar import Litestar
 from litestar.handlers import HTTPRouteHandler
 
+from sash.api.incoming import Incoming
 from sash.api.ring.asgi import App, Receive, Scope, Send
 from sash.api.ring.paths import template_of
 
@@ -44,11 +45,11 @@ class Direct:
         handler, scope["path_template"] = found
         scope["route_handler"] = handler
         scope["path_params"] = {_NAMES[parts[1]]: parts[2]}
-        answer = await handler.fn(_Request(scope, receive, send))
+        answer = await handler.fn(_Unparsed(scope, receive, send))
         await answer(scope, receive, send)
 
 
-class _Request(Request[Any, Any, Any]):
+class _Unparsed(Incoming):
     """A request of which these handlers read the scope and the body, without the framework's places for what it parsed."""
 
     __slots__ = ()
@@ -57,6 +58,7 @@ class _Request(Request[Any, Any, Any]):
         self.scope = scope
         self.receive = receive
         self.send = send
+        self.open()
 
 
 class Answer:
