@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Sequence
-from functools import lru_cache
+from contextlib import suppress
+from functools import lru_cache, partial
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -23,7 +24,7 @@ from sash.api.schemas import (
 from sash.core.chat.bounds import IDS
 from sash.core.chat.messages import Entry, EntryName, decode_entries, decode_json
 from sash.core.counts.models.families import ASSISTANT
-from sash.core.law.documents.grounding import Template, parse_template
+from sash.core.law.documents.grounding import parse_template
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, decode_settings, encode_settings
 from sash.core.law.measured_entries import Earlier, check_entries
 from sash.core.law.records.parameters import WindowQuery
@@ -47,7 +48,7 @@ from sash.store.data.append_script import Appended, AppendReply, Forgotten
 from sash.store.data.conversations import Writing
 from sash.store.data.entries import prepare, wall_ms
 from sash.store.data.layout import Target
-from sash.store.data.replies import Tail
+from sash.store.data.replies import Message, Tail
 from sash.store.data.stored_messages import NewEntry
 from sash.windows.asked import limits_of
 from sash.windows.receipts import read_receipt, require_of
@@ -110,36 +111,144 @@ async def append_messages(request: Incoming) -> Answer:
     """
     started = time.perf_counter()
     context, target = request.context, request.target
-    query, with_window = query_of(request, AppendQuery), _wants_window(request.scope["query_string"])
-    named, query = query.after_seq, query if query.after_seq is None else msgspec.structs.replace(query, after_seq=None)
-    if with_window:
+    asked, query = query_of(request, AppendQuery), None
+    if _wants_window(request.scope["query_string"]):
+        query = asked if asked.after_seq is None else msgspec.structs.replace(asked, after_seq=None)
         context.windows.plan(query)  # raises for an unknown model, which must happen before the append
-    expected = if_match(request)
-    given, native, size, after = await _given(request, query.format)
-    after = after if named is None else _after(named, after)
+    expected, repeats = if_match(request), request.life_before
+    sent = await _read(request, asked)
     try:
-        template = await _template(request, target, given, query if with_window else None)
-        now, counting = wall_ms(), time.perf_counter()
-        earlier = await _earlier(context, target, after) if any(lacks_call(entry.message) for entry in given) else ()
-        sent = context.settings.send_members
-        _check_receipts(given, target)
-        entries = await run_in_turn_if_large(size, _prepared, given, template, now, sent, earlier)
-        seconds = time.perf_counter() - counting
-        writing: Writing = {"settings": _DEFAULTS, "if_match": expected, "now_ms": now, "repeats": request.life_before}
-        if after is not None and writing["repeats"] is None:
-            reply, tail = await _append_after(request, target, after, query if with_window else None, entries, writing)
-        elif with_window:
-            reply, tail = await context.windows.append(target, query, entries, **writing)
+        entries, now, counting_seconds = await _counted(context, target, sent, query, repeats)
+        writing: Writing = {"settings": _DEFAULTS, "if_match": expected, "now_ms": now, "repeats": repeats}
+        append = partial(_store, context, target, query, entries, writing)
+        if sent.after is None or repeats is not None:
+            (reply, tail), _ = await append(None)
         else:
-            reply, tail = await context.store.conversations.append(target, entries, **writing), None
-        _follow_up(request, target, entries, reply, (started, seconds))
-        window = await _window(request, target, query, tail) if tail is not None else ()
+            extend = request.exchange.extend
+            reply, tail = await context.store.histories.append_after(target, sent.after, append, extend)
+        _follow_up(request, target, entries, reply, (started, counting_seconds))
+        window = await _window(request, target, query, tail) if query is not None and tail is not None else ()
         return _answer(target, entries, reply, window)
     except Problem as problem:
-        (native or chat_entries(given)).point(problem)
-        if named is not None:
-            problem.errors = tuple(map(_in_query, problem.errors))
+        sent.point(problem)
         raise
+
+
+@lru_cache(maxsize=1024)
+def _wants_window(query: bytes) -> bool:
+    """Whether the query has any parameter of a window. Cached, as every turn has the same query."""
+    return any(not pair.startswith((b"format=", b"after_seq=")) for pair in query.split(b"&") if pair)
+
+
+class _Sent(msgspec.Struct, frozen=True):
+    """What the request appends: its entries, of a body of ``size_bytes``, and the message to which it rewinds before."""
+
+    entries: list[Entry]
+    native: ReadEntries | None
+    """How the entries came about, where they are in a provider's format."""
+    size_bytes: int
+    after: int | str | None
+    is_after_in_query: bool
+
+    def point(self, problem: Problem) -> None:
+        """Make the problem's pointers name places of the request, whose query may have ``after_seq``."""
+        (self.native or chat_entries(self.entries)).point(problem)
+        if self.is_after_in_query:
+            at, there = "#/after_seq", "#/query/after_seq"
+            problem.errors = tuple(
+                Pointer(there, wrong.detail) if wrong.pointer == at else wrong for wrong in problem.errors
+            )
+
+
+async def _read(request: Incoming, asked: AppendQuery) -> _Sent:
+    """Read the body. Under an Idempotency-Key each entry gets an id.
+
+    Raises BadRequest, InvalidEntry, TooLarge, and Unprocessable if both the query and the body name ``after_seq``.
+    """
+    body, settings = await read_body(request), request.context.settings
+    most, native = settings.max_entries, None
+    if PROVIDERS[asked.format].is_chat_form:
+        read = await run_in_turn_if_large(len(body), decode_entries, body, _append)
+        given, after = read.messages, read.after_seq
+        _refuse_more(len(given), most, "entries")
+    else:
+        names, items = settings.send_members, settings.allow_items
+        native, after = await run_in_turn_if_large(len(body), _read_native, body, asked.format, most, names, items)
+        given = native.entries
+    if request.claim is not None:
+        for place, entry in enumerate(given):
+            entry.id = entry.id or request.fresh_id(place)
+    if (named := asked.after_seq) is not None:
+        if after is not None:
+            raise Unprocessable.at("#/after_seq", "Give after_seq once: in the query, or in the body")
+        after = int(named) if named.isdigit() else named
+    return _Sent(given, native, len(body), after, named is not None)
+
+
+def _read_native(
+    body: bytes, form: str, most: int, send: Names, allowed: Sequence[str]
+) -> tuple[ReadEntries, int | str | None]:
+    """The entries of a body in a provider's format, of which there may be ``most``, and its ``after_seq``.
+
+    Raises BadRequest, TooLarge.
+    """
+    read = decode_json(body, _append_native)
+    _refuse_more(len(read.messages), most, "entries")
+    native = read_entries(form, read.messages, send=send, allowed=allowed)
+    _refuse_more(len(native.entries), _MESSAGES_AN_ENTRY * most, "messages")
+    return native, read.after_seq
+
+
+def _refuse_more(number: int, limit: int, unit: str) -> None:
+    """Raise TooLarge for more than ``limit`` entries or messages."""
+    if number > limit:
+        detail = f"A request may append {limit} {unit}: append the rest in further requests, or import a long history"
+        raise TooLarge.at("#/messages", detail, {"limit": limit, "unit": unit})
+
+
+async def _counted(
+    context: Context, target: Target, sent: _Sent, query: WindowQuery | None, repeats: str | None
+) -> tuple[list[NewEntry], int, float]:
+    """The entries, checked and counted; the time, in milliseconds, at which they are stored; and the seconds that it took.
+
+    Where the settings name the window's model, raises what the window would: before anything is stored.
+    """
+    names_no_model = query is not None and query.model is None
+    needs_settings = names_no_model
+    for entry in sent.entries:
+        needs_settings = needs_settings or entry.grounding is not None
+    template = _DEFAULT_TEMPLATE
+    if needs_settings:
+        settings, parts = decode_settings(await _stored_settings(context, target))
+        template = parts.template
+        if query is not None and names_no_model and repeats is None:
+            limits_of(query, settings, context.models)
+    now, counting = wall_ms(), time.perf_counter()
+    earlier: Earlier = ()
+    if any(lacks_call(entry.message) for entry in sent.entries):
+        earlier = await _earlier(context, target, sent.after)
+    _check_receipts(sent.entries, target)
+    names = context.settings.send_members
+    entries = await run_in_turn_if_large(sent.size_bytes, _prepared, sent.entries, template, now, names, earlier)
+    return entries, now, time.perf_counter() - counting
+
+
+async def _stored_settings(context: Context, target: Target) -> bytes:
+    """The conversation's encoded settings; the defaults if it does not exist yet."""
+    with suppress(NotFound):
+        return (await context.store.reader.get(target)).settings
+    return _DEFAULTS
+
+
+async def _earlier(context: Context, target: Target, after: int | str | None) -> Earlier:
+    """The newest messages of the conversation, one of which may have the call that a result answers; up to ``after``."""
+    messages: Sequence[Message] = ()
+    with suppress(NotFound):
+        last = -1 if after is None else await context.store.reader.seq_of(target, after) or 0
+        if last != 0:
+            first = -_EARLIER if last < 0 else last - _EARLIER + 1
+            messages = (await context.store.reader.page(target, first, last, newest_first=True)).messages
+    return [(message.identity.id, msgspec.json.decode(message.body)) for message in messages]
 
 
 def _check_receipts(given: list[Entry], target: Target) -> None:
@@ -150,88 +259,29 @@ def _check_receipts(given: list[Entry], target: Target) -> None:
             require_of(read_receipt(entry.receipt, pointer), target, pointer)
 
 
-def _in_query(wrong: Pointer) -> Pointer:
-    """The wrong place, which is in the query if it is ``after_seq``."""
-    return Pointer("#/query/after_seq", wrong.detail) if wrong.pointer == "#/after_seq" else wrong
+def _prepared(entries: list[Entry], template: Any, now: int, send: Names, earlier: Earlier) -> list[NewEntry]:
+    check_entries(entries, earlier)
+    return prepare(entries, template, now, send)
 
 
-async def _append_after(
-    request: Incoming,
+async def _store(
+    context: Context,
     target: Target,
-    after: int | str,
     query: WindowQuery | None,
     entries: list[NewEntry],
     writing: Writing,
-) -> tuple[AppendReply, Tail | Problem | None]:
-    """Forget the messages after an entry, and append, in one step; also read the tail for a window of ``query``."""
-    context = request.context
+    forgotten: Forgotten | None,
+) -> tuple[tuple[AppendReply, Tail | Problem | None], bool]:
+    """Append in one step: ``forgotten`` is forgotten, the entries stored, and the tail for a window of ``query`` read.
 
-    async def append(forgotten: Forgotten | None) -> tuple[tuple[AppendReply, Tail | Problem | None], bool]:
-        writing["after"] = forgotten
-        tail = None
-        if query is not None:
-            reply, tail = await context.windows.append(target, query, entries, **writing)
-        else:
-            reply = await context.store.conversations.append(target, entries, **writing)
-        return (reply, tail), bool(reply.freed)
-
-    return await context.store.histories.append_after(target, after, append, request.exchange.extend)
-
-
-def _after(named: str, in_body: int | str | None) -> int | str:
-    """The entry that the query names. Raises Unprocessable if the body names one too."""
-    if in_body is not None:
-        raise Unprocessable.at("#/after_seq", "Give after_seq once: in the query, or in the body")
-    return int(named) if named.isdigit() else named
-
-
-async def _given(request: Incoming, form: str) -> tuple[list[Entry], ReadEntries | None, int, int | str | None]:
-    """Read the body.
-
-    Returns its entries; how they came about where they are in a provider's format; the body's bytes; and ``after_seq``.
-    Under an Idempotency-Key each entry has an id.
-
-    Raises BadRequest, InvalidEntry, TooLarge.
+    Returns the store's reply and the tail, or why it cannot be read; and whether objects are left that no message has.
     """
-    body, settings = await read_body(request), request.context.settings
-    most = settings.max_entries
-    native = None
-    if PROVIDERS[form].is_chat_form:
-        read = await run_in_turn_if_large(len(body), decode_entries, body, _append)
-        given, after = read.messages, read.after_seq
-        if len(given) > most:
-            raise _too_many(most, "entries")
+    writing["after"], tail = forgotten, None
+    if query is not None:
+        reply, tail = await context.windows.append(target, query, entries, **writing)
     else:
-        send, allowed = settings.send_members, settings.allow_items
-        native, after = await run_in_turn_if_large(len(body), _read_native, body, form, most, send, allowed)
-        given = native.entries
-    if request.claim is not None:
-        for place, entry in enumerate(given):
-            entry.id = entry.id or request.fresh_id(place)
-    return given, native, len(body), after
-
-
-async def _template(request: Incoming, target: Target, given: list[Entry], query: WindowQuery | None) -> Template:
-    """The template of the entries' documents. The settings are read only where something depends on them.
-
-    Raises what a window of ``query`` would, where the settings name its model: before anything is stored.
-    """
-    depends = unnamed = query is not None and query.model is None
-    for entry in given:
-        depends = depends or entry.grounding is not None
-    if not depends:
-        return _DEFAULT_TEMPLATE
-    context = request.context
-    settings, parts = decode_settings(await _stored_settings(context, target))
-    if query is not None and unnamed and not request.was_done:
-        limits_of(query, settings, context.models)
-    return parts.template
-
-
-@lru_cache(maxsize=1024)
-def _wants_window(query: bytes) -> bool:
-    """Whether the query has any parameter of a window. Cached, as every turn has the same query."""
-    return any(not pair.startswith((b"format=", b"after_seq=")) for pair in query.split(b"&") if pair)
+        reply = await context.store.conversations.append(target, entries, **writing)
+    return (reply, tail), bool(reply.freed)
 
 
 def _follow_up(
@@ -245,9 +295,16 @@ def _follow_up(
 
     ``times`` are the append's start (``time.perf_counter``) and the seconds spent on counting.
     """
-    context = request.context
+    context, line = request.context, request.line
     with best_effort:
-        _tell(request, context, entries, reply, times)
+        count = tokens = 0
+        for entry, step in zip(entries, reply.entries, strict=True):
+            if not step.duplicate:
+                count += 1
+                tokens += (entry.tokens_parallel if step.parallel else entry.tokens)[0]
+        line["appended"] = count
+        line["appended_tokens"] = tokens
+        context.watching.metrics.append(count, seconds=time.perf_counter() - times[0], tokenise_seconds=times[1])
     context.store.tenants.note(target, wall_ms())
     if reply.settings != _DEFAULTS:
         context.store.owners.touch(target, reply.settings)
@@ -261,9 +318,8 @@ async def _window(request: Incoming, target: Target, query: WindowQuery, tail: T
         return _no_window(request, tail)
     context, started = request.context, time.perf_counter()
     try:
-        room = request.exchange.make_room
-        made, state = await context.windows.of_tail(target, query, tail, room)
-        context.tell_made(request.line, target, made, state, time.perf_counter() - started)
+        made, state = await context.windows.of_tail(target, query, tail, request.exchange.make_room)
+        request.tell_made(target, made, state, time.perf_counter() - started)
     except Problem as problem:
         if isinstance(problem, WindowDoesNotFit) and not query.explain:
             context.watching.metrics.windows.does_not_fit(problem.model)
@@ -276,68 +332,6 @@ async def _window(request: Incoming, target: Target, query: WindowQuery, tail: T
 
 def _no_window(request: Incoming, problem: Problem) -> Sequence[bytes]:
     return b',"window":null,"window_error":', msgspec.json.encode(problem.document(request.scope["path"]))
-
-
-def _tell(
-    request: Incoming, context: Context, entries: list[NewEntry], reply: AppendReply, times: tuple[float, float]
-) -> None:
-    count = tokens = 0
-    for entry, step in zip(entries, reply.entries, strict=True):
-        if not step.duplicate:
-            count += 1
-            tokens += (entry.tokens_parallel if step.parallel else entry.tokens)[0]
-    line = request.line
-    line["appended"] = count
-    line["appended_tokens"] = tokens
-    context.watching.metrics.append(count, seconds=time.perf_counter() - times[0], tokenise_seconds=times[1])
-
-
-def _read_native(
-    body: bytes, form: str, most: int, send: Names, allowed: Sequence[str]
-) -> tuple[ReadEntries, int | str | None]:
-    """The entries of a body in a provider's format, of which there may be ``most``, and its ``after_seq``.
-
-    Raises BadRequest, TooLarge.
-    """
-    read = decode_json(body, _append_native)
-    sent = read.messages
-    if len(sent) > most:
-        raise _too_many(most, "entries")
-    native = read_entries(form, sent, send=send, allowed=allowed)
-    if len(native.entries) > _MESSAGES_AN_ENTRY * most:
-        raise _too_many(_MESSAGES_AN_ENTRY * most, "messages")
-    return native, read.after_seq
-
-
-def _too_many(limit: int, unit: str) -> TooLarge:
-    detail = f"A request may append {limit} {unit}: append the rest in further requests, or import a long history"
-    return TooLarge.at("#/messages", detail, {"limit": limit, "unit": unit})
-
-
-async def _stored_settings(context: Context, target: Target) -> bytes:
-    """The conversation's encoded settings; the defaults if it does not exist yet."""
-    try:
-        return (await context.store.reader.get(target)).settings
-    except NotFound:
-        return _DEFAULTS
-
-
-async def _earlier(context: Context, target: Target, after: int | str | None) -> Earlier:
-    """The newest messages of the conversation, one of which may have the call that a result answers; up to ``after``."""
-    try:
-        last = -1 if after is None else await context.store.reader.seq_of(target, after) or 0
-        if last == 0:
-            return ()
-        first = -_EARLIER if last < 0 else last - _EARLIER + 1
-        page = await context.store.reader.page(target, first, last, newest_first=True)
-    except NotFound:
-        return ()
-    return [(message.identity.id, msgspec.json.decode(message.body)) for message in page.messages]
-
-
-def _prepared(entries: list[Entry], template: Any, now: int, send: Names, earlier: Earlier) -> list[NewEntry]:
-    check_entries(entries, earlier)
-    return prepare(entries, template, now, send)
 
 
 def _answer(target: Target, entries: list[NewEntry], reply: AppendReply, window: Sequence[bytes]) -> Answer:

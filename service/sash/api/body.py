@@ -1,7 +1,7 @@
 """Reading requests: the body, the query and the conditional headers. A client's mistake becomes a 4xx problem."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode
@@ -34,17 +34,18 @@ _TAG = re.compile(r'(?:W/)?"([^"]*)"\s*(?:,\s*|\Z)')
 
 async def read_body(request: Incoming, media_type: re.Pattern[str] = JSON_BODY) -> bytes:
     """The body's bytes, unchanged. Raises UnsupportedMediaType, BadRequest, TooLarge."""
-    refuse_coded(request)
-    if not media_type.fullmatch(header(request, b"content-type") or ""):
+    headers = request.exchange.headers
+    refuse_coded(headers)
+    if not media_type.fullmatch(header(headers, b"content-type") or ""):
         raise UnsupportedMediaType(
             "Send JSON in UTF-8: Content-Type: application/json.", headers={"Accept": "application/json"}
         )
     return await read_whole(request.receive)
 
 
-def refuse_coded(request: Incoming) -> None:
+def refuse_coded(headers: Mapping[bytes, bytes]) -> None:
     """Raise UnsupportedMediaType for a compressed body, by its Content-Encoding."""
-    encoding = header(request, b"content-encoding") or "identity"
+    encoding = header(headers, b"content-encoding") or "identity"
     if encoding.strip().lower() != "identity":
         raise UnsupportedMediaType(
             "Send the body as it is, without Content-Encoding.", headers={"Accept-Encoding": "identity"}
@@ -149,7 +150,7 @@ def if_match(request: Incoming) -> str:
         BadRequest: the header is no ETag, or several.
         PreconditionFailed: no state of a conversation has such an ETag.
     """
-    given = header(request, b"if-match")
+    given = header(request.exchange.headers, b"if-match")
     value = (given or "").strip()
     if given is None or value == "*":
         return value
@@ -174,7 +175,7 @@ def refuse_state(request: Incoming, what: str) -> None:
 
 def if_none_match(request: Incoming) -> list[str]:
     """The ETags of If-None-Match; ``*`` matches any state."""
-    value = header(request, b"if-none-match")
+    value = header(request.exchange.headers, b"if-none-match")
     if value is None:
         return []
     return ["*"] if value.strip() == "*" else [tag for tag in _tags(value) if _ETAG.fullmatch(tag)]
@@ -186,9 +187,9 @@ def is_known(request: Incoming, tag: str) -> bool:
     return tag in known or "*" in known
 
 
-def header(request: Incoming, name: bytes) -> str | None:
-    """The first header of this name, which is in lower case. None if there is none."""
-    value = request.exchange.headers.get(name)
+def header(headers: Mapping[bytes, bytes], name: bytes) -> str | None:
+    """The header of this name, which is in lower case. None if there is none."""
+    value = headers.get(name)
     return value.decode("latin-1") if value is not None else None
 
 

@@ -6,7 +6,6 @@ cookies and media types for each answer, is not used either.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from litestar import Litestar
 from litestar.handlers import HTTPRouteHandler
@@ -45,20 +44,8 @@ class Direct:
         handler, scope["path_template"] = found
         scope["route_handler"] = handler
         scope["path_params"] = {_NAMES[parts[1]]: parts[2]}
-        answer = await handler.fn(_Unparsed(scope, receive, send))
+        answer = await handler.fn(Incoming(scope, receive, send, parses=False))
         await answer(scope, receive, send)
-
-
-class _Unparsed(Incoming):
-    """A request of which these handlers read the scope and the body, without the framework's places for what it parsed."""
-
-    __slots__ = ()
-
-    def __init__(self, scope: Any, receive: Any, send: Any) -> None:
-        self.scope = scope
-        self.receive = receive
-        self.send = send
-        self.open()
 
 
 class Answer:

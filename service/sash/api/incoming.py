@@ -4,11 +4,12 @@ from hashlib import blake2b
 from typing import Any
 
 from litestar import Request
-from litestar.types import Receive, Scope, Send
 
 from sash.api.context import Context
 from sash.api.ring.exchange import Exchange
 from sash.core.chat.bounds import IDS, WHAT_IDS_ARE
+from sash.operations.logging import best_effort
+from sash.operations.served import tell_window
 from sash.problems import BadRequest, Pointer
 from sash.store.data.claims import Claim
 from sash.store.data.entries import new_id
@@ -16,6 +17,7 @@ from sash.store.data.histories import no_entry
 from sash.store.data.layout import Target, target_at
 from sash.store.data.replies import Shut, State
 from sash.store.data.script_calls import no_conversation
+from sash.windows.answer import Made
 
 _TAKEN = frozenset({"import"})
 """Ids that no conversation may have: ``/conversations/import`` is an operation, so DELETE would not reach it."""
@@ -28,7 +30,7 @@ class Incoming(Request[Any, Any, Any]):
     what is there.
     """
 
-    __slots__ = ("claim", "context", "exchange", "line", "tenant")
+    __slots__ = ("claim", "context", "exchange", "life_before", "line", "tenant")
 
     context: Context
     """The objects that handlers share."""
@@ -41,33 +43,32 @@ class Incoming(Request[Any, Any, Any]):
     claim: Claim | None
     """The claim of its Idempotency-Key; None without one."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """``scope`` has come through the ring, which put the exchange and the tenant there."""
-        super().__init__(scope, receive, send)
-        self.open()
+    life_before: str | None
+    """The life of the conversation in which this request took effect before, under its key; None if it did not.
 
-    def open(self) -> None:
-        """Take what handlers ask for out of the scope."""
-        scope: Any = self.scope
+    It is empty where the first answer named no state.
+    """
+
+    def __init__(self, scope: Any, receive: Any, send: Any, *, parses: bool = True) -> None:
+        """``scope`` has come through the ring, which put the exchange and the tenant there.
+
+        Unless it ``parses``, the request has only the scope and the body, not the framework's places for what it parsed.
+        """
+        if parses:
+            super().__init__(scope, receive, send)
+        else:
+            self.scope, self.receive, self.send = scope, receive, send
         self.context = scope["litestar_app"].state["context"]
         self.exchange = exchange = scope["sash.exchange"]
         self.line = exchange.line
         self.tenant = scope["sash.tenant"]
-        self.claim = exchange.claim
+        self.claim = claim = exchange.claim
+        self.life_before = claim.done.life if claim is not None and claim.done is not None else None
 
     @property
     def target(self) -> Target:
         """The conversation that the path names. Raises BadRequest for an id that cannot be one."""
         return target_at(self.tenant, checked_id(self.path_params["conversation_id"]))
-
-    @property
-    def life_before(self) -> str | None:
-        """The life of the conversation in which this request took effect before; None if it did not.
-
-        It is empty where the first answer named no state.
-        """
-        claim = self.claim
-        return claim.done.life if claim is not None and claim.done is not None else None
 
     @property
     def was_done(self) -> bool:
@@ -109,6 +110,16 @@ class Incoming(Request[Any, Any, Any]):
         if claim.done is not None and claim.done.read not in (b"", shown):
             raise no_entry()
         self.exchange.shown = shown
+
+    def tell_made(self, target: Target, made: Made, state: State, seconds: float) -> None:
+        """Report a conversation's window, made in ``seconds``, to the summariser, the metrics and the log line."""
+        view, metrics, summarizer = made.asked.query.view, self.context.watching.metrics, self.context.summarizer
+        with best_effort:
+            tell_window(metrics, made, seconds, self.line, key=(target.name, made.head.model, view))
+        with best_effort:
+            metrics.windows.given()
+            if summarizer is not None and view is None:  # a summary is of what all may see
+                summarizer.notice(target, state, made.window, made.asked.limits.model)
 
 
 def checked_id(value: str) -> str:

@@ -62,8 +62,8 @@ def _part(request: Incoming, digest: str, size: int) -> tuple[int, int]:
     Raises RangeNotSatisfiable.
     """
     whole = 0, size - 1
-    found = _RANGE.fullmatch((header(request, b"range") or "").strip())
-    if found is None or header(request, b"if-range") not in (None, etag(digest)):
+    found = _RANGE.fullmatch((header(request.exchange.headers, b"range") or "").strip())
+    if found is None or header(request.exchange.headers, b"if-range") not in (None, etag(digest)):
         return whole
     first, last, suffix = found.groups()
     if suffix is not None:

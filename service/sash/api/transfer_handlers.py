@@ -159,7 +159,7 @@ async def import_conversation(request: Incoming) -> Response[bytes]:
     context, tenant = request.context, request.tenant
     if not _NDJSON.fullmatch(request.headers.get("content-type", "")):
         raise UnsupportedMediaType(f"Send newline-delimited JSON: Content-Type: {NDJSON}.", headers={"Accept": NDJSON})
-    refuse_coded(request)
+    refuse_coded(request.exchange.headers)
     refuse_state(request, "A new conversation")
     named = query_of(request, ImportQuery).id
     longest_line = max(_LINE_BYTES, _LINE_BODIES * context.settings.max_body_bytes)

@@ -63,7 +63,7 @@ async def get_window(request: Incoming) -> Answer:
     if isinstance(found, Known):
         return Answer(b"", etag=found.etag, status=304)
     made, state = found
-    context.tell_made(request.line, target, made, state, time.perf_counter() - started)
+    request.tell_made(target, made, state, time.perf_counter() - started)
     return Answer(made.body, etag=state.etag)
 
 

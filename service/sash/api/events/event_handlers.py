@@ -66,7 +66,7 @@ async def follow_conversation(request: Incoming) -> "Followed":
     """
     context, target = request.context, request.target
     query = query_of(request, FollowQuery)
-    given = header(request, b"last-event-id")
+    given = header(request.exchange.headers, b"last-event-id")
     place = _place(given, "#/header/last-event-id") if given else _place(query.after, "#/query/after")
     stream = _stream(request, EventForm(query.view, query.body))
     return Followed(context, target, stream, place, request.line)
@@ -82,7 +82,7 @@ async def follow_owner(request: Incoming) -> "FollowedOwner":
     """
     query_of(request, NoQuery)
     owner = owner_in_path(request.path_params["owner_id"])
-    known = header(request, b"last-event-id") or ""
+    known = header(request.exchange.headers, b"last-event-id") or ""
     return FollowedOwner(request.context, owner, _stream(request, NAMED), known, request.line)
 
 
@@ -90,7 +90,7 @@ def _stream(request: Incoming, form: EventForm) -> EventStream:
     return EventStream(
         request.exchange,
         keys=request.scope["sash.keys"],  # type: ignore[typeddict-item]
-        authorization=(header(request, b"authorization") or "").encode("latin-1"),
+        authorization=(header(request.exchange.headers, b"authorization") or "").encode("latin-1"),
         tenant=request.tenant,
         form=form,
     )
