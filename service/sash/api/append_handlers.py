@@ -213,16 +213,16 @@ async def _counted(
 
     Where the settings name the window's model, raises what the window would: before anything is stored.
     """
-    names_no_model = query is not None and query.model is None
-    needs_settings = names_no_model
+    unnamed = query if query is not None and query.model is None else None
+    needs_settings = unnamed is not None
     for entry in sent.entries:
         needs_settings = needs_settings or entry.grounding is not None
     template = _DEFAULT_TEMPLATE
     if needs_settings:
         settings, parts = decode_settings(await _stored_settings(context, target))
         template = parts.template
-        if query is not None and names_no_model and repeats is None:
-            limits_of(query, settings, context.models)
+        if unnamed is not None and repeats is None:
+            limits_of(unnamed, settings, context.models)
     now, counting = wall_ms(), time.perf_counter()
     earlier: Earlier = ()
     if any(lacks_call(entry.message) for entry in sent.entries):

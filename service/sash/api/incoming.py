@@ -42,7 +42,6 @@ class Incoming(Request[Any, Any, Any]):
     """The tenant of the request's API key."""
     claim: Claim | None
     """The claim of its Idempotency-Key; None without one."""
-
     life_before: str | None
     """The life of the conversation in which this request took effect before, under its key; None if it did not.
 
@@ -68,7 +67,12 @@ class Incoming(Request[Any, Any, Any]):
     @property
     def target(self) -> Target:
         """The conversation that the path names. Raises BadRequest for an id that cannot be one."""
-        return target_at(self.tenant, checked_id(self.path_params["conversation_id"]))
+        identity = self.path_params["conversation_id"]
+        refuse_taken(identity, "#/path/conversation_id")
+        if not IDS.fullmatch(identity):
+            detail = f"The conversation id must be {WHAT_IDS_ARE}."
+            raise BadRequest(detail, errors=[Pointer("#/path/conversation_id", WHAT_IDS_ARE)])
+        return target_at(self.tenant, identity)
 
     @property
     def was_done(self) -> bool:
@@ -120,15 +124,6 @@ class Incoming(Request[Any, Any, Any]):
             metrics.windows.given()
             if summarizer is not None and view is None:  # a summary is of what all may see
                 summarizer.notice(target, state, made.window, made.asked.limits.model)
-
-
-def checked_id(value: str) -> str:
-    """The conversation's id, unchanged. Raises BadRequest if it is not a valid id."""
-    refuse_taken(value, "#/path/conversation_id")
-    if not IDS.fullmatch(value):
-        detail = f"The conversation id must be {WHAT_IDS_ARE}."
-        raise BadRequest(detail, errors=[Pointer("#/path/conversation_id", WHAT_IDS_ARE)])
-    return value
 
 
 def refuse_taken(identity: str | None, pointer: str) -> None:
