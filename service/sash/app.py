@@ -39,6 +39,7 @@ from sash.api.direct import Direct
 from sash.api.events import event_handlers
 from sash.api.events.event_bodies import Events
 from sash.api.events.followers import Followers
+from sash.api.incoming import Incoming
 from sash.api.openapi.operation import operation_of
 from sash.api.ring import errors
 from sash.api.ring.asgi import App
@@ -203,6 +204,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         route_handlers=ROUTES,
         lifespan=[lifespan],
         state=State({"context": context, "routes": ROUTES, "paths": paths}),
+        request_class=Incoming,
         before_request=check_no_query,
         exception_handlers=errors.HANDLERS,
         request_max_body_size=None,  # handlers read bodies by themselves, and bound them

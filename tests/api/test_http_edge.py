@@ -18,7 +18,7 @@ from conftest import http, lifespan
 from rigs.dialogue import append, history, problem, user
 
 from sash.api.ring.asgi import App
-from sash.api.ring.incoming import Incoming
+from sash.api.ring.request_body import RequestBody
 from sash.app import create_app
 from sash.settings import ApiKey, Settings
 from sash.store.redis.embedded import EmbeddedStore
@@ -322,7 +322,7 @@ async def test_a_body_in_small_pieces_is_not_slow(app: App, pause_seconds: float
     def profile(frame: FrameType, event: str, _called: Any) -> None:
         nonlocal pauses
         if event == "call" and frame.f_code is asyncio.sleep.__code__ and frame.f_back is not None:
-            pauses += frame.f_back.f_code is Incoming.receive.__code__
+            pauses += frame.f_back.f_code is RequestBody.receive.__code__
 
     sys.setprofile(profile)
     try:

@@ -51,7 +51,7 @@ STAGES = {
     "litestar": _ROUTING,
     "sash.api": _ROUTING,
     "sash.api.ring.layer": _EDGE,
-    "sash.api.ring.incoming": _EDGE,
+    "sash.api.ring.request_body": _EDGE,
     "sash.api.ring.callers": _EDGE,
     "sash.api.ring.large": _EDGE,
     "sash.api.ring.idempotency": _EDGE,

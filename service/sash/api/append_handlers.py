@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Annotated, Any, ClassVar
 
@@ -9,26 +10,10 @@ import msgspec
 from litestar import post
 from msgspec import Meta
 
-from sash.api.body import (
-    if_match,
-    query_of,
-    read_body,
-    run_in_turn_if_large,
-    target_of,
-)
-from sash.api.context import (
-    Context,
-    Req,
-    context_of,
-    extend_deadline,
-    fresh_id,
-    is_keyed,
-    life_before,
-    line_of,
-    tell_made,
-    was_done,
-)
+from sash.api.body import if_match, query_of, read_body, run_in_turn_if_large
+from sash.api.context import Context
 from sash.api.direct import Answer
+from sash.api.incoming import Incoming
 from sash.api.openapi.operation import documented
 from sash.api.schemas import (
     AppendedMessage,
@@ -39,7 +24,7 @@ from sash.api.schemas import (
 from sash.core.chat.bounds import IDS
 from sash.core.chat.messages import Entry, EntryName, decode_entries, decode_json
 from sash.core.counts.models.families import ASSISTANT
-from sash.core.law.documents.grounding import Template, parse_template
+from sash.core.law.documents.grounding import parse_template
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, decode_settings, encode_settings
 from sash.core.law.measured_entries import Earlier, check_entries
 from sash.core.law.records.parameters import WindowQuery
@@ -63,7 +48,7 @@ from sash.store.data.append_script import Appended, AppendReply, Forgotten
 from sash.store.data.conversations import Writing
 from sash.store.data.entries import prepare, wall_ms
 from sash.store.data.layout import Target
-from sash.store.data.replies import Tail
+from sash.store.data.replies import Message, Tail
 from sash.store.data.stored_messages import NewEntry
 from sash.windows.asked import limits_of
 from sash.windows.receipts import read_receipt, require_of
@@ -119,129 +104,34 @@ _append_native = msgspec.json.Decoder(AppendNative)
     also=(200, "Every entry was stored before."),
     errors=(410, 507),
 )
-async def append_messages(request: Req) -> Answer:
+async def append_messages(request: Incoming) -> Answer:
     """Append entries, all or none, each id once. With ``model`` the answer contains the window.
 
     With ``after_seq`` the messages after that one are forgotten before, in the same step.
     """
     started = time.perf_counter()
-    context, target = context_of(request), target_of(request)
-    query, with_window = query_of(request, AppendQuery), _wants_window(request.scope["query_string"])
-    named, query = query.after_seq, query if query.after_seq is None else msgspec.structs.replace(query, after_seq=None)
-    if with_window:
+    context, target = request.context, request.target
+    asked, query = query_of(request, AppendQuery), None
+    if _wants_window(request.scope["query_string"]):
+        query = asked if asked.after_seq is None else msgspec.structs.replace(asked, after_seq=None)
         context.windows.plan(query)  # raises for an unknown model, which must happen before the append
-    expected = if_match(request)
-    given, native, size, after = await _given(request, query.format)
-    after = after if named is None else _after(named, after)
+    expected, repeats = if_match(request), request.life_before
+    sent = await _read(request, asked)
     try:
-        template = await _template(request, target, given, query if with_window else None)
-        now, counting = wall_ms(), time.perf_counter()
-        earlier = await _earlier(context, target, after) if any(lacks_call(entry.message) for entry in given) else ()
-        sent = context.settings.send_members
-        _check_receipts(given, target)
-        entries = await run_in_turn_if_large(size, _prepared, given, template, now, sent, earlier)
-        seconds = time.perf_counter() - counting
-        writing: Writing = {"settings": _DEFAULTS, "if_match": expected, "now_ms": now, "repeats": life_before(request)}
-        if after is not None and writing["repeats"] is None:
-            reply, tail = await _append_after(request, target, after, query if with_window else None, entries, writing)
-        elif with_window:
-            reply, tail = await context.windows.append(target, query, entries, **writing)
+        entries, now, counting_seconds = await _counted(context, target, sent, query, repeats)
+        writing: Writing = {"settings": _DEFAULTS, "if_match": expected, "now_ms": now, "repeats": repeats}
+        append = partial(_store, context, target, query, entries, writing)
+        if sent.after is None or repeats is not None:
+            (reply, tail), _ = await append(None)
         else:
-            reply, tail = await context.store.conversations.append(target, entries, **writing), None
-        _follow_up(request, target, entries, reply, (started, seconds))
-        window = await _window(request, target, query, tail) if tail is not None else ()
+            extend = request.exchange.extend
+            reply, tail = await context.store.histories.append_after(target, sent.after, append, extend)
+        _follow_up(request, target, entries, reply, (started, counting_seconds))
+        window = await _window(request, target, query, tail) if query is not None and tail is not None else ()
         return _answer(target, entries, reply, window)
     except Problem as problem:
-        (native or chat_entries(given)).point(problem)
-        if named is not None:
-            problem.errors = tuple(map(_in_query, problem.errors))
+        sent.point(problem)
         raise
-
-
-def _check_receipts(given: list[Entry], target: Target) -> None:
-    """Raise BadRequest for what is no receipt, and Unprocessable for a receipt of another conversation."""
-    for place, entry in enumerate(given):
-        if entry.receipt is not None:
-            pointer = f"#/messages/{place}/receipt"
-            require_of(read_receipt(entry.receipt, pointer), target, pointer)
-
-
-def _in_query(wrong: Pointer) -> Pointer:
-    """The wrong place, which is in the query if it is ``after_seq``."""
-    return Pointer("#/query/after_seq", wrong.detail) if wrong.pointer == "#/after_seq" else wrong
-
-
-async def _append_after(
-    request: Req,
-    target: Target,
-    after: int | str,
-    query: WindowQuery | None,
-    entries: list[NewEntry],
-    writing: Writing,
-) -> tuple[AppendReply, Tail | Problem | None]:
-    """Forget the messages after an entry, and append, in one step; also read the tail for a window of ``query``."""
-    context = context_of(request)
-
-    async def append(forgotten: Forgotten | None) -> tuple[tuple[AppendReply, Tail | Problem | None], bool]:
-        writing["after"] = forgotten
-        tail = None
-        if query is not None:
-            reply, tail = await context.windows.append(target, query, entries, **writing)
-        else:
-            reply = await context.store.conversations.append(target, entries, **writing)
-        return (reply, tail), bool(reply.freed)
-
-    return await context.store.histories.append_after(target, after, append, partial(extend_deadline, request))
-
-
-def _after(named: str, in_body: int | str | None) -> int | str:
-    """The entry that the query names. Raises Unprocessable if the body names one too."""
-    if in_body is not None:
-        raise Unprocessable.at("#/after_seq", "Give after_seq once: in the query, or in the body")
-    return int(named) if named.isdigit() else named
-
-
-async def _given(request: Req, form: str) -> tuple[list[Entry], ReadEntries | None, int, int | str | None]:
-    """Read the body.
-
-    Returns its entries; how they came about where they are in a provider's format; the body's bytes; and ``after_seq``.
-    Under an Idempotency-Key each entry has an id.
-
-    Raises BadRequest, InvalidEntry, TooLarge.
-    """
-    body, settings = await read_body(request), context_of(request).settings
-    most = settings.max_entries
-    native = None
-    if PROVIDERS[form].is_chat_form:
-        read = await run_in_turn_if_large(len(body), decode_entries, body, _append)
-        given, after = read.messages, read.after_seq
-        if len(given) > most:
-            raise _too_many(most, "entries")
-    else:
-        send, allowed = settings.send_members, settings.allow_items
-        native, after = await run_in_turn_if_large(len(body), _read_native, body, form, most, send, allowed)
-        given = native.entries
-    if is_keyed(request):
-        for place, entry in enumerate(given):
-            entry.id = entry.id or fresh_id(request, place)
-    return given, native, len(body), after
-
-
-async def _template(request: Req, target: Target, given: list[Entry], query: WindowQuery | None) -> Template:
-    """The template of the entries' documents. The settings are read only where something depends on them.
-
-    Raises what a window of ``query`` would, where the settings name its model: before anything is stored.
-    """
-    depends = unnamed = query is not None and query.model is None
-    for entry in given:
-        depends = depends or entry.grounding is not None
-    if not depends:
-        return _DEFAULT_TEMPLATE
-    context = context_of(request)
-    settings, parts = decode_settings(await _stored_settings(context, target))
-    if query is not None and unnamed and not was_done(request):
-        limits_of(query, settings, context.models)
-    return parts.template
 
 
 @lru_cache(maxsize=1024)
@@ -250,62 +140,49 @@ def _wants_window(query: bytes) -> bool:
     return any(not pair.startswith((b"format=", b"after_seq=")) for pair in query.split(b"&") if pair)
 
 
-def _follow_up(
-    request: Req,
-    target: Target,
-    entries: list[NewEntry],
-    reply: AppendReply,
-    times: tuple[float, float],
-) -> None:
-    """Report an append to metrics and the log line, and start its background work.
+class _Sent(msgspec.Struct, frozen=True):
+    """What the request appends: its entries, of a body of ``size_bytes``, and the message to which it rewinds before."""
 
-    ``times`` are the append's start (``time.perf_counter``) and the seconds spent on counting.
+    entries: list[Entry]
+    native: ReadEntries | None
+    """How the entries came about, where they are in a provider's format."""
+    size_bytes: int
+    after: int | str | None
+    is_after_in_query: bool
+
+    def point(self, problem: Problem) -> None:
+        """Make the problem's pointers name places of the request, whose query may have ``after_seq``."""
+        (self.native or chat_entries(self.entries)).point(problem)
+        if self.is_after_in_query:
+            at, there = "#/after_seq", "#/query/after_seq"
+            problem.errors = tuple(
+                Pointer(there, wrong.detail) if wrong.pointer == at else wrong for wrong in problem.errors
+            )
+
+
+async def _read(request: Incoming, asked: AppendQuery) -> _Sent:
+    """Read the body. Under an Idempotency-Key each entry gets an id.
+
+    Raises BadRequest, InvalidEntry, TooLarge, and Unprocessable if both the query and the body name ``after_seq``.
     """
-    context = context_of(request)
-    with best_effort:
-        _tell(request, context, entries, reply, times)
-    context.store.tenants.note(target, wall_ms())
-    if reply.settings != _DEFAULTS:
-        context.store.owners.touch(target, reply.settings)
-    if reply.settings != _DEFAULTS or context.settings.recall != "off":
-        context.recall.indexer.appended(target, entries, reply)
-
-
-async def _window(request: Req, target: Target, query: WindowQuery, tail: Tail | Problem) -> Sequence[bytes]:
-    """The answer's member ``window``, or ``window_error``, in pieces. The turn is stored, so a failure is not raised."""
-    if isinstance(tail, Problem):
-        return _no_window(request, tail)
-    context, started = context_of(request), time.perf_counter()
-    try:
-        room = request.scope["sash.exchange"].make_room  # type: ignore[typeddict-item]
-        made, state = await context.windows.of_tail(target, query, tail, room)
-        tell_made(request, context, target, made, state, time.perf_counter() - started)
-    except Problem as problem:
-        if isinstance(problem, WindowDoesNotFit) and not query.explain:
-            context.watching.metrics.windows.does_not_fit(problem.model)
-        return _no_window(request, problem)
-    except Exception as error:  # noqa: BLE001 - a stored append is never answered with an error
-        _log.error("window failed", operation="appendMessages", **describe(error))
-        return _no_window(request, Internal("The service could not make the window; the turn is stored."))
-    return b',"window":', made.body
-
-
-def _no_window(request: Req, problem: Problem) -> Sequence[bytes]:
-    return b',"window":null,"window_error":', msgspec.json.encode(problem.document(request.scope["path"]))
-
-
-def _tell(
-    request: Req, context: Context, entries: list[NewEntry], reply: AppendReply, times: tuple[float, float]
-) -> None:
-    count = tokens = 0
-    for entry, step in zip(entries, reply.entries, strict=True):
-        if not step.duplicate:
-            count += 1
-            tokens += (entry.tokens_parallel if step.parallel else entry.tokens)[0]
-    line = line_of(request)
-    line["appended"] = count
-    line["appended_tokens"] = tokens
-    context.watching.metrics.append(count, seconds=time.perf_counter() - times[0], tokenise_seconds=times[1])
+    body, settings = await read_body(request), request.context.settings
+    most, native = settings.max_entries, None
+    if PROVIDERS[asked.format].is_chat_form:
+        read = await run_in_turn_if_large(len(body), decode_entries, body, _append)
+        given, after = read.messages, read.after_seq
+        _refuse_more(len(given), most, "entries")
+    else:
+        names, items = settings.send_members, settings.allow_items
+        native, after = await run_in_turn_if_large(len(body), _read_native, body, asked.format, most, names, items)
+        given = native.entries
+    if request.claim is not None:
+        for place, entry in enumerate(given):
+            entry.id = entry.id or request.fresh_id(place)
+    if (named := asked.after_seq) is not None:
+        if after is not None:
+            raise Unprocessable.at("#/after_seq", "Give after_seq once: in the query, or in the body")
+        after = int(named) if named.isdigit() else named
+    return _Sent(given, native, len(body), after, named is not None)
 
 
 def _read_native(
@@ -316,44 +193,145 @@ def _read_native(
     Raises BadRequest, TooLarge.
     """
     read = decode_json(body, _append_native)
-    sent = read.messages
-    if len(sent) > most:
-        raise _too_many(most, "entries")
-    native = read_entries(form, sent, send=send, allowed=allowed)
-    if len(native.entries) > _MESSAGES_AN_ENTRY * most:
-        raise _too_many(_MESSAGES_AN_ENTRY * most, "messages")
+    _refuse_more(len(read.messages), most, "entries")
+    native = read_entries(form, read.messages, send=send, allowed=allowed)
+    _refuse_more(len(native.entries), _MESSAGES_AN_ENTRY * most, "messages")
     return native, read.after_seq
 
 
-def _too_many(limit: int, unit: str) -> TooLarge:
-    detail = f"A request may append {limit} {unit}: append the rest in further requests, or import a long history"
-    return TooLarge.at("#/messages", detail, {"limit": limit, "unit": unit})
+def _refuse_more(number: int, limit: int, unit: str) -> None:
+    """Raise TooLarge for more than ``limit`` entries or messages."""
+    if number > limit:
+        detail = f"A request may append {limit} {unit}: append the rest in further requests, or import a long history"
+        raise TooLarge.at("#/messages", detail, {"limit": limit, "unit": unit})
+
+
+async def _counted(
+    context: Context, target: Target, sent: _Sent, query: WindowQuery | None, repeats: str | None
+) -> tuple[list[NewEntry], int, float]:
+    """The entries, checked and counted; the time, in milliseconds, at which they are stored; and the seconds that it took.
+
+    Where the settings name the window's model, raises what the window would: before anything is stored.
+    """
+    unnamed = query if query is not None and query.model is None else None
+    needs_settings = unnamed is not None
+    for entry in sent.entries:
+        needs_settings = needs_settings or entry.grounding is not None
+    template = _DEFAULT_TEMPLATE
+    if needs_settings:
+        settings, parts = decode_settings(await _stored_settings(context, target))
+        template = parts.template
+        if unnamed is not None and repeats is None:
+            limits_of(unnamed, settings, context.models)
+    now, counting = wall_ms(), time.perf_counter()
+    earlier: Earlier = ()
+    if any(lacks_call(entry.message) for entry in sent.entries):
+        earlier = await _earlier(context, target, sent.after)
+    _check_receipts(sent.entries, target)
+    names = context.settings.send_members
+    entries = await run_in_turn_if_large(sent.size_bytes, _prepared, sent.entries, template, now, names, earlier)
+    return entries, now, time.perf_counter() - counting
 
 
 async def _stored_settings(context: Context, target: Target) -> bytes:
     """The conversation's encoded settings; the defaults if it does not exist yet."""
-    try:
+    with suppress(NotFound):
         return (await context.store.reader.get(target)).settings
-    except NotFound:
-        return _DEFAULTS
+    return _DEFAULTS
 
 
 async def _earlier(context: Context, target: Target, after: int | str | None) -> Earlier:
     """The newest messages of the conversation, one of which may have the call that a result answers; up to ``after``."""
-    try:
+    messages: Sequence[Message] = ()
+    with suppress(NotFound):
         last = -1 if after is None else await context.store.reader.seq_of(target, after) or 0
-        if last == 0:
-            return ()
-        first = -_EARLIER if last < 0 else last - _EARLIER + 1
-        page = await context.store.reader.page(target, first, last, newest_first=True)
-    except NotFound:
-        return ()
-    return [(message.identity.id, msgspec.json.decode(message.body)) for message in page.messages]
+        if last != 0:
+            first = -_EARLIER if last < 0 else last - _EARLIER + 1
+            messages = (await context.store.reader.page(target, first, last, newest_first=True)).messages
+    return [(message.identity.id, msgspec.json.decode(message.body)) for message in messages]
+
+
+def _check_receipts(given: list[Entry], target: Target) -> None:
+    """Raise BadRequest for what is no receipt, and Unprocessable for a receipt of another conversation."""
+    for place, entry in enumerate(given):
+        if entry.receipt is not None:
+            pointer = f"#/messages/{place}/receipt"
+            require_of(read_receipt(entry.receipt, pointer), target, pointer)
 
 
 def _prepared(entries: list[Entry], template: Any, now: int, send: Names, earlier: Earlier) -> list[NewEntry]:
     check_entries(entries, earlier)
     return prepare(entries, template, now, send)
+
+
+async def _store(
+    context: Context,
+    target: Target,
+    query: WindowQuery | None,
+    entries: list[NewEntry],
+    writing: Writing,
+    forgotten: Forgotten | None,
+) -> tuple[tuple[AppendReply, Tail | Problem | None], bool]:
+    """Append in one step: ``forgotten`` is forgotten, the entries stored, and the tail for a window of ``query`` read.
+
+    Returns the store's reply and the tail, or why it cannot be read; and whether objects are left that no message has.
+    """
+    writing["after"], tail = forgotten, None
+    if query is not None:
+        reply, tail = await context.windows.append(target, query, entries, **writing)
+    else:
+        reply = await context.store.conversations.append(target, entries, **writing)
+    return (reply, tail), bool(reply.freed)
+
+
+def _follow_up(
+    request: Incoming,
+    target: Target,
+    entries: list[NewEntry],
+    reply: AppendReply,
+    times: tuple[float, float],
+) -> None:
+    """Report an append to metrics and the log line, and start its background work.
+
+    ``times`` are the append's start (``time.perf_counter``) and the seconds spent on counting.
+    """
+    context, line = request.context, request.line
+    with best_effort:
+        count = tokens = 0
+        for entry, step in zip(entries, reply.entries, strict=True):
+            if not step.duplicate:
+                count += 1
+                tokens += (entry.tokens_parallel if step.parallel else entry.tokens)[0]
+        line["appended"] = count
+        line["appended_tokens"] = tokens
+        context.watching.metrics.append(count, seconds=time.perf_counter() - times[0], tokenise_seconds=times[1])
+    context.store.tenants.note(target, wall_ms())
+    if reply.settings != _DEFAULTS:
+        context.store.owners.touch(target, reply.settings)
+    if reply.settings != _DEFAULTS or context.settings.recall != "off":
+        context.recall.indexer.appended(target, entries, reply)
+
+
+async def _window(request: Incoming, target: Target, query: WindowQuery, tail: Tail | Problem) -> Sequence[bytes]:
+    """The answer's member ``window``, or ``window_error``, in pieces. The turn is stored, so a failure is not raised."""
+    if isinstance(tail, Problem):
+        return _no_window(request, tail)
+    context, started = request.context, time.perf_counter()
+    try:
+        made, state = await context.windows.of_tail(target, query, tail, request.exchange.make_room)
+        request.tell_made(target, made, state, time.perf_counter() - started)
+    except Problem as problem:
+        if isinstance(problem, WindowDoesNotFit) and not query.explain:
+            context.watching.metrics.windows.does_not_fit(problem.model)
+        return _no_window(request, problem)
+    except Exception as error:  # noqa: BLE001 - a stored append is never answered with an error
+        _log.error("window failed", operation="appendMessages", **describe(error))
+        return _no_window(request, Internal("The service could not make the window; the turn is stored."))
+    return b',"window":', made.body
+
+
+def _no_window(request: Incoming, problem: Problem) -> Sequence[bytes]:
+    return b',"window":null,"window_error":', msgspec.json.encode(problem.document(request.scope["path"]))
 
 
 def _answer(target: Target, entries: list[NewEntry], reply: AppendReply, window: Sequence[bytes]) -> Answer:

@@ -1,23 +1,22 @@
 """Reading requests: the body, the query and the conditional headers. A client's mistake becomes a 4xx problem."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
+from litestar import Request
 from litestar.handlers import HTTPRouteHandler
 
-from sash.api.context import Req, tenant_of
+from sash.api.incoming import Incoming
 from sash.api.openapi.operation import OPERATORS, operation_of
-from sash.api.ring.incoming import read_whole
-from sash.core.chat.bounds import IDS, WHAT_IDS_ARE
+from sash.api.ring.request_body import read_whole
 from sash.core.chat.messages import decode_json
 from sash.core.chat.mistakes import invalid
-from sash.problems import BadRequest, Pointer, PreconditionFailed, UnsupportedMediaType
+from sash.problems import BadRequest, PreconditionFailed, UnsupportedMediaType
 from sash.processor import PROCESSOR
-from sash.store.data.layout import Target, target_at
 
 T = TypeVar("T")
 
@@ -33,26 +32,27 @@ _GIVEN = re.compile(r"0|\d+-.*")
 _TAG = re.compile(r'(?:W/)?"([^"]*)"\s*(?:,\s*|\Z)')
 
 
-async def read_body(request: Req, media_type: re.Pattern[str] = JSON_BODY) -> bytes:
+async def read_body(request: Incoming, media_type: re.Pattern[str] = JSON_BODY) -> bytes:
     """The body's bytes, unchanged. Raises UnsupportedMediaType, BadRequest, TooLarge."""
-    refuse_coded(request)
-    if not media_type.fullmatch(header(request, b"content-type") or ""):
+    headers = request.exchange.headers
+    refuse_coded(headers)
+    if not media_type.fullmatch(header(headers, b"content-type") or ""):
         raise UnsupportedMediaType(
             "Send JSON in UTF-8: Content-Type: application/json.", headers={"Accept": "application/json"}
         )
     return await read_whole(request.receive)
 
 
-def refuse_coded(request: Req) -> None:
+def refuse_coded(headers: Mapping[bytes, bytes]) -> None:
     """Raise UnsupportedMediaType for a compressed body, by its Content-Encoding."""
-    encoding = header(request, b"content-encoding") or "identity"
+    encoding = header(headers, b"content-encoding") or "identity"
     if encoding.strip().lower() != "identity":
         raise UnsupportedMediaType(
             "Send the body as it is, without Content-Encoding.", headers={"Accept-Encoding": "identity"}
         )
 
 
-async def decode(request: Req, decoder: msgspec.json.Decoder[T], media_type: re.Pattern[str] = JSON_BODY) -> T:
+async def decode(request: Incoming, decoder: msgspec.json.Decoder[T], media_type: re.Pattern[str] = JSON_BODY) -> T:
     """The body as the decoder's type. Raises UnsupportedMediaType, BadRequest, TooLarge."""
     body = await read_body(request, media_type)
     return await run_in_turn_if_large(len(body), decode_json, body, decoder)
@@ -65,7 +65,7 @@ async def run_in_turn_if_large(size_bytes: int, function: Callable[..., T], *arg
     return await PROCESSOR.run(function, *arguments)
 
 
-def query_of(request: Req, kind: type[T], raw: bytes | None = None) -> T:
+def query_of(request: Request[Any, Any, Any], kind: type[T], raw: bytes | None = None) -> T:
     """The query string, or ``raw`` in its place, as a Struct. Raises BadRequest with the parameter's name."""
     raw = request.scope["query_string"] if raw is None else raw
     try:
@@ -81,7 +81,7 @@ def query_of(request: Req, kind: type[T], raw: bytes | None = None) -> T:
 _METADATA = "metadata."
 
 
-def query_with_metadata(request: Req, kind: type[T]) -> tuple[T, dict[str, str]]:
+def query_with_metadata(request: Incoming, kind: type[T]) -> tuple[T, dict[str, str]]:
     """The query as a Struct, and its parameters ``metadata.…`` by the name behind the point. Raises BadRequest."""
     raw = request.scope["query_string"]
     if b"metadata" not in raw:
@@ -99,7 +99,7 @@ class NoQuery(msgspec.Struct, forbid_unknown_fields=True):
     """The query of an operation without parameters."""
 
 
-async def check_no_query(request: Req) -> None:
+async def check_no_query(request: Request[Any, Any, Any]) -> None:
     """Raise BadRequest for a query parameter of an operation that takes none. Pages and probes of operators take any.
 
     The framework calls it before each handler, so a window and an append, which read their own query, do not enter it. As a
@@ -143,38 +143,14 @@ def _pairs(raw: bytes) -> list[tuple[str, str]]:
         raise BadRequest.at("#/query", detail) from None
 
 
-_TAKEN = frozenset({"import"})
-"""Ids that no conversation may have: ``/conversations/import`` is an operation, so DELETE would not reach it."""
-
-
-def target_of(request: Req) -> Target:
-    """The conversation that the request's path names. Raises BadRequest for an id that cannot be one."""
-    return target_at(tenant_of(request), checked_id(request.path_params["conversation_id"]))
-
-
-def checked_id(value: str) -> str:
-    """The conversation's id, unchanged. Raises BadRequest if it is not a valid id."""
-    refuse_taken(value, "#/path/conversation_id")
-    if not IDS.fullmatch(value):
-        detail = f"The conversation id must be {WHAT_IDS_ARE}."
-        raise BadRequest(detail, errors=[Pointer("#/path/conversation_id", WHAT_IDS_ARE)])
-    return value
-
-
-def refuse_taken(identity: str | None, pointer: str) -> None:
-    """Raise BadRequest if a new conversation's id is a path of the service."""
-    if identity in _TAKEN:
-        raise BadRequest.at(pointer, f"A conversation cannot be called {identity}: that is a path of its own")
-
-
-def if_match(request: Req) -> str:
+def if_match(request: Incoming) -> str:
     """The ETag that If-Match requires; ``*`` for any state, the empty string without the header.
 
     Raises:
         BadRequest: the header is no ETag, or several.
         PreconditionFailed: no state of a conversation has such an ETag.
     """
-    given = header(request, b"if-match")
+    given = header(request.exchange.headers, b"if-match")
     value = (given or "").strip()
     if given is None or value == "*":
         return value
@@ -191,29 +167,28 @@ def if_match(request: Req) -> str:
     return tags[0]
 
 
-def refuse_state(request: Req, what: str) -> None:
+def refuse_state(request: Incoming, what: str) -> None:
     """Raise PreconditionFailed where If-Match names a state of ``what``, which has none; ``"0"`` names its absence."""
     if if_match(request) not in ("", "0"):
         raise PreconditionFailed(f"{what} has no ETag that If-Match could name: leave the header out.")
 
 
-def if_none_match(request: Req) -> list[str]:
+def if_none_match(request: Incoming) -> list[str]:
     """The ETags of If-None-Match; ``*`` matches any state."""
-    value = header(request, b"if-none-match")
+    value = header(request.exchange.headers, b"if-none-match")
     if value is None:
         return []
     return ["*"] if value.strip() == "*" else [tag for tag in _tags(value) if _ETAG.fullmatch(tag)]
 
 
-def is_known(request: Req, tag: str) -> bool:
+def is_known(request: Incoming, tag: str) -> bool:
     """Whether If-None-Match names this state, so that the client has it already."""
     known = if_none_match(request)
     return tag in known or "*" in known
 
 
-def header(request: Req, name: bytes) -> str | None:
-    """The first header of this name, which is in lower case. None if there is none."""
-    headers: dict[bytes, bytes] = request.scope["sash.headers"]  # type: ignore[typeddict-item]
+def header(headers: Mapping[bytes, bytes], name: bytes) -> str | None:
+    """The header of this name, which is in lower case. None if there is none."""
     value = headers.get(name)
     return value.decode("latin-1") if value is not None else None
 

@@ -7,28 +7,9 @@ from typing import Any
 import msgspec
 from litestar import Response, delete, get, patch, post
 
-from sash.api.body import (
-    PATCH_BODY,
-    decode,
-    etag,
-    if_match,
-    is_known,
-    query_of,
-    refuse_state,
-    refuse_taken,
-    target_of,
-)
-from sash.api.context import (
-    Context,
-    Req,
-    context_of,
-    fresh_id,
-    request_token,
-    require_life,
-    require_same_life,
-    tenant_of,
-    was_done,
-)
+from sash.api.body import PATCH_BODY, decode, etag, if_match, is_known, query_of, refuse_state
+from sash.api.context import Context
+from sash.api.incoming import Incoming, refuse_taken
 from sash.api.openapi.operation import documented
 from sash.api.schemas import (
     Conversation,
@@ -80,9 +61,9 @@ def _to_the_second(seconds: int) -> str:
 
 @post("/conversations", operation_id="createConversation", status_code=201)
 @documented("Create a conversation", "conversations", takes=CreateConversation, gives=Conversation, errors=(507,))
-async def create_conversation(request: Req) -> Response[bytes]:
+async def create_conversation(request: Incoming) -> Response[bytes]:
     """Create a conversation without messages."""
-    context = context_of(request)
+    context = request.context
     wanted = await decode(request, _create)
     refuse_taken(wanted.id, "#/id")
     refuse_state(request, "A new conversation")
@@ -91,16 +72,14 @@ async def create_conversation(request: Req) -> Response[bytes]:
     check_tools_of(settings, context.models)
     stored = encode_settings(settings)
     refuse_large(stored, context.settings.max_body_bytes)
-    target = target_at(tenant_of(request), wanted.id or fresh_id(request))
-    if not was_done(request):
+    target = target_at(request.tenant, wanted.id or request.fresh_id())
+    if not request.was_done:
         ttl_ms = context.store.conversations.ttl_ms(settings.ttl_seconds)
         await context.store.owners.put(target, settings)
-        await context.store.conversations.create(
-            target, stored, ttl_ms=ttl_ms, now_ms=wall_ms(), token=request_token(request)
-        )
+        await context.store.conversations.create(target, stored, ttl_ms=ttl_ms, now_ms=wall_ms(), token=request.token())
         context.store.tenants.note(target, wall_ms())
     state = await context.store.reader.get(target)
-    require_same_life(request, state)
+    request.require_same_life(state)
     headers = {"Location": f"/conversations/{target.id}", "ETag": etag(state.etag)}
     return Response(conversation_body(target.id, state), status_code=201, headers=headers)
 
@@ -113,9 +92,9 @@ class StateQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 @get("/conversations/{conversation_id:str}", operation_id="getConversation")
 @documented("Read a conversation", "conversations", query=StateQuery, gives=Conversation)
-async def get_conversation(request: Req) -> Response[bytes]:
+async def get_conversation(request: Incoming) -> Response[bytes]:
     """A conversation's settings and state. With ``view`` it has no compactions, nor a summary of messages for others."""
-    context, target = context_of(request), target_of(request)
+    context, target = request.context, request.target
     view = query_of(request, StateQuery).view
     state = await context.store.reader.get(target)
     progress = await _progress(context, target, state)
@@ -145,16 +124,16 @@ async def _progress(context: Context, target: Target, state: State) -> RecallPro
     gives=Conversation,
     errors=(507,),
 )
-async def change_conversation(request: Req) -> Response[bytes]:
+async def change_conversation(request: Incoming) -> Response[bytes]:
     """Change settings with a merge patch (RFC 7396): null removes a setting."""
-    context, target = context_of(request), target_of(request)
+    context, target = request.context, request.target
     changes = whole_numbers(await decode(request, _patch, PATCH_BODY))
     expected = if_match(request)
-    token = request_token(request)
+    token = request.token()
     for attempt in range(_ATTEMPTS):
         state = await context.store.reader.get(target)
-        await require_life(request, context, state)
-        if was_done(request):
+        await request.require_life(state)
+        if request.was_done:
             break
         settings = _patched(state.settings, changes)
         if changes.keys() & {"tools", "model"}:
@@ -221,11 +200,11 @@ def merge_patch(target: Any, changes: Any) -> Any:
 
 @delete("/conversations/{conversation_id:str}", operation_id="deleteConversation", status_code=204)
 @documented("Erase a conversation", "conversations", etag=False)
-async def delete_conversation(request: Req) -> None:
+async def delete_conversation(request: Incoming) -> None:
     """Erase a conversation with everything that is stored about it."""
-    context, target = context_of(request), target_of(request)
+    context, target = request.context, request.target
     expected = if_match(request)
-    if was_done(request):
+    if request.was_done:
         return
     life, owner = await _life_and_owner(request, context, target)
     await context.store.owners.erase_listed(target, owner, life=life, if_match=expected)
@@ -233,7 +212,7 @@ async def delete_conversation(request: Req) -> None:
         context.watching.requests.forget(target)
 
 
-async def _life_and_owner(request: Req, context: Context, target: Target) -> tuple[str, str | None]:
+async def _life_and_owner(request: Incoming, context: Context, target: Target) -> tuple[str, str | None]:
     """The life to erase, and its owner. Raises NotFound."""
     standing: State | Shut
     try:
@@ -242,7 +221,7 @@ async def _life_and_owner(request: Req, context: Context, target: Target) -> tup
     except (CannotOpen, ConversationDamaged):
         standing = await context.store.reader.shut(target)
         owner = standing.owner
-    await require_life(request, context, standing)
+    await request.require_life(standing)
     return standing.life, owner
 
 

@@ -8,16 +8,9 @@ from litestar import get, post
 from litestar.params import FromPath
 from msgspec import Meta
 
-from sash.api.body import (
-    LONG_BYTES,
-    decode,
-    if_match,
-    query_of,
-    read_body,
-    run_in_turn_if_large,
-    target_of,
-)
-from sash.api.context import Context, Req, context_of, line_of, request_token, tenant_of, was_done
+from sash.api.body import LONG_BYTES, decode, if_match, query_of, read_body, run_in_turn_if_large
+from sash.api.context import Context
+from sash.api.incoming import Incoming
 from sash.api.model_prices import prices_of, prompt_cache_of
 from sash.api.openapi.operation import documented
 from sash.api.schemas import (
@@ -49,7 +42,7 @@ _provider_count = msgspec.json.Decoder(dict[str, Any])
 
 @post("/count", operation_id="countTokens", status_code=200)
 @documented("Count tokens", "models", query=CountQuery, takes=CountRequest, errors=(422,))
-async def count(request: Req) -> Count:
+async def count(request: Incoming) -> Count:
     """Predict a request's ``prompt_tokens``; nothing is stored.
 
     With ``format`` the body is that provider's own request, with an additional member ``model``.
@@ -59,8 +52,8 @@ async def count(request: Req) -> Count:
     decoder: msgspec.json.Decoder[Any] = _count if PROVIDERS[form].is_chat_form else _provider_count
     wanted = await run_in_turn_if_large(len(body), decode_json, body, decoder)
     name = wanted.model if isinstance(wanted, CountRequest) else model_of(wanted)
-    context = context_of(request)
-    models = await context.store.calibrations.correct(tenant_of(request), context.models, name)
+    context = request.context
+    models = await context.store.calibrations.correct(request.tenant, context.models, name)
     model = named_model(name, models, "#/model")
     started = time.perf_counter()
     size = LONG_BYTES if model.waits else len(body)
@@ -68,7 +61,7 @@ async def count(request: Req) -> Count:
     if model.limits.bytes is not None and len(body) > model.limits.bytes:
         counted = msgspec.structs.replace(counted, over_limits=["bytes", *counted.over_limits])
     context.watching.metrics.counted(time.perf_counter() - started)
-    line = line_of(request)
+    line = request.line
     line["model"] = context.watching.metrics.windows.label(counted.model)
     line["tokens"] = counted.tokens + (counted.text or 0)
     return counted
@@ -76,21 +69,21 @@ async def count(request: Req) -> Count:
 
 @get("/models", operation_id="listModels")
 @documented("List models", "models")
-async def models(request: Req) -> ModelList:
+async def models(request: Incoming) -> ModelList:
     """Every model known by name."""
-    return ModelList([_info(model) for model in list_models(context_of(request).models)])
+    return ModelList([_info(model) for model in list_models(request.context.models)])
 
 
 @get("/models/{model_id:path}", operation_id="getModel")
 @documented("Read a model", "models")
-async def model(request: Req, model_id: FromPath[str]) -> ModelInfo:
+async def model(request: Incoming, model_id: FromPath[str]) -> ModelInfo:
     """One model. The name may be dated or fine-tuned, or begin with a provider's name."""
-    context = context_of(request)
+    context = request.context
     try:
         found = find_model(model_id.lstrip("/"), context.models)
     except UnknownModel as unknown:
         raise NotFound(unknown.detail, members=unknown.members) from None
-    calibration = await context.store.calibrations.read(tenant_of(request), found)
+    calibration = await context.store.calibrations.read(request.tenant, found)
     info = _info(found)
     if calibration != NO_REPORTS:
         figures = shown(found, calibration), outcome_of(found, calibration)
@@ -214,9 +207,9 @@ _usage = msgspec.json.Decoder(Usage)
 
 @post("/conversations/{conversation_id:str}/usage", operation_id="reportUsage", status_code=200)
 @documented("Report what the provider billed", "models", takes=Usage, etag=False, errors=(507,))
-async def report_usage(request: Req) -> Reported:
+async def report_usage(request: Incoming) -> Reported:
     """Report the tokens that a provider billed for a window. Later windows of an estimated model are corrected by it."""
-    context, target = context_of(request), target_of(request)
+    context, target = request.context, request.target
     wanted = await decode(request, _usage)
     predicted, correction = _predicted(wanted, target)
     billed = wanted.billed_for_window()
@@ -224,9 +217,9 @@ async def report_usage(request: Req) -> Reported:
     model = model_or_unknown(wanted.model, context.models)
     _refuse_implausible(wanted, billed, model, predicted, correction)
     error = 0 if billed is None else predicted - billed
-    if not was_done(request):
+    if not request.was_done:
         require_version(state, if_match(request))
-    if billed is None or was_done(request):
+    if billed is None or request.was_done:
         known = await context.store.calibrations.read(target.tenant, model)
     else:
         known = await context.store.calibrations.report(
@@ -235,9 +228,9 @@ async def report_usage(request: Req) -> Reported:
             billed=billed,
             predicted=predicted,
             correction=correction,
-            token=request_token(request),
+            token=request.token(),
         )
-    if not was_done(request):
+    if not request.was_done:
         with best_effort:
             _record(context, wanted, model, billed, predicted, known)
     return Reported(model.id, error, shown(model, known), compared=billed is not None)

@@ -6,11 +6,11 @@ cookies and media types for each answer, is not used either.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
-from litestar import Litestar, Request
+from litestar import Litestar
 from litestar.handlers import HTTPRouteHandler
 
+from sash.api.incoming import Incoming
 from sash.api.ring.asgi import App, Receive, Scope, Send
 from sash.api.ring.paths import template_of
 
@@ -44,19 +44,8 @@ class Direct:
         handler, scope["path_template"] = found
         scope["route_handler"] = handler
         scope["path_params"] = {_NAMES[parts[1]]: parts[2]}
-        answer = await handler.fn(_Request(scope, receive, send))
+        answer = await handler.fn(Incoming(scope, receive, send, parses=False))
         await answer(scope, receive, send)
-
-
-class _Request(Request[Any, Any, Any]):
-    """A request of which these handlers read the scope and the body, without the framework's places for what it parsed."""
-
-    __slots__ = ()
-
-    def __init__(self, scope: Any, receive: Any, send: Any) -> None:
-        self.scope = scope
-        self.receive = receive
-        self.send = send
 
 
 class Answer:

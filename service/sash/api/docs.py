@@ -10,7 +10,7 @@ from litestar import Response, get
 from litestar.params import FromPath
 from msgspec import Meta
 
-from sash.api.context import Req
+from sash.api.incoming import Incoming
 from sash.api.openapi import document
 from sash.api.openapi.faults import meaning
 from sash.api.openapi.operation import documented
@@ -38,7 +38,7 @@ _PROBLEMS = {kind.slug: kind for kind in problem_types()}
     "operations",
     gives=Annotated[dict[str, Any], Meta(title="OpenAPIDocument", description="An OpenAPI 3.1 document.")],
 )
-def get_openapi(request: Req) -> Response[bytes]:
+def get_openapi(request: Incoming) -> Response[bytes]:
     """The API as an OpenAPI 3.1 document."""
     return Response(document(request.app.state.routes), headers={"Cache-Control": "max-age=300"})
 
@@ -62,7 +62,7 @@ _ADDRESSES = (
 
 @get("/", operation_id="getRoot", sync_to_thread=False)
 @documented("Where to begin", "operations", gives=Addresses, gives_types=("application/json", "text/html"))
-def get_root(request: Req) -> Response[bytes]:
+def get_root(request: Incoming) -> Response[bytes]:
     """The addresses to begin with, as JSON, or as a page for browsers."""
     if "text/html" in request.headers.get("accept", ""):
         return Response(_ROOT, headers={**_PAGE.headers, "Vary": "Accept"}, media_type="text/html")
@@ -101,7 +101,7 @@ def get_runbook() -> Response[bytes]:
 
 @get("/problems/{slug:str}", operation_id="getProblem", sync_to_thread=False)
 @documented("What a problem means", "operations", gives=ProblemMeaning, gives_types=("application/json", "text/html"))
-def get_problem(request: Req, slug: FromPath[str]) -> Response[bytes]:
+def get_problem(request: Incoming, slug: FromPath[str]) -> Response[bytes]:
     """The meaning of a problem's ``type`` and what to do about it, as JSON, or as a page for browsers."""
     kind = _PROBLEMS.get(slug)
     if kind is None:

@@ -7,28 +7,10 @@ import msgspec
 from litestar import Response, delete, patch, post, put
 from litestar.params import FromPath
 
-from sash.api.body import (
-    PATCH_BODY,
-    decode,
-    etag,
-    if_match,
-    refuse_taken,
-    target_of,
-)
-from sash.api.context import (
-    Context,
-    Req,
-    context_of,
-    extend_deadline,
-    fresh_id,
-    request_token,
-    require_life,
-    require_same_entry,
-    require_same_life,
-    touched,
-    was_done,
-)
+from sash.api.body import PATCH_BODY, decode, etag, if_match
+from sash.api.context import Context
 from sash.api.conversation_handlers import conversation_body, merge_patch, refuse_large
+from sash.api.incoming import Incoming, refuse_taken
 from sash.api.message_handlers import named_entry
 from sash.api.openapi.operation import documented
 from sash.api.schemas import ChangeEntry, Conversation, StoredMessage
@@ -91,14 +73,14 @@ _changes = msgspec.json.Decoder(dict[str, Any])
 
 @delete("/conversations/{conversation_id:str}/messages/{seq:str}", operation_id="redactMessage", status_code=204)
 @documented("Redact a message", "messages")
-async def redact_message(request: Req, seq: FromPath[str]) -> Response[None]:
+async def redact_message(request: Incoming, seq: FromPath[str]) -> Response[None]:
     """Erase a message's content for good. The message keeps its place, and its tool group can still be sent."""
-    context, target = context_of(request), target_of(request)
+    context, target = request.context, request.target
     place, state = named_entry(seq), await _standing(request, context, target)
     tag = state.etag
-    if not was_done(request):
+    if not request.was_done:
         tag = (await context.store.histories.redact(target, place, **_change(request, state))).etag
-        touched(context, target, state.settings)
+        _touched(context, target, state.settings)
     return Response(None, status_code=204, headers={"ETag": etag(tag)})
 
 
@@ -111,9 +93,9 @@ async def redact_message(request: Req, seq: FromPath[str]) -> Response[None]:
     gives=StoredMessage,
     errors=(507,),
 )
-async def change_message(request: Req, seq: FromPath[str]) -> Response[bytes]:
+async def change_message(request: Incoming, seq: FromPath[str]) -> Response[bytes]:
     """Change an entry's metadata and pin with a merge patch (RFC 7396). The message itself stays as it was appended."""
-    context, target = context_of(request), target_of(request)
+    context, target = request.context, request.target
     name, changes = named_entry(seq), await decode(request, _changes, PATCH_BODY)
     for member in changes.keys() - set(ChangeEntry.__struct_fields__):
         if member in ("author", "audience"):
@@ -122,7 +104,7 @@ async def change_message(request: Req, seq: FromPath[str]) -> Response[bytes]:
         detail = f"An unknown field {member[:40]!r}: only an entry's metadata and pinned can be changed"
         raise BadRequest.at(f"#/{member}", f"{detail}. For another message append an entry, or rewind")
     state = await _standing(request, context, target)
-    if not was_done(request):
+    if not request.was_done:
 
         def patched(notes: EntryNotes) -> EntryNotes:
             merged = merge_patch(msgspec.structs.asdict(notes), changes)
@@ -134,25 +116,25 @@ async def change_message(request: Req, seq: FromPath[str]) -> Response[bytes]:
             return EntryNotes(wanted.metadata or None, bool(wanted.pinned))
 
         await context.store.amendments.amend(target, name, patched, **_change(request, state))
-        touched(context, target, state.settings)
+        _touched(context, target, state.settings)
     page = await context.store.reader.entry(target, name)
     if not page.messages:
         raise no_entry()
-    require_same_entry(request, page.messages[0].identity.id)
+    request.require_same_entry(page.messages[0].identity.id)
     body = msgspec.json.encode(stored_message(page.messages[0], page, target))
     return Response(body, headers={"ETag": etag(page.etag)})
 
 
 @post("/conversations/{conversation_id:str}/rewind", operation_id="rewindConversation", status_code=200)
 @documented("Remove the messages after a given one", "messages", takes=Rewind, gives=Conversation)
-async def rewind_conversation(request: Req) -> Response[bytes]:
+async def rewind_conversation(request: Incoming) -> Response[bytes]:
     """Remove the messages after a given one, to repeat or change a question."""
-    context, target = context_of(request), target_of(request)
+    context, target = request.context, request.target
     wanted = await decode(request, _rewind)
     state = await _standing(request, context, target)
-    if not was_done(request):
+    if not request.was_done:
         await context.store.histories.rewind(
-            target, wanted.to_seq, **_change(request, state), progress=lambda: extend_deadline(request)
+            target, wanted.to_seq, **_change(request, state), progress=request.exchange.extend
         )
     return await _conversation(context, target)
 
@@ -161,14 +143,14 @@ async def rewind_conversation(request: Req) -> Response[bytes]:
 @documented(
     "Put a summary in place of the oldest messages", "windows", takes=PutSummary, gives=Conversation, errors=(507,)
 )
-async def put_summary(request: Req) -> Response[bytes]:
+async def put_summary(request: Incoming) -> Response[bytes]:
     """Put a text in place of the oldest messages, in windows that cannot hold these."""
-    context, target = context_of(request), target_of(request)
+    context, target = request.context, request.target
     wanted = await decode(request, _summary)
     compaction, text = read_compaction(wanted.item, "/item") if wanted.item is not None else (None, "")
     text = wanted.text or text
     state = await _standing(request, context, target)
-    if not was_done(request):
+    if not request.was_done:
         through_seq = await _summarized_to(context, target, wanted, state)
         stands = through_seq and (text or compaction)
         summary = make_summary(text, through_seq, compaction) if stands else None
@@ -178,14 +160,14 @@ async def put_summary(request: Req) -> Response[bytes]:
 
 @delete("/conversations/{conversation_id:str}/summary", operation_id="deleteSummary", status_code=204)
 @documented("Remove the summary", "windows")
-async def delete_summary(request: Req) -> Response[None]:
+async def delete_summary(request: Incoming) -> Response[None]:
     """Remove the summary. Its messages stay stored."""
-    context, target = context_of(request), target_of(request)
+    context, target = request.context, request.target
     state = await _standing(request, context, target)
     tag = state.etag
-    if not was_done(request):
+    if not request.was_done:
         tag = (await context.store.histories.put_summary(target, None, **_change(request, state))).etag
-        touched(context, target, state.settings)
+        _touched(context, target, state.settings)
     return Response(None, status_code=204, headers={"ETag": etag(tag)})
 
 
@@ -196,46 +178,52 @@ async def _summarized_to(context: Context, target: Target, wanted: PutSummary, s
     return await context.store.histories.known_seq(target, wanted.through_seq, state, "#/through_seq")
 
 
-async def _standing(request: Req, context: Context, target: Target) -> State:
+def _touched(context: Context, target: Target, settings: bytes) -> None:
+    """Note a change of a conversation for the lists that it is on: its owner's and its tenant's."""
+    context.store.owners.touch(target, settings)
+    context.store.tenants.note(target, wall_ms())
+
+
+async def _standing(request: Incoming, context: Context, target: Target) -> State:
     """The state of the conversation to change.
 
     Raises NotFound if there is none, or if it began after the request that this one repeats.
     """
     state = await context.store.reader.get(target)
-    await require_life(request, context, state)
+    await request.require_life(state)
     return state
 
 
-def _change(request: Req, state: State) -> Change:
+def _change(request: Incoming, state: State) -> Change:
     """The arguments of every change."""
-    return {"life": state.life, "if_match": if_match(request), "now_ms": wall_ms(), "token": request_token(request)}
+    return {"life": state.life, "if_match": if_match(request), "now_ms": wall_ms(), "token": request.token()}
 
 
 async def _conversation(context: Context, target: Target) -> Response[bytes]:
     state = await context.store.reader.get(target)
-    touched(context, target, state.settings)
+    _touched(context, target, state.settings)
     return Response(conversation_body(target.id, state), headers={"ETag": etag(state.etag)})
 
 
 @post("/conversations/{conversation_id:str}/fork", operation_id="forkConversation", status_code=201)
 @documented("Fork a conversation", "conversations", takes=Fork, gives=Conversation, errors=(507,))
-async def fork_conversation(request: Req) -> Response[bytes]:
+async def fork_conversation(request: Incoming) -> Response[bytes]:
     """Copy settings and messages into a new conversation, which appears when the copy is complete."""
-    context, source = context_of(request), target_of(request)
+    context, source = request.context, request.target
     wanted = await decode(request, _fork)
     refuse_taken(wanted.id, "#/id")
     expected = if_match(request)
-    copy = target_at(source.tenant, wanted.id or fresh_id(request))
+    copy = target_at(source.tenant, wanted.id or request.fresh_id())
     if copy == source:
         raise ConversationExists("A conversation cannot be forked into itself: choose another id.")
-    if not was_done(request):
+    if not request.was_done:
         state = await context.store.reader.get(source)
-        if not await context.store.conversations.require_absent(copy, token=request_token(request)):
+        if not await context.store.conversations.require_absent(copy, token=request.token()):
             require_version(state, expected)
             await _copy(request, source, copy, state, await _last(context, source, wanted, state))
             await _require_unedited(context, source, copy, state)
     copied = await context.store.reader.get(copy)
-    require_same_life(request, copied)
+    request.require_same_life(copied)
     context.recall.indexer.notice(copy, copied.settings)
     headers = {"Location": f"/conversations/{copy.id}", "ETag": etag(copied.etag)}
     return Response(conversation_body(copy.id, copied), status_code=201, headers=headers)
@@ -248,17 +236,17 @@ async def _last(context: Context, source: Target, wanted: Fork, state: State) ->
     return await context.store.histories.known_seq(source, wanted.at_seq, state, "#/at_seq")
 
 
-async def _copy(request: Req, source: Target, copy: Target, state: State, at_seq: int) -> None:
-    context = context_of(request)
+async def _copy(request: Incoming, source: Target, copy: Target, state: State, at_seq: int) -> None:
+    context = request.context
     settings, _ = decode_settings(state.settings)
     store = context.store
-    staging = Staging(store.client, copy, token=request_token(request), conversations=store.conversations)
+    staging = Staging(store.client, copy, token=request.token(), conversations=store.conversations)
     try:
         async for page in context.store.reader.chunks(source, at_seq, state):
             for part in in_parts(page.messages, SMALL_STEP_BYTES):
                 contents = await _contents(context, source, part, state)
                 await staging.add(stored_entries(part, page.grounding, page.metadata, contents))
-                extend_deadline(request)
+                request.exchange.extend()
         await context.store.owners.put(copy, settings)
         now = wall_ms()
         await staging.publish(

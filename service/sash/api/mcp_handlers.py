@@ -11,7 +11,8 @@ import msgspec
 from litestar import Response, post
 
 from sash.api.body import query_of, read_body
-from sash.api.context import Context, Req, context_of, tenant_of
+from sash.api.context import Context
+from sash.api.incoming import Incoming
 from sash.api.openapi.operation import documented
 from sash.api.tool_handlers import AnswerTokens, counted_by
 from sash.core.chat.arguments import ProviderObject
@@ -37,19 +38,19 @@ class McpQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 @post("/mcp", operation_id="answerMcp", status_code=200)
 @documented("Serve the history tools over MCP", "windows", query=McpQuery, takes=ProviderObject, gives=ProviderObject)
-async def answer_mcp(request: Req) -> Response[bytes]:
+async def answer_mcp(request: Incoming) -> Response[bytes]:
     """The Model Context Protocol (streamable HTTP, without sessions), with the tools `history_search` and `history_read`.
 
     Give `conversation_id` or `owner`. The API key is sent as everywhere: `Authorization: Bearer`.
     """
-    context, wanted = context_of(request), query_of(request, McpQuery)
+    context, wanted = request.context, query_of(request, McpQuery)
     if (wanted.conversation_id is None) == (wanted.owner is None):
         raise BadRequest.at("#/query", "Give conversation_id or owner, one of the two")
     body = await read_body(request)
     if decode_json(body, _head).jsonrpc != "2.0":
         raise BadRequest.at("#/jsonrpc", "Send a request of the Model Context Protocol, which has jsonrpc 2.0")
     package = await asyncio.to_thread(_package)
-    scope = ToolScope(tenant_of(request), wanted.conversation_id, wanted.owner, wanted.view)
+    scope = ToolScope(request.tenant, wanted.conversation_id, wanted.owner, wanted.view)
     server = _server(package, context, wanted, scope)
     return await _answered(package.Manager(server, json_response=True, stateless=True), request, body)
 
@@ -112,7 +113,7 @@ def _server(package: _Package, context: Context, wanted: McpQuery, scope: ToolSc
     return package.Server("sash", on_list_tools=tools, on_call_tool=call)
 
 
-async def _answered(manager: Any, request: Req, body: bytes) -> Response[bytes]:
+async def _answered(manager: Any, request: Incoming, body: bytes) -> Response[bytes]:
     """The protocol's answer to one request."""
     parts: list[bytes] = []
     start: dict[str, Any] = {}

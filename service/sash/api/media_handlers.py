@@ -5,8 +5,8 @@ import re
 from litestar import Response, get
 from litestar.params import FromPath
 
-from sash.api.body import etag, header, is_known, run_in_turn_if_large, target_of
-from sash.api.context import Req, context_of, exchange_of
+from sash.api.body import etag, header, is_known, run_in_turn_if_large
+from sash.api.incoming import Incoming
 from sash.api.openapi.operation import ANY_TYPE, documented
 from sash.core.law.records.apart import Text, content_of
 from sash.problems import NotFound, RangeNotSatisfiable
@@ -26,10 +26,10 @@ _SAFE = re.compile(r"image/(?:png|jpeg|gif|webp|avif)|(?:audio|video)/[a-z0-9.+-
     also=(206, "The part that Range names."),
     errors=(410, 416),
 )
-async def get_media(request: Req, digest: FromPath[str]) -> Response[bytes]:
+async def get_media(request: Incoming, digest: FromPath[str]) -> Response[bytes]:
     """A picture, a file or a sound that a message of the conversation has, by the ``digest`` that pages show; 410 if the
     storage has lost it."""
-    target, context = target_of(request), context_of(request)
+    target, context = request.target, request.context
     if not _DIGEST.fullmatch(digest):
         raise NotFound("The conversation has no such picture or file.")
     about = await context.store.media.about(target, bytes.fromhex(digest))
@@ -42,7 +42,7 @@ async def get_media(request: Req, digest: FromPath[str]) -> Response[bytes]:
     }
     if is_known(request, digest):
         return Response(b"", status_code=304, headers=headers)
-    await exchange_of(request).make_room(2 * about.size)
+    await request.exchange.make_room(2 * about.size)
     text = await context.store.media.text(target, about)
     content = await run_in_turn_if_large(len(text), _content, text, about.is_base64)
     first, last = _part(request, digest, len(content))
@@ -56,14 +56,14 @@ def _content(text: Text, is_base64: bool) -> bytes:  # noqa: FBT001 - an argumen
     return content_of(text, is_base64=is_base64)
 
 
-def _part(request: Req, digest: str, size: int) -> tuple[int, int]:
+def _part(request: Incoming, digest: str, size: int) -> tuple[int, int]:
     """The first and last byte that Range asks for; all bytes for several ranges, or a state that has changed (If-Range).
 
     Raises RangeNotSatisfiable.
     """
     whole = 0, size - 1
-    found = _RANGE.fullmatch((header(request, b"range") or "").strip())
-    if found is None or header(request, b"if-range") not in (None, etag(digest)):
+    found = _RANGE.fullmatch((header(request.exchange.headers, b"range") or "").strip())
+    if found is None or header(request.exchange.headers, b"if-range") not in (None, etag(digest)):
         return whole
     first, last, suffix = found.groups()
     if suffix is not None:

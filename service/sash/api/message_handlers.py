@@ -12,17 +12,9 @@ from litestar import Response, get
 from litestar.params import FromPath
 from msgspec import Meta
 
-from sash.api.body import (
-    etag,
-    is_known,
-    query_of,
-    target_of,
-)
-from sash.api.context import (
-    Req,
-    context_of,
-)
+from sash.api.body import etag, is_known, query_of
 from sash.api.cursors import Cursor, cursor_of, place_in
+from sash.api.incoming import Incoming
 from sash.api.openapi.operation import documented
 from sash.api.schemas import (
     MessagePage,
@@ -71,12 +63,12 @@ class MessageQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 @get("/conversations/{conversation_id:str}/messages", operation_id="listMessages")
 @documented("Read the history", "messages", query=PageQuery, gives=MessagePage)
-async def list_messages(request: Req) -> Response[bytes]:
+async def list_messages(request: Incoming) -> Response[bytes]:
     """The history in pages. Pages of long messages are shorter than ``limit``; only the last ``next_cursor`` is null.
 
     With ``view`` a page has what this agent sees of so many messages, which may be none.
     """
-    target, query = target_of(request), query_of(request, PageQuery)
+    target, query = request.target, query_of(request, PageQuery)
     start, life = _place(query.cursor, query.order) if query.cursor is not None else (None, None)
     if query.order == "asc":
         first = start or 1
@@ -114,13 +106,13 @@ async def list_messages(request: Req) -> Response[bytes]:
 
 @get("/conversations/{conversation_id:str}/messages/{seq:str}", operation_id="getMessage")
 @documented("Read a message", "messages", query=MessageQuery, gives=StoredMessage)
-async def get_message(request: Req, seq: FromPath[str]) -> Response[bytes]:
+async def get_message(request: Incoming, seq: FromPath[str]) -> Response[bytes]:
     """One entry. With ``view`` it is 404 where this agent does not see it."""
-    target, name = target_of(request), named_entry(seq)
+    target, name = request.target, named_entry(seq)
     # Whether the request asks if the entry with the client's own id is stored.
     request.scope["sash.asks_whether"] = isinstance(name, str)  # type: ignore[typeddict-unknown-key]
     query = query_of(request, MessageQuery)
-    read = partial(context_of(request).store.reader.entry, target, name)
+    read = partial(request.context.store.reader.entry, target, name)
     _, page = await _read(request, target, read, query.view, media=query.media)
     if not page.messages:
         raise no_entry()
@@ -130,15 +122,15 @@ async def get_message(request: Req, seq: FromPath[str]) -> Response[bytes]:
     return Response(msgspec.json.encode(stored_message(page.messages[0], page, target)), headers=headers)
 
 
-async def _page(request: Req, target: Target, query: PageQuery, first: int, last: int) -> tuple[Page, Page]:
+async def _page(request: Incoming, target: Target, query: PageQuery, first: int, last: int) -> tuple[Page, Page]:
     """A page of messages, and what the view sees of it. With pictures and files in their places it may be shorter."""
     newest_first = query.order == "desc"
-    read = partial(context_of(request).store.reader.page, target, first, last, newest_first=newest_first)
+    read = partial(request.context.store.reader.page, target, first, last, newest_first=newest_first)
     return await _read(request, target, read, query.view, media=query.media, newest_first=newest_first)
 
 
 async def _read(
-    request: Req,
+    request: Incoming,
     target: Target,
     read: Callable[[], Awaitable[Page]],
     view: str | None,
@@ -150,12 +142,17 @@ async def _read(
     for _ in range(_ATTEMPTS):
         page = await _shown(request, target, read, media=media, newest_first=newest_first)
         with suppress(HistoryEdited):
-            return page, await seen_page(context_of(request).store.reader, target, page, view)
+            return page, await seen_page(request.context.store.reader, target, page, view)
     raise edited_too_fast()
 
 
 async def _shown(
-    request: Req, target: Target, read: Callable[[], Awaitable[Page]], *, media: MediaForm, newest_first: bool = False
+    request: Incoming,
+    target: Target,
+    read: Callable[[], Awaitable[Page]],
+    *,
+    media: MediaForm,
+    newest_first: bool = False,
 ) -> Page:
     for _ in range(_ATTEMPTS):
         page = await read()

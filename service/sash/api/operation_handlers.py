@@ -6,7 +6,7 @@ import asyncio
 import msgspec
 from litestar import Response, get
 
-from sash.api.context import Req, context_of
+from sash.api.incoming import Incoming
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Alive, Ready, ReadyStore
 from sash.operations.dashboard import dashboard
@@ -27,9 +27,9 @@ def live() -> Alive:
 
 @get("/readyz", operation_id="ready")
 @documented("May it take traffic", "operations")
-async def ready(request: Req) -> Ready:
+async def ready(request: Incoming) -> Ready:
     """The store answers, allows every command, and is as durable as required; otherwise 503, and what to change."""
-    context = context_of(request)
+    context = request.context
     now = context.watching.watch.condition
     try:
         async with asyncio.timeout(_DOWN_SECONDS if now.name == "down" else None):
@@ -46,9 +46,9 @@ async def ready(request: Req) -> Ready:
 @documented(
     "Figures for Prometheus", "operations", gives=str, gives_types=("text/plain", "application/openmetrics-text")
 )
-async def get_metrics(request: Req) -> Response[bytes]:
+async def get_metrics(request: Incoming) -> Response[bytes]:
     """Figures of this machine's workers in Prometheus' format, or OpenMetrics if ``Accept`` names it."""
-    context = context_of(request)
+    context = request.context
     context.watching.metrics.present(**msgspec.structs.asdict(context.store.client.load))
     accept = request.headers.get("accept", "")
     body, media_type = await asyncio.to_thread(context.watching.metrics.registry.exposition, accept)
@@ -57,16 +57,16 @@ async def get_metrics(request: Req) -> Response[bytes]:
 
 @get("/stats", operation_id="getStats")
 @documented("Window statistics of the deployment", "operations")
-async def get_stats(request: Req) -> Stats:
+async def get_stats(request: Incoming) -> Stats:
     """Window statistics of the whole deployment, by model, for the last hour, the last day and since the start."""
-    return await context_of(request).watching.statistics.read()
+    return await request.context.watching.statistics.read()
 
 
 @get("/status", operation_id="getStatus", sync_to_thread=False)
 @documented("The state of the service", "operations")
-def get_status(request: Req) -> Status:
+def get_status(request: Incoming) -> Status:
     """The latest known state of the store and this worker. The store is not asked, so the answer comes at once."""
-    context = context_of(request)
+    context = request.context
     watching, required = context.watching, not context.settings.anonymous
     return status(
         watching.watch,

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from hashlib import blake2b
 from typing import Annotated, Any
 from urllib.parse import quote, unquote
@@ -13,9 +12,9 @@ from litestar.params import FromPath
 from msgspec import Meta
 
 from sash.api.body import is_known, query_of, query_with_metadata, refuse_state
-from sash.api.context import Req, context_of, extend_deadline, fresh_id, is_keyed, tenant_of, was_done
 from sash.api.conversation_handlers import conversation_body, timestamp
 from sash.api.cursors import Cursor, cursor_of, place_in
+from sash.api.incoming import Incoming
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Conversation, Timestamp
 from sash.api.search_handlers import FoundMessage, SearchQuery, shown_hits
@@ -68,7 +67,7 @@ class ConversationPage(msgspec.Struct, frozen=True):
 
 @get("/conversations", operation_id="listConversations")
 @documented("List conversations", "conversations", query=ListQuery, gives=ConversationPage)
-async def list_conversations(request: Req) -> Response[bytes]:
+async def list_conversations(request: Incoming) -> Response[bytes]:
     """The conversations of an owner or of the tenant, newest activity first. Pages may be shorter than ``limit``, as those
     with large settings are; only the last ``next_cursor`` is null."""
     query, wanted = query_with_metadata(request, ListQuery)
@@ -95,13 +94,13 @@ async def list_conversations(request: Req) -> Response[bytes]:
 
 
 async def _page(
-    request: Req, query: ListQuery, wanted: Mapping[str, str]
+    request: Incoming, query: ListQuery, wanted: Mapping[str, str]
 ) -> tuple[list[ListedConversation], Place | None]:
     """A page of conversations whose metadata is as ``wanted``, and the place where the next one begins; None at the end."""
-    context, tenant = context_of(request), tenant_of(request)
+    context, tenant = request.context, request.tenant
     before = _place(query.cursor) if query.cursor is not None else (float("inf"), "")
     if query.owner is None:
-        progress = partial(extend_deadline, request)
+        progress = request.exchange.extend
         page, after = await context.store.tenants.read(tenant, before=before, limit=query.limit, progress=progress)
         return [each for each in page if _has(each, wanted)], after
     found: list[ListedConversation] = []
@@ -115,7 +114,7 @@ async def _page(
         before = page[-1].score, page[-1].id
         if len(found) == query.limit or looked >= _LOOKED or not wanted:
             return found, before
-        extend_deadline(request)
+        request.exchange.extend()
 
 
 def _has(each: ListedConversation, wanted: Mapping[str, str]) -> bool:
@@ -160,13 +159,13 @@ class FoundOfOwner(msgspec.Struct, frozen=True):
 
 @get("/owners/{owner_id:str}/search", operation_id="searchOwner")
 @documented("Search an owner's conversations", "messages", query=SearchQuery, errors=(422,))
-async def search_owner(request: Req, owner_id: FromPath[str]) -> FoundOfOwner:
+async def search_owner(request: Incoming, owner_id: FromPath[str]) -> FoundOfOwner:
     """Messages of all conversations of an owner that are relevant to a text, best first.
 
     Conversations without ``recall`` are left out, and so are those after the newest 200, or after 20,000 messages.
     """
-    context, owner, wanted = context_of(request), owner_in_path(owner_id), query_of(request, SearchQuery)
-    tenant = tenant_of(request)
+    context, owner, wanted = request.context, owner_in_path(owner_id), query_of(request, SearchQuery)
+    tenant = request.tenant
     listed, _ = await context.store.owners.read(tenant, owner, limit=MOST_CONVERSATIONS)
     standing = [(target_at(tenant, each.id), each.state) for each in listed]
     hits, conversations, count = await context.recall.recaller.search_each(standing, wanted.query, wanted.most_hits)
@@ -194,17 +193,17 @@ class Erasure(msgspec.Struct, frozen=True):
     gives=Erasure,
     also=(204, "All are erased."),
 )
-async def delete_owner(request: Req, owner_id: FromPath[str]) -> Response[bytes]:
+async def delete_owner(request: Incoming, owner_id: FromPath[str]) -> Response[bytes]:
     """Erase every conversation of an owner.
 
     With over 1,000 conversations the answer is 202, and ``Location`` is where to look: ``done``, ``left``. Those that begin
     after the request stay.
     """
-    owner, tenant, context = owner_in_path(owner_id), tenant_of(request), context_of(request)
+    owner, tenant, context = owner_in_path(owner_id), request.tenant, request.context
     refuse_state(request, "An owner")
-    erasures, identity = context.store.owner_erasures, fresh_id(request)
-    erasure = await (erasures.find(identity) if is_keyed(request) else erasures.open_of(tenant, owner))
-    if erasure is None and was_done(request):
+    erasures, identity = context.store.owner_erasures, request.fresh_id()
+    erasure = await (erasures.find(identity) if request.claim is not None else erasures.open_of(tenant, owner))
+    if erasure is None and request.was_done:
         return Response(b"", status_code=204)
     if erasure is None:
         left = await context.store.owners.count(tenant, owner, over=_AT_ONCE)
@@ -214,16 +213,16 @@ async def delete_owner(request: Req, owner_id: FromPath[str]) -> Response[bytes]
         headers = {"Location": f"/erasures/{erasure.id}", "Retry-After": "1"}
         return Response(msgspec.json.encode(_shown(erasure)), status_code=202, headers=headers)
     async for _ in context.store.owners.erase(tenant, owner):
-        extend_deadline(request)
+        request.exchange.extend()
     return Response(b"", status_code=204)
 
 
 @get("/erasures/{erasure_id:str}", operation_id="getErasure")
 @documented("See how far an erasure is", "conversations")
-async def get_erasure(request: Req, erasure_id: FromPath[str]) -> Erasure:
+async def get_erasure(request: Incoming, erasure_id: FromPath[str]) -> Erasure:
     """How many conversations of an owner are erased, and how many are left."""
-    found = await context_of(request).store.owner_erasures.find(erasure_id)
-    if found is None or found.tenant != tenant_of(request):
+    found = await request.context.store.owner_erasures.find(erasure_id)
+    if found is None or found.tenant != request.tenant:
         raise NotFound("There is no such erasure. One that is done is known for a day.")
     return _shown(found)
 

@@ -8,11 +8,8 @@ import msgspec
 from litestar import get
 from msgspec import Meta
 
-from sash.api.body import (
-    query_of,
-    target_of,
-)
-from sash.api.context import Req, context_of
+from sash.api.body import query_of
+from sash.api.incoming import Incoming
 from sash.api.openapi.operation import documented
 from sash.api.schemas import StoredMessage
 from sash.api.shown_messages import MediaForm, stored_message, with_media
@@ -54,9 +51,9 @@ class Found(msgspec.Struct, frozen=True):
 
 @get("/conversations/{conversation_id:str}/search", operation_id="searchMessages")
 @documented("Search a conversation", "messages", query=SearchQuery, etag=False, errors=(422,))
-async def search_messages(request: Req) -> Found:
+async def search_messages(request: Incoming) -> Found:
     """Messages of this conversation that are relevant to a text, best first. Needs ``recall``."""
-    context, target = context_of(request), target_of(request)
+    context, target = request.context, request.target
     wanted = query_of(request, SearchQuery)
     hits, searched = await context.recall.recaller.search(target, wanted.query, wanted.most_hits)
     messages = [FoundMessage(**stored) async for _, stored in shown_hits(request, hits, wanted)]
@@ -66,13 +63,13 @@ async def search_messages(request: Req) -> Found:
 
 
 async def shown_hits(
-    request: Req, hits: Sequence[Hit], wanted: SearchQuery
+    request: Incoming, hits: Sequence[Hit], wanted: SearchQuery
 ) -> AsyncIterator[tuple[Hit, dict[str, Any]]]:
     """Yield at most ``limit`` hits, each with the members of its message and its score, as the query wants them.
 
     Messages that were edited or erased since the search are left out, and so are those that its view may not see.
     """
-    context, left = context_of(request), wanted.limit
+    context, left = request.context, wanted.limit
     for hit, found in await context.recall.recaller.pages(hits):
         if not left:
             return

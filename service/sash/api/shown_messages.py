@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from sash.api.context import Req, context_of, exchange_of
 from sash.api.conversation_handlers import timestamp
+from sash.api.incoming import Incoming
 from sash.api.schemas import EncodingTokens, LostMedium, StoredMessage
 from sash.core.chat.messages import Document, Grounding
 from sash.core.counts.costs.counting import reference_tokens
@@ -39,7 +39,9 @@ def media_path(target: Target) -> str:
     return f"/conversations/{target.id}/media/"
 
 
-async def with_media(request: Req, target: Target, page: Page, limit_bytes: int, *, newest_first: bool = False) -> Page:
+async def with_media(
+    request: Incoming, target: Target, page: Page, limit_bytes: int, *, newest_first: bool = False
+) -> Page:
     """A page with pictures and files in their places. It has at most ``limit_bytes``, or one message.
 
     Raises HistoryEdited.
@@ -48,9 +50,9 @@ async def with_media(request: Req, target: Target, page: Page, limit_bytes: int,
     (first, *_) = [*in_parts(messages, limit_bytes)] or [[]]
     media = {message.seq: message.record.media for message in first if message.record.media}
     if media:
-        await exchange_of(request).make_room(sum(each.length for found in media.values() for each in found))
+        await request.exchange.make_room(sum(each.length for found in media.values() for each in found))
         wanted = (each for found in media.values() for each in found)
-        contents = await context_of(request).store.media.read(target, wanted, made=page.made)
+        contents = await request.context.store.media.read(target, wanted, made=page.made)
         first = [_whole(message, contents) if message.seq in media else message for message in first]
     return msgspec.structs.replace(page, messages=first[::-1] if newest_first else first)
 

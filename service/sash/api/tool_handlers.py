@@ -7,8 +7,9 @@ from litestar import post
 from litestar.params import FromPath
 from msgspec import Meta
 
-from sash.api.body import decode, target_of
-from sash.api.context import Context, Req, context_of
+from sash.api.body import decode
+from sash.api.context import Context
+from sash.api.incoming import Incoming
 from sash.api.openapi.operation import documented
 from sash.core.chat.arguments import ProviderObject
 from sash.core.counts.costs.counting import REFERENCE_MODELS
@@ -54,12 +55,12 @@ _decoder = msgspec.json.Decoder(HistoryToolCall)
 
 @post("/conversations/{conversation_id:str}/tools/{name:str}", operation_id="answerTool", status_code=200)
 @documented("Answer a call of a history tool", "windows", takes=HistoryToolCall, etag=False, errors=(422,))
-async def answer_tool(request: Req, name: FromPath[str]) -> ToolAnswer:
+async def answer_tool(request: Incoming, name: FromPath[str]) -> ToolAnswer:
     """The answer to a call of `history_search` or `history_read`, which `history_tools=true` adds to windows.
 
     Nothing is stored. A mistake of the model in its arguments is answered in words, which it can read.
     """
-    context, target = context_of(request), target_of(request)
+    context, target = request.context, request.target
     if name not in NAMES:
         raise NotFound(f"There is no tool of this name: {' and '.join(NAMES)} are answered here.")
     wanted = await decode(request, _decoder)

@@ -15,29 +15,11 @@ from litestar import Response, get, post
 from litestar.exceptions import InternalServerException
 from litestar.response import Stream
 
-from sash.api.body import (
-    etag,
-    is_known,
-    query_of,
-    refuse_coded,
-    refuse_state,
-    refuse_taken,
-    run_in_turn_if_large,
-    target_of,
-)
-from sash.api.context import (
-    Context,
-    Req,
-    context_of,
-    extend_deadline,
-    fresh_id,
-    request_token,
-    require_same_life,
-    tenant_of,
-    was_done,
-)
+from sash.api.body import etag, is_known, query_of, refuse_coded, refuse_state, run_in_turn_if_large
+from sash.api.context import Context
 from sash.api.conversation_handlers import conversation_body, exported_body
 from sash.api.import_lines import Imported, ImportLine, at_line, message_member, prepare_lines, read_head
+from sash.api.incoming import Incoming, refuse_taken
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Conversation, Lines, StoredMessage
 from sash.api.shown_messages import in_parts, stored_message, with_media
@@ -92,12 +74,12 @@ class ImportQuery(msgspec.Struct, forbid_unknown_fields=True):
 @documented(
     "Export a conversation", "conversations", query=ExportQuery, gives=Lines, gives_types=(NDJSON,), errors=(409,)
 )
-async def export_conversation(request: Req) -> Response[bytes] | Stream:
+async def export_conversation(request: Incoming) -> Response[bytes] | Stream:
     """The whole conversation: a line of settings, then one line for each entry.
 
     With ``view`` it is what this agent sees. Its first line names the view, and it cannot be imported.
     """
-    context, target = context_of(request), target_of(request)
+    context, target = request.context, request.target
     view = query_of(request, ExportQuery).view
     state = await context.store.reader.get(target)
     headers = {"ETag": etag(state.etag)}
@@ -109,7 +91,7 @@ async def export_conversation(request: Req) -> Response[bytes] | Stream:
 
 
 async def _lines(
-    request: Req, target: Target, state: State, view: str | None, first: Page | None, rest: AsyncIterator[Page]
+    request: Incoming, target: Target, state: State, view: str | None, first: Page | None, rest: AsyncIterator[Page]
 ) -> AsyncIterator[bytes]:
     yield exported_body(target.id, state, view) + b"\n"
     page = first
@@ -120,19 +102,19 @@ async def _lines(
             yield await run_in_turn_if_large(
                 sum(len(each.body) for each in whole.messages), _page_lines, target, whole, view
             )
-            extend_deadline(request)
+            request.exchange.extend()
         page = await anext(rest, None)
 
 
-async def _seen(request: Req, target: Target, page: Page, view: str | None) -> Page:
+async def _seen(request: Incoming, target: Target, page: Page, view: str | None) -> Page:
     """What the view sees of a page. Raises Conflict when the conversation was edited meanwhile."""
     try:
-        return await seen_page(context_of(request).store.reader, target, page, view)
+        return await seen_page(request.context.store.reader, target, page, view)
     except HistoryEdited:
         raise changed() from None
 
 
-async def _whole(request: Req, target: Target, page: Page) -> Page:
+async def _whole(request: Incoming, target: Target, page: Page) -> Page:
     """The page with pictures and files in their places. Raises Conflict when the conversation was edited meanwhile."""
     try:
         return await with_media(request, target, page, SMALL_STEP_BYTES)
@@ -171,13 +153,13 @@ def _image_sizes(record: Record) -> list[tuple[int, int] | None] | None:
     gives=Conversation,
     errors=(507,),
 )
-async def import_conversation(request: Req) -> Response[bytes]:
+async def import_conversation(request: Incoming) -> Response[bytes]:
     """Make a conversation from an export, all of it or nothing. A line may be as long as an export writes it: 8 times the
     largest body, and at least 32 MiB."""
-    context, tenant = context_of(request), tenant_of(request)
+    context, tenant = request.context, request.tenant
     if not _NDJSON.fullmatch(request.headers.get("content-type", "")):
         raise UnsupportedMediaType(f"Send newline-delimited JSON: Content-Type: {NDJSON}.", headers={"Accept": NDJSON})
-    refuse_coded(request)
+    refuse_coded(request.exchange.headers)
     refuse_state(request, "A new conversation")
     named = query_of(request, ImportQuery).id
     longest_line = max(_LINE_BYTES, _LINE_BODIES * context.settings.max_body_bytes)
@@ -187,28 +169,28 @@ async def import_conversation(request: Req) -> Response[bytes]:
         raise BadRequest.at("#/lines/1", "The body is empty: send the settings in a first line, then entries")
     imported = read_head(first[0])
     refuse_taken(named or imported.head.id, "#/query/id" if named else "#/lines/1/id")
-    target = target_at(tenant, named or imported.head.id or fresh_id(request))
-    if not was_done(request):
+    target = target_at(tenant, named or imported.head.id or request.fresh_id())
+    if not request.was_done:
         await _import(request, target, imported, first[1:], batches)
     state = await context.store.reader.get(target)
-    require_same_life(request, state)
+    request.require_same_life(state)
     context.recall.indexer.notice(target, state.settings)
     headers = {"Location": f"/conversations/{target.id}", "ETag": etag(state.etag)}
     return Response(conversation_body(target.id, state), status_code=201, headers=headers)
 
 
 async def _import(
-    request: Req,
+    request: Incoming,
     target: Target,
     imported: Imported,
     first: list[ImportLine],
     batches: AsyncIterator[list[ImportLine]],
 ) -> None:
     """Store a conversation. The head of its file and its ``first`` lines were read before."""
-    context = context_of(request)
-    await context.store.conversations.require_absent(target, token=request_token(request))
+    context = request.context
+    await context.store.conversations.require_absent(target, token=request.token())
     store = context.store
-    staging = Staging(store.client, target, token=request_token(request), conversations=store.conversations)
+    staging = Staging(store.client, target, token=request.token(), conversations=store.conversations)
     try:
         await _stage(request, staging, imported, first)
         async for batch in batches:
@@ -220,10 +202,10 @@ async def _import(
         raise
 
 
-async def _stage(request: Req, staging: Staging, imported: Imported, lines: list[ImportLine]) -> None:
+async def _stage(request: Incoming, staging: Staging, imported: Imported, lines: list[ImportLine]) -> None:
     if lines:
         size = sum(len(line.text) for line in lines)
-        context = context_of(request)
+        context = request.context
         is_long = size > context.settings.max_body_bytes + _BATCH_BYTES
         # Long lines are decoded one after the other, because each may take twenty times its bytes of memory.
         async with context.long_lines if is_long else nullcontext():
@@ -240,7 +222,7 @@ async def _stage(request: Req, staging: Staging, imported: Imported, lines: list
             line = lines[orphan.index]
             lone = OrphanToolResult.at(f"#/{message_member(line, 'tool_call_id')}", "No open tool call has this id")
             raise at_line(lone, line.number) from None
-    extend_deadline(request)
+    request.exchange.extend()
 
 
 async def _publish(context: Context, target: Target, staging: Staging, imported: Imported) -> None:
@@ -264,13 +246,13 @@ async def _publish(context: Context, target: Target, staging: Staging, imported:
     context.store.tenants.note(target, updated_ms)
 
 
-async def _batches(request: Req, longest_line: int) -> AsyncIterator[list[ImportLine]]:
+async def _batches(request: Incoming, longest_line: int) -> AsyncIterator[list[ImportLine]]:
     """The body's lines in batches of bounded size. Raises TooLarge, BadRequest."""
     rest, number = bytearray(), 0
     batch: list[ImportLine] = []
     held = 0
     async for chunk in _stream(request):
-        extend_deadline(request)  # the ring refuses a body that arrives too slowly
+        request.exchange.extend()  # the ring refuses a body that arrives too slowly
         rest += chunk
         whole: list[bytes] = []
         if b"\n" in chunk:  # otherwise each small piece of a long line would copy the line
@@ -293,7 +275,7 @@ async def _batches(request: Req, longest_line: int) -> AsyncIterator[list[Import
         yield batch
 
 
-async def _stream(request: Req) -> AsyncIterator[bytes]:
+async def _stream(request: Incoming) -> AsyncIterator[bytes]:
     try:
         async for chunk in request.stream():
             yield chunk

@@ -7,15 +7,10 @@ from typing import Annotated
 from litestar import Response, get, post
 from msgspec import Meta
 
-from sash.api.body import (
-    if_none_match,
-    query_of,
-    read_body,
-    run_in_turn_if_large,
-    target_of,
-)
-from sash.api.context import Context, Req, context_of, line_of, tell_made, tenant_of
+from sash.api.body import if_none_match, query_of, read_body, run_in_turn_if_large
+from sash.api.context import Context
 from sash.api.direct import Answer
+from sash.api.incoming import Incoming
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Window
 from sash.core.chat.messages import ReceiptText
@@ -51,15 +46,15 @@ class StoredWindowQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw
 
 @get("/conversations/{conversation_id:str}/window", operation_id="getWindow")
 @documented("Read a window", "windows", query=StoredWindowQuery, gives=Window, errors=(410, 422))
-async def get_window(request: Req) -> Answer:
+async def get_window(request: Incoming) -> Answer:
     """A window of the conversation: the messages to send, which fit the model exactly; or one that was served before."""
-    context, target = context_of(request), target_of(request)
+    context, target = request.context, request.target
     query = query_of(request, StoredWindowQuery)
     if query.receipt is not None:
         return await _served_again(request, context, target, query, query.receipt)
     started = time.perf_counter()
     try:
-        room = request.scope["sash.exchange"].make_room  # type: ignore[typeddict-item]
+        room = request.exchange.make_room
         found = await context.windows.read(target, query, if_none_match(request), room)
     except WindowDoesNotFit as problem:
         if not query.explain:
@@ -68,7 +63,7 @@ async def get_window(request: Req) -> Answer:
     if isinstance(found, Known):
         return Answer(b"", etag=found.etag, status=304)
     made, state = found
-    tell_made(request, context, target, made, state, time.perf_counter() - started)
+    request.tell_made(target, made, state, time.perf_counter() - started)
     return Answer(made.body, etag=state.etag)
 
 
@@ -89,9 +84,9 @@ class DifferenceQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_o
 @documented(
     "Compare two windows", "windows", query=DifferenceQuery, gives=WindowDifference, etag=False, errors=(410, 422)
 )
-async def compare_windows(request: Req) -> WindowDifference:
+async def compare_windows(request: Incoming) -> WindowDifference:
     """What changed between two windows, message by message, and where the provider's prompt cache broke."""
-    context, target = context_of(request), target_of(request)
+    context, target = request.context, request.target
     query = query_of(request, DifferenceQuery)
     place = "#/query/from"
     earlier, receipt = await window_of_receipt(request, context, target, query.earlier, query, place)
@@ -99,7 +94,7 @@ async def compare_windows(request: Req) -> WindowDifference:
         later, _ = await window_of_receipt(request, context, target, query.later, query, "#/query/to")
     else:
         again = query_of_receipt(receipt, beside(query), place)
-        room = request.scope["sash.exchange"].make_room  # type: ignore[typeddict-item]
+        room = request.exchange.make_room
         found = await context.windows.read(target, again, (), room)
         if isinstance(found, Known):
             raise Internal("The store answered 'unchanged', which was not asked.")
@@ -112,14 +107,14 @@ def beside(query: WindowQuery) -> WindowQuery:
     return WindowQuery(**{name: getattr(query, name) for name in WindowQuery.__struct_fields__})
 
 
-async def _served_again(request: Req, context: Context, target: Target, query: WindowQuery, text: str) -> Answer:
+async def _served_again(request: Incoming, context: Context, target: Target, query: WindowQuery, text: str) -> Answer:
     """The answer with the window of a receipt."""
     made, receipt = await window_of_receipt(request, context, target, text, query, "#/query/receipt")
     return Answer(made.body, etag=receipt.then.etag)
 
 
 async def window_of_receipt(
-    request: Req, context: Context, target: Target, text: str, given: WindowQuery, pointer: str
+    request: Incoming, context: Context, target: Target, text: str, given: WindowQuery, pointer: str
 ) -> tuple[Made, Receipt]:
     """The window of the receipt at ``pointer``, and the receipt. ``given`` are the parameters beside it.
 
@@ -128,7 +123,7 @@ async def window_of_receipt(
     receipt = read_receipt(text, pointer)
     require_of(receipt, target, pointer)
     query = query_of_receipt(receipt, beside(given), pointer)
-    room = request.scope["sash.exchange"].make_room  # type: ignore[typeddict-item]
+    room = request.exchange.make_room
     try:
         made = await context.served.again(target, receipt, query, room)
     except ReceiptGone as problem:
@@ -149,17 +144,17 @@ async def window_of_receipt(
     gives=Window,
     errors=(409, 422),
 )
-async def build_window(request: Req) -> Response[bytes]:
+async def build_window(request: Incoming) -> Response[bytes]:
     """A window of a history in the body. Nothing is stored."""
     body = await read_body(request)
     form = query_of(request, HistoryQuery).format
-    context = context_of(request)
+    context = request.context
     send, allowed = context.settings.send_members, context.settings.allow_items
     started = time.perf_counter()
     read = await run_in_turn_if_large(len(body), _read_and_built, body, form, context.models, send, allowed)
     wanted, sent, built = read
     if built is None:
-        models = await context.store.calibrations.correct(tenant_of(request), context.models, wanted.model)
+        models = await context.store.calibrations.correct(request.tenant, context.models, wanted.model)
         built = await run_in_turn_if_large(len(body), _built, wanted, models, sent, send)
     if isinstance(built, WindowDoesNotFit):
         if not wanted.explain:
@@ -168,7 +163,7 @@ async def build_window(request: Req) -> Response[bytes]:
     made, counting_seconds = built
     with best_effort:
         context.watching.metrics.counted(counting_seconds)
-        tell_window(context.watching.metrics, made, time.perf_counter() - started, line_of(request))
+        tell_window(context.watching.metrics, made, time.perf_counter() - started, request.line)
     return Response(made.body)
 
 

@@ -10,8 +10,8 @@ import msgspec
 from litestar import get
 from msgspec import Meta
 
-from sash.api.body import NoQuery, header, query_of, target_of
-from sash.api.context import Context, Req, context_of, exchange_of, line_of, tenant_of
+from sash.api.body import NoQuery, header, query_of
+from sash.api.context import Context
 from sash.api.events.conversation_reader import ConversationReader
 from sash.api.events.event_steps import NAMED, EventForm, ReaderPlace
 from sash.api.events.event_stream import EventStream
@@ -19,6 +19,7 @@ from sash.api.events.event_texts import ConversationEvent
 from sash.api.events.feed import AGAIN_SECONDS, LOOK_SECONDS, ended_by
 from sash.api.events.owner_feed import OwnerFeed
 from sash.api.events.owner_reader import OwnerEvent, OwnerReader
+from sash.api.incoming import Incoming
 from sash.api.openapi.operation import EVENTS, documented
 from sash.api.owner_handlers import owner_in_path
 from sash.api.ring.asgi import Receive, Scope, Send
@@ -57,23 +58,23 @@ class FollowQuery(msgspec.Struct, forbid_unknown_fields=True):
     gives_types=EVENTS,
     etag=False,
 )
-async def follow_conversation(request: Req) -> "Followed":
+async def follow_conversation(request: Incoming) -> "Followed":
     """Server-sent events, one for each version, in order; none is missed, and none comes twice.
 
     The schema is that of an event's `data`; its `event` is the `type`, and its `id` is for `Last-Event-ID`. A reader that
     was away gets what came since, or `reset` where that is not known any more.
     """
-    context, target = context_of(request), target_of(request)
+    context, target = request.context, request.target
     query = query_of(request, FollowQuery)
-    given = header(request, b"last-event-id")
+    given = header(request.exchange.headers, b"last-event-id")
     place = _place(given, "#/header/last-event-id") if given else _place(query.after, "#/query/after")
     stream = _stream(request, EventForm(query.view, query.body))
-    return Followed(context, target, stream, place, line_of(request))
+    return Followed(context, target, stream, place, request.line)
 
 
 @get("/owners/{owner_id:str}/events", operation_id="followOwner")
 @documented("Follow an owner's conversations", "conversations", gives=OwnerEvent, gives_types=EVENTS)
-async def follow_owner(request: Req) -> "FollowedOwner":
+async def follow_owner(request: Incoming) -> "FollowedOwner":
     """Server-sent events of all of an owner's conversations, for a sidebar.
 
     The first is `listed`, with the newest 100 and their versions; a change of another one comes with its state. A reader
@@ -81,16 +82,16 @@ async def follow_owner(request: Req) -> "FollowedOwner":
     """
     query_of(request, NoQuery)
     owner = owner_in_path(request.path_params["owner_id"])
-    known = header(request, b"last-event-id") or ""
-    return FollowedOwner(context_of(request), owner, _stream(request, NAMED), known, line_of(request))
+    known = header(request.exchange.headers, b"last-event-id") or ""
+    return FollowedOwner(request.context, owner, _stream(request, NAMED), known, request.line)
 
 
-def _stream(request: Req, form: EventForm) -> EventStream:
+def _stream(request: Incoming, form: EventForm) -> EventStream:
     return EventStream(
-        exchange_of(request),
+        request.exchange,
         keys=request.scope["sash.keys"],  # type: ignore[typeddict-item]
-        authorization=(header(request, b"authorization") or "").encode("latin-1"),
-        tenant=tenant_of(request),
+        authorization=(header(request.exchange.headers, b"authorization") or "").encode("latin-1"),
+        tenant=request.tenant,
         form=form,
     )
 

@@ -35,7 +35,7 @@ def note(problem: Problem, line: dict[str, Any]) -> None:
 
 def on_problem(request: Request[Any, Any, Any], problem: Problem) -> Response[bytes]:
     """The response to a problem."""
-    note(problem, request.scope["sash.line"])  # type: ignore[typeddict-item]
+    note(problem, request.scope["sash.exchange"].line)  # type: ignore[typeddict-item]
     status, headers, body = render(problem, request.url.path)
     return Response(body, status_code=status, headers=headers, media_type=PROBLEM_TYPE)
 

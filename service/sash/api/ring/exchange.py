@@ -11,10 +11,11 @@ from sash.api.ring.asgi import Headers, Message, Scope, Send
 from sash.api.ring.connections import reset_when_closed
 from sash.api.ring.drain import Drain
 from sash.api.ring.errors import PROBLEM_TYPE, note, render
-from sash.api.ring.incoming import Incoming
 from sash.api.ring.large import WHOLE_BYTES, Making, Sending
+from sash.api.ring.request_body import RequestBody
 from sash.operations.tracing import Span
 from sash.problems import DeadlineExceeded, Problem, RequestTimeout
+from sash.store.data.claims import Claim
 
 READS = frozenset({"GET", "HEAD"})
 """Methods that change nothing."""
@@ -46,9 +47,15 @@ class Exchange(msgspec.Struct, eq=False):
     deadline: float
     """In seconds of ``time.monotonic``, like ``started``."""
     line: dict[str, Any]
+    headers: dict[bytes, bytes]
+    """The request's headers; the first of a repeated name."""
+    claim: Claim | None = None
+    """The claim of its Idempotency-Key, once it is taken."""
+    shown: bytes = b""
+    """A digest of the message that the answer shows, of an operation that a key binds to it."""
     more: Headers = []
     """Headers of this answer only."""
-    body: Incoming | None = None
+    body: RequestBody | None = None
     span: Span | None = None
     charge: int = 0
     """Bytes charged to the budget of answers being made (``large.Making``)."""

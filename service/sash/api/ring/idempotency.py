@@ -14,8 +14,8 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from sash.api.ring.asgi import App, Message, Receive, Scope, Send
-from sash.api.ring.incoming import read_whole
 from sash.api.ring.paths import Paths
+from sash.api.ring.request_body import read_whole
 from sash.problems import BadRequest, Conflict, KeyInProgress, KeyReused, StoreFull, StoreUnavailable
 from sash.store.data.claims import HOLD_MS, Claim, Claims, Done
 from sash.store.data.entries import wall_ms
@@ -66,7 +66,7 @@ class Idempotent:
             raise KeyInProgress("A request under this key is running: send the request again for its answer.")
         if claim == "other":
             raise _reused()
-        scope["sash.token"], scope["sash.began_ms"], scope["sash.claim"] = claim.token, claim.began_ms, claim
+        scope["sash.exchange"].claim = claim
         if claim.done is not None:
             answer = await self._repeat(scope, receive, claim.done, streamed)
         else:
@@ -115,7 +115,7 @@ class Idempotent:
             if claim.again and scope["method"] == "DELETE" and answer.status == _GONE:
                 answer = WholeAnswer(204, [], b"")  # an earlier run, which ended without an answer, did the erasure
             if answer.status in _OK:
-                read = await self._rest(scope, streamed) if streamed is not None else scope.get("sash.shown", b"")
+                read = await self._rest(scope, streamed) if streamed is not None else scope["sash.exchange"].shown
                 await self._claims.finish(claim, status=answer.status, life=_life(answer), read=read)
             else:
                 await self._claims.release(claim, done=None if answer.status in _UNSURE else False)

@@ -5,7 +5,7 @@
     every request   request id, checks of Host and path, tenant, deadline, metrics, log line, safe headers
     HEAD            answered like GET, without the body
     OPTIONS         answered with the path's methods
-    not a GET       the body's size and slowness are limited (incoming.py)
+    not a GET       the body's size and slowness are limited (request_body.py)
     a write         takes effect once under an Idempotency-Key (idempotency.py)
     a page          of messages waits until there is memory to make it (large.py)
     a large body    is sent in pieces, and the slowest reader is cut (large.py)
@@ -32,10 +32,10 @@ from sash.api.ring.callers import DEFAULT_TENANT, Callers
 from sash.api.ring.drain import Drain
 from sash.api.ring.errors import slash_in_id
 from sash.api.ring.exchange import READS, Exchange, Shared
-from sash.api.ring.incoming import Incoming
 from sash.api.ring.large import Making, Sending
 from sash.api.ring.mounted import within
 from sash.api.ring.paths import Paths, template_of
+from sash.api.ring.request_body import RequestBody
 from sash.operations.logging import describe, get_logger, printable
 from sash.operations.metrics import LINE, Metrics
 from sash.operations.requests import Requests
@@ -132,7 +132,6 @@ class Ring:
         if scope.get("root_path"):
             scope, send = within(scope, send)
         headers = dict(reversed(scope["headers"]))  # the first header of a repeated name wins
-        scope["sash.headers"] = headers
         exchange = self._begin(scope, headers, send)
         self._running.add(exchange)
         if self._timer is None:
@@ -174,9 +173,10 @@ class Ring:
             "bytes": 0,
         }
         deadline = started + self.shared.timeout_seconds
-        exchange = Exchange(self.shared, send, task, method, scope["http_version"], request_id, started, deadline, line)
+        exchange = Exchange(
+            self.shared, send, task, method, scope["http_version"], request_id, started, deadline, line, headers
+        )
         LINE.set(line)
-        scope["sash.line"] = line
         scope["sash.exchange"] = exchange
         if scope["path"] not in OPEN_PATHS:
             self._latest = started
@@ -192,7 +192,7 @@ class Ring:
         path, method = scope["path"], exchange.method
         if method not in READS:
             limit_bytes = self._max_import_bytes if path == _STREAMED else self._max_body_bytes
-            exchange.body = Incoming(
+            exchange.body = RequestBody(
                 receive, self.shared.timeout_seconds, limit_bytes, headers.get(b"content-length", b"")
             )
             receive = exchange.body.receive
@@ -233,7 +233,7 @@ class Ring:
         if self.drain.began and scope["path"] == "/readyz":
             raise StoreUnavailable("Not ready: the service is stopping.")
 
-    async def _let_in(self, scope: Scope, headers: dict[bytes, bytes], body: Incoming | None) -> None:
+    async def _let_in(self, scope: Scope, headers: dict[bytes, bytes], body: RequestBody | None) -> None:
         """Note the request's tenant, then count the request against its rate, and limit the body's size."""
         path, authorization = scope["path"], headers.get(b"authorization", b"")
         if path in FIGURES_PATHS:

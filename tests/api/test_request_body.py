@@ -5,7 +5,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-from sash.api.ring.incoming import Incoming, read_whole
+from sash.api.ring.request_body import RequestBody, read_whole
 
 MOST_PAUSES = 20
 """A hundredth of the pieces: a machine that stands still may look like a client that does."""
@@ -32,7 +32,7 @@ async def read_byte_by_byte() -> None:
         elif event == "call" and frame.f_code.co_name == "call_later":
             timers.append(frame.f_code.co_name)
 
-    body = Incoming(receive, 10.0, 10_000, b"")
+    body = RequestBody(receive, 10.0, 10_000, b"")
     sys.setprofile(profile)
     try:
         while not body.ended:
@@ -68,9 +68,9 @@ async def pauses_among_slow_pieces(length: bytes) -> bool:
         nonlocal paused
         caller = frame.f_back
         if event == "call" and frame.f_code is asyncio.sleep.__code__ and caller is not None:
-            paused |= caller.f_code is Incoming.receive.__code__
+            paused |= caller.f_code is RequestBody.receive.__code__
 
-    body = Incoming(receive, 10.0, 10_000, length)
+    body = RequestBody(receive, 10.0, 10_000, length)
     sys.setprofile(profile)
     try:
         while not (paused or body.ended):
@@ -93,7 +93,7 @@ async def read_of_known_length() -> int:
         asked += 1
         return {"type": "http.request", "body": b"12345", "more_body": True}
 
-    body = Incoming(receive, 10.0, 10_000, b"10")
+    body = RequestBody(receive, 10.0, 10_000, b"10")
     assert await read_whole(body.receive) == b"1234512345"
     assert body.ended
     return asked

@@ -30,7 +30,7 @@ _PAUSE_SHARE = 0.1  # the longest pause, as a share of a short timeout
 _REST_SECONDS = 1.0  # between two pieces of a rest that nobody uses
 
 
-class Incoming:
+class RequestBody:
     """A request's body. ``waiting`` is true while the application waits for more of it, ``ended`` when all was read."""
 
     def __init__(self, receive: Receive, patience_seconds: float, limit_bytes: int, length: bytes) -> None:

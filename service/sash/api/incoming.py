@@ -1,0 +1,132 @@
+"""A request as handlers take it."""
+
+from hashlib import blake2b
+from typing import Any
+
+from litestar import Request
+
+from sash.api.context import Context
+from sash.api.ring.exchange import Exchange
+from sash.core.chat.bounds import IDS, WHAT_IDS_ARE
+from sash.operations.logging import best_effort
+from sash.operations.served import tell_window
+from sash.problems import BadRequest, Pointer
+from sash.store.data.claims import Claim
+from sash.store.data.entries import new_id
+from sash.store.data.histories import no_entry
+from sash.store.data.layout import Target, target_at
+from sash.store.data.replies import Shut, State
+from sash.store.data.script_calls import no_conversation
+from sash.windows.answer import Made
+
+_TAKEN = frozenset({"import"})
+"""Ids that no conversation may have: ``/conversations/import`` is an operation, so DELETE would not reach it."""
+
+
+class Incoming(Request[Any, Any, Any]):
+    """A request, opened once: the framework, or ``Direct``, makes one for its handler, and the handler passes it on.
+
+    Under an Idempotency-Key it has a claim: a request that took effect before changes nothing more, and is answered from
+    what is there.
+    """
+
+    __slots__ = ("claim", "context", "exchange", "life_before", "line", "tenant")
+
+    context: Context
+    """The objects that handlers share."""
+    exchange: Exchange
+    """The request with its answer, as the ring keeps them: its id, deadline, headers and memory."""
+    line: dict[str, Any]
+    """The request's log line, to which handlers add figures."""
+    tenant: str
+    """The tenant of the request's API key."""
+    claim: Claim | None
+    """The claim of its Idempotency-Key; None without one."""
+    life_before: str | None
+    """The life of the conversation in which this request took effect before, under its key; None if it did not.
+
+    It is empty where the first answer named no state.
+    """
+
+    def __init__(self, scope: Any, receive: Any, send: Any, *, parses: bool = True) -> None:
+        """``scope`` has come through the ring, which put the exchange and the tenant there.
+
+        Unless it ``parses``, the request has only the scope and the body, not the framework's places for what it parsed.
+        """
+        if parses:
+            super().__init__(scope, receive, send)
+        else:
+            self.scope, self.receive, self.send = scope, receive, send
+        self.context = scope["litestar_app"].state["context"]
+        self.exchange = exchange = scope["sash.exchange"]
+        self.line = exchange.line
+        self.tenant = scope["sash.tenant"]
+        self.claim = claim = exchange.claim
+        self.life_before = claim.done.life if claim is not None and claim.done is not None else None
+
+    @property
+    def target(self) -> Target:
+        """The conversation that the path names. Raises BadRequest for an id that cannot be one."""
+        identity = self.path_params["conversation_id"]
+        refuse_taken(identity, "#/path/conversation_id")
+        if not IDS.fullmatch(identity):
+            detail = f"The conversation id must be {WHAT_IDS_ARE}."
+            raise BadRequest(detail, errors=[Pointer("#/path/conversation_id", WHAT_IDS_ARE)])
+        return target_at(self.tenant, identity)
+
+    @property
+    def was_done(self) -> bool:
+        """Whether this request took effect before, under its Idempotency-Key."""
+        return self.life_before is not None
+
+    def token(self) -> str:
+        """The request's name in the store: a change that is sent twice under one token is made once."""
+        return self.claim.token if self.claim is not None else new_id()
+
+    def fresh_id(self, place: int = 0) -> str:
+        """A new id. Under an Idempotency-Key every run of the request gets the same id for the same ``place``."""
+        claim = self.claim
+        return new_id() if claim is None else new_id(claim.began_ms, seed=f"{claim.token}:{place}")
+
+    def require_same_life(self, state: State) -> None:
+        """Raise NotFound if this request took effect in a life of the conversation that has ended: the id names another."""
+        if self.life_before not in (None, state.life):
+            raise no_conversation()
+
+    async def require_life(self, state: State | Shut) -> None:
+        """Under an Idempotency-Key, bind the request to the conversation's life that its first run found.
+
+        Raises NotFound if that life has ended.
+        """
+        claim = self.claim
+        if claim is not None and await self.context.store.claims.aim(claim, state.life) != state.life:
+            raise no_conversation()
+
+    def require_same_entry(self, entry_id: str) -> None:
+        """Under an Idempotency-Key, bind the request to the message that its answer shows, by a digest of its id.
+
+        Raises NotFound if the first answer showed another: that is gone, and this one stands in its place.
+        """
+        claim = self.claim
+        if claim is None:
+            return
+        shown = blake2b(entry_id.encode(), key=claim.token.encode(), digest_size=16).digest()
+        if claim.done is not None and claim.done.read not in (b"", shown):
+            raise no_entry()
+        self.exchange.shown = shown
+
+    def tell_made(self, target: Target, made: Made, state: State, seconds: float) -> None:
+        """Report a conversation's window, made in ``seconds``, to the summariser, the metrics and the log line."""
+        view, metrics, summarizer = made.asked.query.view, self.context.watching.metrics, self.context.summarizer
+        with best_effort:
+            tell_window(metrics, made, seconds, self.line, key=(target.name, made.head.model, view))
+        with best_effort:
+            metrics.windows.given()
+            if summarizer is not None and view is None:  # a summary is of what all may see
+                summarizer.notice(target, state, made.window, made.asked.limits.model)
+
+
+def refuse_taken(identity: str | None, pointer: str) -> None:
+    """Raise BadRequest if a new conversation's id is a path of the service."""
+    if identity in _TAKEN:
+        raise BadRequest.at(pointer, f"A conversation cannot be called {identity}: that is a path of its own")
