@@ -1,8 +1,8 @@
 """Run all checks and tests of the project, as developers and CI do: ``python -m tests``, or ``--quick`` for a minute's part.
 
 First the checks that need no server, two at once, then the tests with coverage (properties and those marked ``no_cover``
-without it), in three processes, as a third of their time they wait. A failure does not stop the rest: the failed checks are named
-at the end, and pytest's closing line comes last. To run only some tests, use pytest.
+without it), in three processes, as they wait for a third of their time. A failure does not stop the rest: the failed checks
+are named at the end, and pytest's closing line comes last. To run only some tests, use pytest.
 
 Bounds of time are kept as tight as they are promised, and a busy machine breaks one now and then. So when at most
 ``TRIED_AGAIN`` tests failed, each is tried again, alone and with the same seed. Those that pass then are named.
