@@ -25,7 +25,7 @@ from sash.core.law.records.parameters import WindowFormat, WindowQuery
 from sash.core.providers import PROVIDERS
 
 HERE = Path(__file__).parent
-CLIENT = ROOT / "service" / "sash" / "clients" / "ts" / "sash.ts"
+CLIENT = ROOT / "service" / "sash_client" / "ts" / "sash.ts"
 _ROLES = {"function_call": "assistant", "function_call_output": "tool"}
 QUESTION = {"role": "user", "content": "is there a talk?"}
 

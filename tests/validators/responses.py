@@ -160,6 +160,8 @@ def _parts(parts: Any, known: dict[str, tuple[str, ...]]) -> Iterator[str]:
                 yield f"{kind} without {name}"
         if kind == "input_image" and not isinstance(part.get("image_url") or part.get("file_id"), str):
             yield "an image without a place, or with an object as its URL"
+        if kind == "input_file" and not any(part.get(name) for name in ("file_data", "file_id", "file_url")):
+            yield "a file without a place"
         if kind == "input_image" and isinstance(url := part.get("image_url"), str):
             yield from _image(url)
 
