@@ -38,7 +38,7 @@ from sash.store.redis.embedded import EmbeddedStore
 profiles.register()
 
 ROOT = Path(__file__).resolve().parent.parent
-_COUNTED = 16
+_COUNTED = 12
 """Of a test with more sets of parameters, coverage counts so many: it doubles the time, and others run the same lines."""
 _START_SECONDS = 120
 """Until a service that has not ended counts as stuck: with a busy machine, loading the vocabularies alone can take 30."""
