@@ -10,6 +10,8 @@ A functional core and an imperative shell. Imports go in one direction::
 - ``api`` decodes a request, calls the others and encodes the answer.
 - ``operations`` has logs, metrics, statistics and the dashboard, and background tasks.
 - ``app.create_app(settings)`` makes the application. ``cli`` is the command line.
+
+Beside this package, ``sash_client`` speaks HTTP to a service, and ``sash_tools`` has the commands on files.
 """
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""What is used at a desk, and never on call: commands on histories in files, other programs' histories, bills, replays.
+"""Commands on files: windows and counts of a history, other programs' histories, bills, replays. Nobody on call needs them.
 
 The commands are ``sash window``, ``count``, ``import``, ``export``, ``truth`` and ``replay``.
 """

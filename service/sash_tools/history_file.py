@@ -17,7 +17,7 @@ _PREVIEW_CHARACTERS = 48
 
 
 def history_options(command: F) -> F:
-    """Add the options of a command on one history: its tools, its conversation, own models, and the output."""
+    """Add the options of a command on one history: tools, which conversation of the file, own models, and the output."""
     options = (
         click.option("--tools", metavar="FILE", help="JSON file with tool definitions."),
         click.option("--conversation", metavar="ID", help="Id of the conversation, if FILE holds several."),

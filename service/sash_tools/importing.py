@@ -80,7 +80,10 @@ def check(source: SourceConversation) -> None:
 
 
 def _add_call_ids(entries: list[dict[str, Any]]) -> None:
-    """Give tool messages without the id of their call the one that is open; in a request of its own it may be gone."""
+    """Give each tool message without a call id the id of its open call.
+
+    A history is sent in several requests, and the one with the result may not have the call.
+    """
     messages = [entry["message"] if isinstance(entry.get("message"), dict) else {} for entry in entries]
     opened = OpenCalls()
     for place, message in enumerate(messages):
@@ -88,7 +91,8 @@ def _add_call_ids(entries: list[dict[str, Any]]) -> None:
             messages[place] = regular(message)  # calls without ids get theirs
         if lacks_call(message):
             found = with_open_call(message, opened)
-            found = found if found.get("tool_call_id") else with_call_id(messages, place, f"/{place}")
+            if not found.get("tool_call_id"):
+                found = with_call_id(found, opened, messages[place + 1 :], f"/{place}")
             entries[place]["message"] = messages[place] = found
         opened.follow(messages[place])
 

@@ -305,9 +305,10 @@ def _follow_up(
         line["appended"] = count
         line["appended_tokens"] = tokens
         context.watching.metrics.append(count, seconds=time.perf_counter() - times[0], tokenise_seconds=times[1])
-    context.store.tenants.note(target, wall_ms())
-    if reply.settings != _DEFAULTS:
-        context.store.owners.touch(target, reply.settings)
+    with best_effort:
+        context.store.tenants.note(target, wall_ms())
+        if reply.settings != _DEFAULTS:
+            context.store.owners.touch(target, reply.settings)
     if reply.settings != _DEFAULTS or context.settings.recall != "off":
         context.recall.indexer.appended(target, entries, reply)
 
@@ -322,7 +323,8 @@ async def _window(request: Incoming, target: Target, query: WindowQuery, tail: T
         request.tell_made(target, made, state, time.perf_counter() - started)
     except Problem as problem:
         if isinstance(problem, WindowDoesNotFit) and not query.explain:
-            context.watching.metrics.windows.does_not_fit(problem.model)
+            with best_effort:
+                context.watching.metrics.windows.does_not_fit(problem.model)
         return _no_window(request, problem)
     except Exception as error:  # noqa: BLE001 - a stored append is never answered with an error
         _log.error("window failed", operation="appendMessages", **describe(error))

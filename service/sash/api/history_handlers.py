@@ -21,6 +21,7 @@ from sash.core.chat.mistakes import invalid
 from sash.core.law.fixed_parts.conversation_settings import decode_settings, few_settings
 from sash.core.law.records.apart import Text
 from sash.core.providers.reading.native import read_compaction
+from sash.operations.logging import best_effort
 from sash.problems import BadRequest, ConversationExists, NotFound, Problem
 from sash.store.data.amendments import EntryNotes
 from sash.store.data.entries import stored_entries, wall_ms
@@ -180,8 +181,9 @@ async def _summarized_to(context: Context, target: Target, wanted: PutSummary, s
 
 def _touched(context: Context, target: Target, settings: bytes) -> None:
     """Note a change of a conversation for the lists that it is on: its owner's and its tenant's."""
-    context.store.owners.touch(target, settings)
-    context.store.tenants.note(target, wall_ms())
+    with best_effort:
+        context.store.owners.touch(target, settings)
+        context.store.tenants.note(target, wall_ms())
 
 
 async def _standing(request: Incoming, context: Context, target: Target) -> State:

@@ -49,9 +49,9 @@ class Incoming(Request[Any, Any, Any]):
     """
 
     def __init__(self, scope: Any, receive: Any, send: Any, *, parses: bool = True) -> None:
-        """``scope`` has come through the ring, which put the exchange and the tenant there.
+        """The ring has put the exchange and the tenant into ``scope``.
 
-        Unless it ``parses``, the request has only the scope and the body, not the framework's places for what it parsed.
+        With ``parses`` false, the request cannot keep what the framework parses, such as the query.
         """
         if parses:
             super().__init__(scope, receive, send)
@@ -89,12 +89,12 @@ class Incoming(Request[Any, Any, Any]):
         return new_id() if claim is None else new_id(claim.began_ms, seed=f"{claim.token}:{place}")
 
     def require_same_life(self, state: State) -> None:
-        """Raise NotFound if this request took effect in a life of the conversation that has ended: the id names another."""
+        """Raise NotFound if this request took effect in a conversation that has ended, and another has its id now."""
         if self.life_before not in (None, state.life):
             raise no_conversation()
 
     async def require_life(self, state: State | Shut) -> None:
-        """Under an Idempotency-Key, bind the request to the conversation's life that its first run found.
+        """Under an Idempotency-Key, bind the request to the life of the conversation that its first run found.
 
         Raises NotFound if that life has ended.
         """

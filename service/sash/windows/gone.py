@@ -26,7 +26,7 @@ def erased() -> ReceiptGone:
 
 
 def changed(receipt: Receipt, past: Past) -> ReceiptGone | None:
-    """The problem of a window of which something is not there any more; None where all is, as far as is known."""
+    """The problem of a window if a part of it is known to be gone; else None."""
     then, since = receipt.then, past.since
     taken = next((each for each in since.changes or () if rewound(each, then)), None)
     if taken is not None:

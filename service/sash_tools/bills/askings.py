@@ -25,6 +25,7 @@ _OPENAI: Final = Asking(
     },
 )
 
+# developers.openai.com/api/reference: POST /responses/input_tokens
 _RESPONSES: Final = msgspec.structs.replace(
     _OPENAI,
     path="/responses/input_tokens",
@@ -40,6 +41,7 @@ _RESPONSES: Final = msgspec.structs.replace(
     },
 )
 
+# github.com/ollama/ollama/blob/main/docs/api.md, "Generate a chat completion"
 _OLLAMA: Final = Asking(
     url="http://127.0.0.1:11434",
     url_variables=("OLLAMA_HOST",),
@@ -51,6 +53,7 @@ _OLLAMA: Final = Asking(
     tokens=("prompt_eval_count",),
 )
 
+# ai.google.dev/api/tokens
 _GEMINI: Final = Asking(
     url="https://generativelanguage.googleapis.com",
     url_variables=("GOOGLE_GEMINI_BASE_URL",),
@@ -67,6 +70,7 @@ _GEMINI: Final = Asking(
     },
 )
 
+# ai.google.dev/api/interactions-api; countTokens takes contents alone
 _INTERACTIONS: Final = Asking(
     url=_GEMINI.url,
     url_variables=_GEMINI.url_variables,
@@ -82,6 +86,7 @@ _INTERACTIONS: Final = Asking(
     },
 )
 
+# platform.claude.com/docs/en/build-with-claude/token-counting
 _ANTHROPIC: Final = Asking(
     url="https://api.anthropic.com",
     url_variables=("ANTHROPIC_BASE_URL",),
@@ -95,6 +100,7 @@ _ANTHROPIC: Final = Asking(
     schema=lambda _name, schema: {"output_config": {"format": {"type": "json_schema", "schema": schema}}},
 )
 
+# docs.aws.amazon.com/bedrock/latest/userguide/count-tokens
 _CONVERSE: Final = Asking(
     url="https://bedrock-runtime.us-east-1.amazonaws.com",
     url_variables=("AWS_ENDPOINT_URL_BEDROCK_RUNTIME",),

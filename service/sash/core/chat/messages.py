@@ -26,7 +26,7 @@ from sash.core.chat.bounds import (
     WHAT_IDS_ARE,
     WHAT_OWNERS_ARE,
 )
-from sash.core.chat.open_calls import with_call_id
+from sash.core.chat.open_calls import OpenCalls, with_call_id
 from sash.core.chat.programs import recognise
 from sash.core.chat.regular import regular
 from sash.problems import BadRequest, InvalidEntry, OrphanToolResult
@@ -618,7 +618,8 @@ def validate_messages(
     """Check the messages of a list, and make them regular in it. Raises InvalidEntry."""
     for place, message in enumerate(messages):
         if message.get("role") == "tool" and not message.get("tool_call_id"):
-            messages[place] = with_call_id(messages, place, f"{pointer}/{place}")
+            opened, behind = OpenCalls(messages[:place]), messages[place + 1 :]
+            messages[place] = with_call_id(message, opened, behind, f"{pointer}/{place}")
         messages[place] = validate_message(messages[place], f"{pointer}/{place}", foreign)
 
 

@@ -1,7 +1,8 @@
-"""Find the call that a tool's result answers where the result has no id of its call."""
+"""Find the call of a tool result that has no call id."""
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, Final
 
 from sash.core.chat.programs import recognise
@@ -14,7 +15,7 @@ _MOST_NAMED: Final = 5
 
 
 class OpenCalls:
-    """The calls of some messages, in chat form and in their order, that have no result yet. A later call has its id alone.
+    """The calls that have no result yet, of chat messages in their order. If two calls have one id, the later one counts.
 
     >>> calls = [{"id": identity, "function": {"name": "look"}} for identity in ("a", "b")]
     >>> opened = OpenCalls([{"role": "assistant", "tool_calls": calls}, {"role": "tool", "tool_call_id": "a"}])
@@ -30,22 +31,20 @@ class OpenCalls:
 
     def follow(self, message: Mapping[str, Any]) -> None:
         """Open the calls that a message makes, or close the one that it answers."""
-        self.answer(message)
+        if (answered := _answered(message)) is not None:
+            self._open.pop(answered, None)
         calls = _calls_of(message)
         self._replies += bool(calls)
         for call in calls:
             self._open.pop(str(call.get("id")), None)  # so that it is the newest
             self._open[str(call.get("id"))] = self._replies, call
 
-    def answer(self, message: Mapping[str, Any]) -> None:
-        """Close the call that a message answers, if it is a result."""
-        if message.get("role") == "tool":
-            self._open.pop(str(message.get("tool_call_id")), None)
-
-    def of_newest(self) -> list[Object]:
-        """Return the open calls of the newest reply that has any."""
-        newest = max((reply for reply, _ in self._open.values()), default=0)
-        return [call for reply, call in self._open.values() if reply == newest]
+    def of_newest(self, behind: Iterable[Mapping[str, Any]] = ()) -> list[Object]:
+        """Return the open calls of the newest reply that has any, without those that the results ``behind`` answer."""
+        answered = set(map(_answered, takewhile(lambda each: not _calls_of(each), behind)))
+        left = [held for identity, held in self._open.items() if identity not in answered]
+        newest = max((reply for reply, _ in left), default=0)
+        return [call for reply, call in left if reply == newest]
 
     def oldest(self, name: str) -> str:
         """Return the id of the oldest open call of the newest reply that has one of this name; empty if there is none.
@@ -60,27 +59,28 @@ class OpenCalls:
         return min(named, key=lambda each: each[:2])[2] if named else ""
 
 
-def with_call_id(messages: Sequence[Mapping[str, Any]], place: int, pointer: str) -> Object:
-    """Return the tool message at ``place`` with the id of the only call that it can answer.
+def with_call_id(
+    result: Mapping[str, Any], opened: OpenCalls, behind: Sequence[Mapping[str, Any]], pointer: str
+) -> Object:
+    """Return a tool message with the id of the only call that it can answer.
 
-    ``messages`` are those of the request, with regular calls before ``place``, after those of the conversation where it
-    has any. Where several calls of the newest reply are open, the function's name decides. Results of one function, and
-    those of calls that came without ids, stand in the order of their calls.
+    ``opened`` are the open calls of the messages before it, and ``behind`` are the messages of the request after it. Where
+    several calls of the newest reply are open, the function's name decides. Results of one function, and those of calls
+    that came without ids, stand in the order of their calls.
 
     Raises:
         InvalidEntry: no call is open, or it is not clear which one is answered, or this is another program's record.
     """
-    message = dict(messages[place])
+    message = dict(result)
     if program := recognise(message):
         raise program.refused(pointer)
     is_misspelt = difflib.get_close_matches("tool_call_id", message.keys() - {"tool_call_id"}, n=1)
     if is_misspelt or message.get("tool_call_id") not in (None, ""):
         return message  # validation names it
-    opened = OpenCalls(messages[:place])
     calls = opened.of_newest()
     is_ordered = all(map(_is_made, calls))
     if not is_ordered:
-        calls = _left(opened, messages[place + 1 :])
+        calls = opened.of_newest(behind)
     named = message.get("name") or message.get("tool_name")
     if named and len(calls) > 1:
         calls = [call for call in calls if _name_of(call) == named][:1] or calls
@@ -91,13 +91,9 @@ def with_call_id(messages: Sequence[Mapping[str, Any]], place: int, pointer: str
     return {**message, "tool_call_id": calls[0].get("id")}
 
 
-def _left(opened: OpenCalls, behind: Sequence[Mapping[str, Any]]) -> list[Object]:
-    """The open calls of the newest reply that none of the results behind answers."""
-    for each in behind:
-        if _calls_of(each):
-            break
-        opened.answer(each)
-    return opened.of_newest()
+def _answered(message: Mapping[str, Any]) -> str | None:
+    """The id of the call that a message answers; None if it is no result."""
+    return str(message.get("tool_call_id")) if message.get("role") == "tool" else None
 
 
 def _calls_of(message: Mapping[str, Any]) -> list[Object]:

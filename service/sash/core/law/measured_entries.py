@@ -73,8 +73,7 @@ def _with_call(entries: Sequence[Entry], index: int, earlier: Earlier, opened: O
     if found.get("tool_call_id"):
         return found
     place = f"/messages/{index}" if isinstance(entry, BareEntry) else f"/messages/{index}/message"
-    messages = [*(message for _, message in earlier), *(each.message for each in entries)]
-    return with_call_id(messages, len(earlier) + index, place)
+    return with_call_id(entry.message, opened, [each.message for each in entries[index + 1 :]], place)
 
 
 def check_entry(entry: Entry, pointer: str, *, was_stored: bool = False) -> None:

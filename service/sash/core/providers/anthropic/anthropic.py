@@ -765,7 +765,6 @@ class AnthropicRequest(msgspec.Struct):
     tool_choice: ProviderObject = {}
 
 
-# platform.claude.com/docs/en/build-with-claude/token-counting
 ANTHROPIC = Provider(
     arguments=AnthropicRequest,
     called="a message of Anthropic",

@@ -550,8 +550,6 @@ class ConverseRequest(msgspec.Struct, rename="camel"):
     tool_config: ProviderObject = {}
 
 
-# docs.aws.amazon.com/bedrock/latest/userguide/count-tokens
-
 CONVERSE = Provider(
     arguments=ConverseRequest,
     called="a message of Bedrock's Converse",

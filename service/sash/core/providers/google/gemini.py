@@ -585,7 +585,6 @@ class GeminiRequest(msgspec.Struct):
     config: ProviderObject
 
 
-# ai.google.dev/api/tokens
 GEMINI = Provider(
     arguments=GeminiRequest,
     called="a content of Gemini",

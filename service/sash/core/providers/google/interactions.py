@@ -511,8 +511,6 @@ class InteractionsRequest(msgspec.Struct):
     generation_config: ProviderObject = {}
 
 
-# ai.google.dev/api/interactions-api; countTokens takes contents alone
-
 INTERACTIONS = Provider(
     arguments=InteractionsRequest,
     called="a step of Google's Interactions",

@@ -270,8 +270,6 @@ class OllamaRequest(msgspec.Struct):
     tools: list[ProviderObject] = []
 
 
-# github.com/ollama/ollama/blob/main/docs/api.md, "Generate a chat completion"
-
 OLLAMA = Provider(
     arguments=OllamaRequest,
     called="a message of Ollama",

@@ -488,7 +488,6 @@ _BOUND: Final = re.compile(r"\bgpt-(?:6[.-][2-9]|[7-9])")
 """GPT-6.2 and later: the API drops reasoning items behind a change of what is before them, without an error. Its own
 compaction is no such change (developers.openai.com/api/docs/guides/keep-prefix-unchanged, November 2026)."""
 
-# developers.openai.com/api/reference: POST /responses/input_tokens
 RESPONSES = Provider(
     arguments=ResponsesRequest,
     called="an item of OpenAI's Responses",

@@ -303,7 +303,7 @@ def _note_native(outgoing: Outgoing, place: str, refusals: Refusals) -> None:
 
 
 def asks(steps: Iterable[HistoryStep]) -> bool:
-    """Return whether a step is a message of the user's that came in this form."""
+    """Return whether the history has a user's message that came in this form."""
     return any(isinstance(step, Whole) and step.role == "user" for step in steps)
 
 
