@@ -498,12 +498,13 @@ async def test_an_entrys_receipt_is_of_its_conversation(client: httpx.AsyncClien
 async def test_a_bill_names_its_window(client: httpx.AsyncClient, conversation: str) -> None:
     """A receipt tells the window's tokens and its correction; one of both is needed."""
     path = f"/conversations/{conversation}/usage"
+    model = f"{conversation}/deepseek-chat"  # no other test's estimates change
     await append(client, conversation, user("hello " * 40))
     for _ in range(2):
-        answer = await client.get(f"/conversations/{conversation}/window", params={"model": "deepseek-chat"})
+        answer = await client.get(f"/conversations/{conversation}/window", params={"model": model})
         made = answer.json()
         total = made["tokens"]["total"]
-        bill = {"model": "deepseek-chat", "prompt_tokens": total - 3}
+        bill = {"model": model, "prompt_tokens": total - 3}
         told = (await client.post(path, json={**bill, "receipt": made["receipt"]})).json()
         assert told["error"] == 3
         assert (await again(client, conversation, made["receipt"])).content == answer.content
