@@ -20,11 +20,14 @@ from sash.core.law.records.records import StoredGrounding
 from sash.core.law.render import Bodies
 from sash.core.law.selection.caching import cut_length
 from sash.core.law.selection.choice import BLOCK
+from sash.core.law.selection.explain import short_of
 from sash.core.law.selection.window import Window
 from sash.problems import Pointer, UnknownModel, Unprocessable, WindowDoesNotFit
 from sash.windows.request import HistoryRequest
 
 _DEFAULT_RESERVE = 1024
+_MOST_TRIES = 8
+"""Budgets that are tried for a refused window. The first is nearly always enough."""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -64,22 +67,52 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 def build(asked: Asked, history: History, documents: Documents) -> Window | NeedOlder:
-    """The window that is asked for, or NeedOlder. Raises WindowDoesNotFit with the model's id."""
+    """The window that is asked for, or NeedOlder.
+
+    Raises:
+        WindowDoesNotFit: the required parts are over the budget. A budget of ``needed`` was tried, and is enough.
+    """
+    model = asked.limits.model
+    terms = Terms(
+        model=model,
+        budget=asked.limits.budget,
+        fixed=asked.parts.fixed,
+        options=asked.query,
+        documents=documents,
+        # The path of the messages, to which a seq is added.
+        place=f"/conversations/{asked.conversation}/messages/" if asked.conversation else "",
+        aside=asked.aside,
+    )
     try:
-        terms = Terms(
-            model=asked.limits.model,
-            budget=asked.limits.budget,
-            fixed=asked.parts.fixed,
-            options=asked.query,
-            documents=documents,
-            # The path of the messages, to which a seq is added.
-            place=f"/conversations/{asked.conversation}/messages/" if asked.conversation else "",
-            aside=asked.aside,
-        )
         return build_window(history, terms)
-    except WindowDoesNotFit as problem:
-        problem.model = asked.limits.model.id
-        raise
+    except WindowDoesNotFit as found:
+        problem = found
+    enough = _enough(history, terms, problem)
+    if isinstance(enough, NeedOlder):
+        return enough
+    enough.model = model.id
+    raise enough
+
+
+def _enough(history: History, terms: Terms, problem: WindowDoesNotFit) -> WindowDoesNotFit | NeedOlder:
+    """The problem with a budget that is enough, or NeedOlder to find it.
+
+    In a larger window results may be longer, and pictures sent as they are. Each budget that is tried is larger.
+    """
+    tried = problem
+    for _ in range(_MOST_TRIES):
+        if tried.members["limit"] != "tokens":
+            return problem
+        budget = tried.members["needed"]
+        if budget > terms.model.max_input_tokens:
+            break
+        try:
+            if isinstance(found := build_window(history, msgspec.structs.replace(terms, budget=budget)), NeedOlder):
+                return found
+            break
+        except WindowDoesNotFit as larger:
+            tried = larger
+    return problem if tried is problem else short_of(tried, terms.budget)
 
 
 def documents_of(asked: Asked, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> Documents:

@@ -271,6 +271,9 @@ class Crowd:
             writer.transport.abort()
 
 
+_SHOWN_CHARACTERS = 8_000
+
+
 class Memory:
     """The memory of a service's processes in MB, by the share of the run that was done."""
 
@@ -312,7 +315,10 @@ async def _run(options: argparse.Namespace) -> int:
         try:
             store.start()
             await service.start()
-            return await _ask(options, service)
+            wrong = await _ask(options, service)
+            if wrong:  # the log has errors alone
+                print((folder / "serve.log").read_text()[-_SHOWN_CHARACTERS:])
+            return wrong
         finally:
             await service.kill()
             store.kill()

@@ -130,3 +130,10 @@ def does_not_fit(
         f"What must be in the window costs {needed} tokens ({said}) and the budget is {budget}: {needed - budget} over.",
         members=members,
     )
+
+
+def short_of(problem: WindowDoesNotFit, budget: int) -> WindowDoesNotFit:
+    """The problem of a larger budget, told of this one."""
+    costs = dict(problem.members["costs"])
+    grounding = costs.pop("grounding", 0)
+    return does_not_fit(budget, costs, {}, grounding)

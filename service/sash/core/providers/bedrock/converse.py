@@ -79,33 +79,67 @@ BLOCKS: Final = (
 """Members of ``ContentBlock`` in the service model of botocore 1.44.8."""
 _RESULT_BLOCKS: Final = ("json", "text", "image", "document", "video", "searchResult")
 """Members of ``ToolResultContentBlock`` there."""
+_MEDIA: Final[Mapping[str, frozenset[str]]] = {
+    "image": frozenset({"format", "source", "error"}),
+    "document": frozenset({"format", "name", "source", "context", "citations"}),
+    "video": frozenset({"format", "source"}),
+    "audio": frozenset({"format", "source", "error"}),
+    **dict.fromkeys(("image/source", "video/source", "audio/source"), frozenset({"bytes", "s3Location"})),
+    "document/source": frozenset({"bytes", "s3Location", "text", "content"}),
+    "document/source/content": frozenset({"text"}),
+}
 _MEMBERS: Final = OwnMembers(
     messages={"": frozenset({"role", "content"})},
     parts={"": frozenset(BLOCKS)},
     inner={
-        "image": frozenset({"format", "source", "error"}),
-        "document": frozenset({"format", "name", "source", "context", "citations"}),
-        "video": frozenset({"format", "source"}),
-        "audio": frozenset({"format", "source", "error"}),
+        **_MEDIA,
+        "toolUse": frozenset({"toolUseId", "name", "input", "type"}),
+        "toolResult": frozenset({"toolUseId", "content", "status", "type"}),
+        "toolResult/content": frozenset(_RESULT_BLOCKS),
+        **{f"toolResult/content/{path}": members for path, members in _MEDIA.items() if "audio" not in path},
+        "reasoningContent": frozenset({"reasoningText", "redactedContent"}),
+        "reasoningContent/reasoningText": frozenset({"text", "signature"}),
+        "citationsContent": frozenset({"content", "citations"}),
+        "citationsContent/content": frozenset({"text"}),
+        "citationsContent/citations": frozenset({"title", "source", "sourceContent", "location"}),
+        "cachePoint": frozenset({"type", "ttl"}),
     },
 )
 """A member beside one that says what the block is, is the client's own."""
+
+
+class _Text(msgspec.Struct):
+    text: str
+
+
+class _Words(msgspec.Struct):
+    text: str | None = None
 
 
 class _Source(msgspec.Struct, rename="camel"):
     bytes: str | None = None
     s3_location: Object | None = None
     text: str | None = None
-    content: list[Object] | None = None
+    content: list[_Text] | None = None
 
 
 class _Medium(msgspec.Struct, rename="camel"):
     source: _Source
+    format: str | None = None
+    name: str | None = None
+    context: str | None = None
+
+
+class _Citation(msgspec.Struct, rename="camel"):
+    title: str | None = None
+    source: str | None = None
+    source_content: list[_Words] | None = None
+    location: Object | None = None
 
 
 class _Cited(msgspec.Struct):
-    content: list[Object] | None = None
-    citations: list[Object] | None = None
+    content: list[_Words] | None = None
+    citations: list[_Citation] | None = None
 
 
 class _ReasoningText(msgspec.Struct):

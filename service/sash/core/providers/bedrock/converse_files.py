@@ -5,7 +5,7 @@ underscores, and 200 characters at most. boto3 takes bytes where JSON has base64
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from sash.core.providers.messages.hosted import media_line
@@ -28,6 +28,15 @@ _DOCUMENTS: Final = {
     "md": "text/markdown",
 }
 """Media types by format: ``DocumentFormat`` of botocore's service model."""
+_FORMATS_OF: Final[Mapping[str, Collection[str]]] = {
+    "document": _DOCUMENTS,
+    "video": ("mkv", "mov", "mp4", "webm", "flv", "mpeg", "mpg", "wmv", "three_gp"),
+    "audio": (
+        *("mp3", "opus", "wav", "aac", "flac", "mp4", "ogg", "mkv", "mka"),
+        *("x-aac", "m4a", "mpeg", "mpga", "pcm", "webm"),
+    ),
+}
+"""The formats of media beside pictures: ``DocumentFormat``, ``VideoFormat`` and ``AudioFormat`` there."""
 _FORMATS: Final = {media_type: form for form, media_type in _DOCUMENTS.items()}
 BEDROCKS_MEDIA: Final = Takes(
     pictures=USUAL_PICTURES, files=frozenset({*_FORMATS, "application/json"}), sounds=SOUNDS, addresses=("",)
@@ -83,7 +92,7 @@ def own_medium(block: Block, seq: int, refusals: Refusals) -> Block:
             found = picture_type(f"image/{told}", data) if kind == "image" else ""
         case _:
             return block
-    is_other = kind == "document" and told not in _DOCUMENTS
+    is_other = told not in _FORMATS_OF.get(kind, (told,))
     if not data or is_other or (found and BEDROCKS_MEDIA.refuses_picture(found)):
         refusals.mends.add(UNTAKEN, seq)
         return {"text": media_line(read_media(kind, block[kind]) or {"type": kind})}

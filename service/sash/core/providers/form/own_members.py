@@ -4,12 +4,12 @@ A record lists the members of its messages by their type, and those of their par
 beside the message and are not sent. A message or a part whose type is not listed is taken whole.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from sash.core.providers.messages.members import Names, Unknown
+from sash.core.providers.messages.members import Names, Unknown, without
 
 Object = dict[str, Any]
 
@@ -17,7 +17,8 @@ Object = dict[str, Any]
 class OwnMembers(msgspec.Struct, frozen=True):
     """The members of messages and of parts, by type; a message without a type has the type ``default``.
 
-    ``inner`` are those of an object that is a part's member, such as a picture, by the name of this member.
+    ``inner`` are those of objects inside a part, by the names of the members that lead there: ``image``, ``image/source``. A
+    name may lead to one object or to a list of them.
     """
 
     messages: Mapping[str, frozenset[str]] = {}
@@ -32,48 +33,37 @@ class OwnMembers(msgspec.Struct, frozen=True):
         """
         if "*" in send:
             return message, []
-        found = _others("", message, self.messages.get(_type_of(message, self.default)), send)
-        own = _without(message, found)
-        parts = message.get(key)
-        if self.parts and isinstance(parts, list):
-            beside = [self._of_part(f"{key}/{index}/", part, send) for index, part in enumerate(parts)]
-            if any(beside):
-                pairs = enumerate(zip(parts, beside, strict=True))
-                own[key] = [_left(part, gone, f"{key}/{index}/") for index, (part, gone) in pairs]
-                found += [each for gone in beside for each in gone]
-        return own if found else message, found
+        found = [*self._beside(message, key, send)]
+        return (without(message, found) if found else message), found
 
-    def _of_part(self, path: str, part: Any, send: Names) -> list[Unknown]:
-        if not isinstance(part, dict):
-            return []
-        found = _others(path, part, self.parts.get(_type_of(part, "")), send)
-        for name in self.inner.keys() & part.keys():
-            if isinstance(part[name], dict):
-                found += _others(f"{path}{name}/", part[name], self.inner[name], send)
-        return found
+    def _beside(self, message: Object, key: str, send: Names) -> Iterator[Unknown]:
+        yield from _others("", message, self.messages.get(_type_of(message, self.default)), send)
+        for path, part in _objects(message, [key]):
+            yield from _others(path, part, self.parts.get(_type_of(part, "")), send)
+            for names, known in self.inner.items():
+                for inner, value in _objects(part, names.split("/"), path):
+                    yield from _others(inner, value, known, send)
+
+
+def _objects(value: Object, names: Sequence[str], path: str = "") -> Iterator[tuple[str, Object]]:
+    """Yield the objects that these names lead to, each with its path."""
+    if not names:
+        yield path, value
+        return
+    name, *deeper = names
+    found = value.get(name)
+    if isinstance(found, dict):
+        yield from _objects(found, deeper, f"{path}{name}/")
+    elif isinstance(found, list):
+        for index, each in enumerate(found):
+            if isinstance(each, dict):
+                yield from _objects(each, deeper, f"{path}{name}/{index}/")
 
 
 def _type_of(value: Object, default: str) -> str:
     return str(value.get("type") or default)
 
 
-def _others(path: str, value: Object, known: frozenset[str] | None, send: Names) -> list[Unknown]:
-    if known is None or value.keys() <= known:
-        return []
-    return [Unknown(path, name, value[name]) for name in value if name not in known and name not in send]
-
-
-def _left(part: Any, gone: list[Unknown], path: str) -> Any:
-    """A part, at this path, without the members that are ``gone`` from it and from the objects in it."""
-    left = _without(part, [each for each in gone if each.path == path])
-    for inner in {each.path for each in gone if each.path != path}:
-        name = inner.removeprefix(path).rstrip("/")
-        left[name] = _without(part[name], [each for each in gone if each.path == inner])
-    return left
-
-
-def _without(value: Any, gone: list[Unknown]) -> Any:
-    if not isinstance(value, dict):
-        return value
-    names = {each.name for each in gone}
-    return {name: each for name, each in value.items() if name not in names}
+def _others(path: str, value: Object, known: frozenset[str] | None, send: Names) -> Iterator[Unknown]:
+    if known is not None and not value.keys() <= known:
+        yield from (Unknown(path, name, value[name]) for name in value if name not in known and name not in send)

@@ -120,19 +120,34 @@ class _Response(msgspec.Struct):
     parts: list[Object] | None = None
 
 
+_METADATA: Final = (
+    *("video_metadata", "media_resolution", "audio_metadata", "document_metadata", "media_processing"),
+    "spreadsheet_metadata",
+)
 _PART_MEMBERS: Final = (
     *("text", "thought", "thought_signature", "inline_data", "file_data", "function_call", "function_response"),
-    *("executable_code", "code_execution_result", "tool_call", "tool_response", "video_metadata", "media_resolution"),
-    *("audio_metadata", "audio_transcription", "document_metadata", "media_processing", "part_metadata"),
-    *("speech_metadata", "spreadsheet_metadata"),
+    *("executable_code", "code_execution_result", "tool_call", "tool_response", "audio_transcription", "part_metadata"),
+    *("speech_metadata", *_METADATA),
 )
 _OF_BYTES: Final = frozenset({"data", "mime_type", "display_name"})
 _OF_FILES: Final = frozenset({"file_uri", "mime_type", "display_name"})
+_INNER: Final[Mapping[str, frozenset[str]]] = {
+    "inline_data": _OF_BYTES,
+    "file_data": _OF_FILES,
+    "function_call": frozenset({"id", "name", "args", "partial_args", "will_continue"}),
+    "function_response": frozenset({"id", "name", "response", "parts", "will_continue", "scheduling"}),
+    "function_response/parts": frozenset({"inline_data", "file_data", *_METADATA}),
+    "function_response/parts/inline_data": _OF_BYTES,
+    "function_response/parts/file_data": _OF_FILES,
+}
 _MEMBERS: Final = OwnMembers(
     messages={"": frozenset({"role", "parts"})},
     parts={"": frozenset({*_PART_MEMBERS, *map(camel, _PART_MEMBERS)})},
-    inner=dict.fromkeys(("inline_data", "inlineData"), _OF_BYTES | {*map(camel, _OF_BYTES)})
-    | dict.fromkeys(("file_data", "fileData"), _OF_FILES | {*map(camel, _OF_FILES)}),
+    inner={
+        path: members | {*map(camel, members)}
+        for name, members in _INNER.items()
+        for path in dict.fromkeys((name, "/".join(map(camel, name.split("/")))))
+    },
 )
 """Members of the SDK's types."""
 

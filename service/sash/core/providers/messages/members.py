@@ -12,6 +12,7 @@ So a window in chat form cuts the end off without decoding, and what is counted 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any, Final, NamedTuple
 
 from sash.core.chat.file_links import LINKS
@@ -132,24 +133,26 @@ def is_sent(member: Unknown, named: Names) -> bool:
     return member.name in named or (member.value is None and member.name in _TAKEN_AS_NULL)
 
 
-def without_members(message: Mapping[str, Any], gone: Sequence[Unknown]) -> dict[str, Any]:
-    """Return a copy of the message without these members."""
+def without(message: Mapping[str, Any], gone: Sequence[Unknown]) -> dict[str, Any]:
+    """Return a copy of a message without these members. What they do not stand in is shared with the message."""
     left = dict(message)
-    if isinstance(content := message.get("content"), list):
-        left["content"] = [_copied(part) for part in content]
-    if isinstance(calls := message.get("tool_calls"), list):
-        left["tool_calls"] = [_copied(call) for call in calls]
-    if isinstance(legacy := message.get("function_call"), dict):
-        left["function_call"] = dict(legacy)
+    copied: dict[str, Any] = {"": left}
     for each in gone:
-        del object_at(left, each.path)[each.name]
+        path, found = "", left
+        for step in each.path.split("/")[:-1]:
+            path = f"{path}{step}/"
+            place: Any = int(step) if isinstance(found, list) else step
+            if path not in copied:
+                copied[path] = found[place] = copy(found[place])
+            found = copied[path]
+        del found[each.name]
     return left
 
 
 def keep_foreign(message: dict[str, Any], named: Names = NO_NAMES) -> dict[str, Any]:
     """Return the message as it is stored: its foreign members at the end, in ``native``."""
     gone = foreign_members(message, named)
-    return without_members(message, gone) | {"native": {"format": FOREIGN, "members": gone}} if gone else message
+    return without(message, gone) | {"native": {"format": FOREIGN, "members": gone}} if gone else message
 
 
 def has_foreign(message: Mapping[str, Any]) -> bool:
@@ -163,13 +166,6 @@ def as_it_came(message: dict[str, Any]) -> dict[str, Any]:
     for path, name, value in message.pop("native")["members"]:
         object_at(message, path)[name] = value
     return message
-
-
-def _copied(value: Any) -> Any:
-    """A copy of a part or a call, and of the objects in it."""
-    if not isinstance(value, dict):
-        return value
-    return {name: dict(each) if isinstance(each, dict) else each for name, each in value.items()}
 
 
 def object_at(message: dict[str, Any], path: str) -> dict[str, Any]:
