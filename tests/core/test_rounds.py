@@ -304,6 +304,24 @@ def test_every_window_is_made_in_few_rounds_and_has_a_message(
     check_a_window(found, query, data.draw(st.integers(1, max(1, len(found.entries)))))
 
 
+def outcome(found: Talk, query: WindowQuery, first_seq: int) -> Any:
+    """The window, or the problem's figures."""
+    try:
+        told = Driver(found, query, first_seq).made()
+    except (WindowDoesNotFit, FormatCannotCarry) as problem:
+        return problem.title, problem.members
+    # Only messages that were read are explained, and a receipt is a checksum of the answer.
+    return {name: value for name, value in told.items() if name not in ("explain", "receipt")}
+
+
+@examples(1)
+@given(shared(), QUERIES, st.data())
+def test_a_window_does_not_depend_on_how_much_was_read(found: Talk, query: WindowQuery, data: st.DataObject) -> None:
+    """From any tail, a window has the same bytes, and a refused one the same figures, as from the whole conversation."""
+    tail = data.draw(st.integers(1, max(1, len(found.entries))))
+    assert outcome(found, query, tail) == outcome(found, query, 1)
+
+
 @pytest.mark.nightly
 @examples(20)
 @given(shared(max_turns=20), QUERIES, st.data())

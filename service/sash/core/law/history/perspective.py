@@ -62,6 +62,8 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
         apart = {*leading, *late}
         if not is_whole and any(index >= leading.stop for index in late):
             return None
+        if history.first_seq > bound(history.length) and _is_newest(apart, records, sight):
+            return None  # its group must be in the window, if the call can be sent
         if (leading and history.first_seq - 1 in history.before) or not apart.isdisjoint(records.where(Flags.PINNED)):
             return None  # their group must be in the window, whole
         sight = sight._replace(kept=sight.kept[~np.isin(sight.kept, [*apart])])
@@ -148,6 +150,11 @@ def _newest(history: History, sight: Sight, heads: Number) -> list[int] | None:
         if heads[index] < front or history.at(heads.item(index)) >= last:
             return [index]
     return [] if history.first_seq <= last else None
+
+
+def _is_newest(apart: set[int], records: Records, sight: Sight) -> bool:
+    """Whether the newest message that the agent sees, and that can be sent, is one of these."""
+    return next((index in apart for index in sight.kept[::-1].tolist() if not records.unsent[index]), False)
 
 
 def _must_be_in(history: History, heads: Number, indexes: list[int]) -> Number:
