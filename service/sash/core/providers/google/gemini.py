@@ -134,6 +134,8 @@ _OF_FILES: Final = frozenset({"file_uri", "mime_type", "display_name"})
 _INNER: Final[Mapping[str, frozenset[str]]] = {
     "inline_data": _OF_BYTES,
     "file_data": _OF_FILES,
+    "executable_code": frozenset({"code", "language", "id"}),
+    "code_execution_result": frozenset({"outcome", "output", "id"}),
     "function_call": frozenset({"id", "name", "args", "partial_args", "will_continue"}),
     "function_response": frozenset({"id", "name", "response", "parts", "will_continue", "scheduling"}),
     "function_response/parts": frozenset({"inline_data", "file_data", *_METADATA}),
@@ -373,7 +375,7 @@ def _write(
 def system_text(history: Iterable[HistoryStep], refusals: Refusals) -> str:
     """Return the texts of system and developer messages, with a blank line between them."""
     system = (step for step in history if isinstance(step, Said) and step.is_system)
-    return "\n\n".join(filter(None, (words(said.parts, refusals, "system") for said in system)))
+    return "\n\n".join(filter(str.strip, (words(said.parts, refusals, "system") for said in system)))
 
 
 def _with_place(step: HistoryStep, refusals: Refusals) -> HistoryStep:

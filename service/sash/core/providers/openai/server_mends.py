@@ -103,7 +103,7 @@ def with_system_first(bodies: list[Any], maker: str, model: str, mends: Mends) -
     systems = [body for body, is_system in given if is_system]
     if takes_one:
         texts = [_text_of(msgspec.json.decode(body)["content"]) for body in systems]
-        systems = [msgspec.json.encode({"role": "system", "content": "\n\n".join(filter(None, texts))})]
+        systems = [msgspec.json.encode({"role": "system", "content": "\n\n".join(filter(str.strip, texts))})]
     return [*systems, *(body for body, is_system in given if not is_system)]
 
 
