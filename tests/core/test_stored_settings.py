@@ -1,5 +1,6 @@
 """Stored settings: measured once, in a cache of limited size."""
 
+import msgspec
 import pytest
 
 from sash.core.law.fixed_parts.conversation_settings import (
@@ -32,3 +33,15 @@ def test_large_ones_are_forgotten_sooner() -> None:
         decode_settings(stored(300_000, number))
     assert decode_settings(small) is first
     assert decode_settings(large) is not other
+
+
+def test_people_with_the_same_prompt_share_its_parts() -> None:
+    """Owner, metadata and time to live are each conversation's own; a prompt and its tools are measured once for all."""
+    tools = [{"type": "function", "function": {"name": f"look_{n}", "description": "Looks. " * 99}} for n in range(20)]
+    alike = ConversationSettings(model="gpt-4o", system="Be brief.", tools=tools)
+    every = [alike] + [
+        msgspec.structs.replace(alike, owner=f"o-{n}", metadata={"n": n}, ttl_seconds=n or None) for n in range(300)
+    ]
+    found = [decode_settings(encode_settings(each)) for each in every]
+    assert [settings for settings, _ in found] == every
+    assert {id(parts) for _, parts in found} == {id(found[0][1])}

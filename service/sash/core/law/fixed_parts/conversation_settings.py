@@ -1,8 +1,9 @@
 """A conversation's settings, and the parts of every window that follow from them."""
 
 from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -110,17 +111,42 @@ read_settings = msgspec.json.Decoder(ConversationSettings).decode
 
 def decode_settings(stored: bytes, send: Names = NO_NAMES) -> tuple[ConversationSettings, FixedParts]:
     """Stored settings, and the fixed parts that follow from them, as in ``fixed_parts``. The result is cached."""
-    return _DECODERS[bisect_left(_SIZES, len(stored))](stored, send)
+    return _cached(_DECODERS, stored, send)
 
 
 def _decode_all(stored: bytes, send: Names) -> tuple[ConversationSettings, FixedParts]:
+    members = _read_members(stored)
+    personal = {name: members.pop(name) for name in _PERSONAL if name in members}
+    settings, parts = _cached(_SHARED, encode_settings(members), send)
+    if personal:
+        own = read_settings(encode_settings(personal))
+        settings = msgspec.structs.replace(settings, **{name: getattr(own, name) for name in _PERSONAL})
+    return settings, parts
+
+
+def _decode_shared(stored: bytes, send: Names) -> tuple[ConversationSettings, FixedParts]:
     settings = read_settings(stored)
     return settings, fixed_parts(settings, send)
 
 
-# Caches by size, so that their bytes are limited: long prompts could otherwise fill the memory.
+_Decoded = Callable[[bytes, Names], tuple[ConversationSettings, FixedParts]]
+
+
+def _caches(decode: _Decoded) -> list[_Decoded]:
+    """Caches by size, so that their bytes are limited: long prompts could otherwise fill the memory."""
+    return [lru_cache(maxsize=each)(decode) for each in (2048, 128, 8)]
+
+
+def _cached(caches: Sequence[_Decoded], stored: bytes, send: Names) -> tuple[ConversationSettings, FixedParts]:
+    return caches[bisect_left(_SIZES, len(stored))](stored, send)
+
+
 _SIZES = (16 * 1024, 256 * 1024)
-_DECODERS = [lru_cache(maxsize=each)(_decode_all) for each in (2048, 128, 8)]
+_PERSONAL: Final = ("owner", "metadata", "ttl_seconds")
+"""Settings that each conversation has for itself, and that no window has. Many conversations share the others."""
+_read_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_SHARED: Final = _caches(_decode_shared)
+_DECODERS: Final = _caches(_decode_all)
 
 
 def kept_for_windows(stored: bytes, changed: bytes) -> bytes:
@@ -129,8 +155,7 @@ def kept_for_windows(stored: bytes, changed: bytes) -> bytes:
     The owner, the metadata and the time to live are left out: no window has them.
     """
     before, after = (
-        msgspec.structs.replace(read_settings(each), owner=None, metadata=None, ttl_seconds=None)
-        for each in (stored, changed)
+        msgspec.structs.replace(read_settings(each), **dict.fromkeys(_PERSONAL)) for each in (stored, changed)
     )
     return b"" if before == after else encode_settings(before)
 
