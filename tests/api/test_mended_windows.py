@@ -430,3 +430,51 @@ async def test_json_of_a_result_is_an_object(client: httpx.AsyncClient, conversa
     assert sent == [{"text": json.dumps(found, separators=(",", ":"))}, {"json": {"n": 1}}]
     assert made["mended"]["reasons"]["result_json"] == 1
     assert await counted(client, made) <= made["tokens"]["total"]
+
+
+ODD_PICTURES = {
+    "another type": {"data": PIXEL, "type": "image/bmp"},
+    "a type that is no picture's": {"data": PIXEL, "type": "application/octet-stream"},
+    "a page's address": {"url": "https://x.test/a.pdf", "type": "application/pdf"},
+}
+
+
+def odd_picture(form: str, data: str = "", url: str = "", **held: str) -> dict[str, Any]:
+    """A user's message with one picture alone, in a provider's form."""
+    media_type = held["type"]
+    if form == "anthropic":
+        bytes_of = {"type": "base64", "media_type": media_type, "data": data}
+        return said({"type": "image", "source": {"type": "url", "url": url} if url else bytes_of})
+    if form == "gemini":
+        file, blob = {"fileData": {"fileUri": url, "mimeType": media_type}}, {"data": data, "mimeType": media_type}
+        return {"role": "user", "parts": [file if url else {"inlineData": blob}]}
+    if form == "responses":
+        return (
+            {"role": "user", "content": [{"type": "input_file", "file_url": url}]}
+            if url
+            else {
+                "role": "user",
+                "content": [{"type": "input_image", "image_url": f"data:{media_type};base64,{data}"}],
+            }
+        )
+    place = {"uri": url} if url else {"data": data}
+    return {
+        "type": "user_input",
+        "content": [{"type": "document" if url else "image", "mime_type": media_type, **place}],
+    }
+
+
+@pytest.mark.parametrize("odd", ODD_PICTURES)
+@pytest.mark.parametrize("form", ["anthropic", "gemini", "responses", "interactions"])
+@pytest.mark.parametrize("kept", [0, 5])
+async def test_a_line_in_place_of_a_message_s_only_picture_is_a_text(
+    client: httpx.AsyncClient, conversation: str, form: str, odd: str, kept: int
+) -> None:
+    """Where the picture would be changed for chat completions, too, the line that is sent instead is left as it is."""
+    await append(client, conversation, odd_picture(form, **ODD_PICTURES[odd]), format=form)
+    await append(client, conversation, ASKED)
+    for model in ("gpt-4o", "kimi-k2.5"):
+        made = await window(client, conversation, model=model, images_kept=kept, uncarried="drop")
+        contents = [message["content"] for message in made["request"]["messages"]]
+        assert all(isinstance(part, dict) for content in contents if isinstance(content, list) for part in content)
+        assert await counted(client, made) <= made["tokens"]["total"]

@@ -8,6 +8,7 @@ Gemini's signature.
 import binascii
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -290,8 +291,13 @@ def told(message: Message) -> Message:
 
 def _unlinked(message: Message) -> Message:
     """The message with the bytes of a linked file as a file, and a line in place of another link."""
-    files = (as_file(part) for part in message["content"])
-    return {**message, "content": [_taken(part) for part in files]}
+    return _with_parts(message, lambda part: _taken(as_file(part)))
+
+
+def _with_parts(message: Message, changed: Callable[[Message], Message]) -> Message:
+    """The message with each part of its content changed. It may have a text by now: a line in place of its only part."""
+    content = message["content"]
+    return {**message, "content": list(map(changed, content))} if isinstance(content, list) else message
 
 
 def _taken(part: Message) -> Message:
@@ -332,10 +338,7 @@ def _file_oddity(data: str) -> int:
 
 def _with_files(message: Message) -> Message:
     """The message with a text file as its text, a PDF's base64 in a data URL, and a file that is a picture as one."""
-    return {
-        **message,
-        "content": [_filed(part) if _medium_oddity(part) & _FILED else part for part in message["content"]],
-    }
+    return _with_parts(message, lambda part: _filed(part) if _medium_oddity(part) & _FILED else part)
 
 
 def with_data_url(part: Message) -> Message:
@@ -380,19 +383,15 @@ def _is_irregular(url: str, told: str) -> bool:
 def _in_lines(refused: int) -> Callable[[Message], Message]:
     """Return what puts a line in place of each picture and sound of which this is refused."""
 
-    def changed(message: Message) -> Message:
-        parts = [
-            {"type": "text", "text": media_line(as_picture(part))} if _medium_oddity(part) & refused else part
-            for part in message["content"]
-        ]
-        return {**message, "content": parts}
+    def in_line(part: Message) -> Message:
+        return {"type": "text", "text": media_line(as_picture(part))} if _medium_oddity(part) & refused else part
 
-    return changed
+    return partial(_with_parts, changed=in_line)
 
 
 def _with_types(message: Message) -> Message:
     """The message with the media type of a picture's bytes where another type is told that is no picture's."""
-    return {**message, "content": [_with_type(part) for part in message["content"]]}
+    return _with_parts(message, _with_type)
 
 
 def retyped(url: str) -> str:
