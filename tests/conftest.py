@@ -27,7 +27,7 @@ from rigs.conformity import conform
 from rigs.key_leaks import conversations_in, leaks
 from rigs.servers import free_port
 
-from sash.api.ring.asgi import App
+from sash.api.middleware.asgi import App
 from sash.app import create_app
 from sash.settings import Settings
 from sash.store.data.conversations import Conversations

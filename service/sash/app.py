@@ -2,7 +2,7 @@
 
 ::
 
-    request ─ Ring ─┬─ Direct ─── window, append ─┬─ core    (pure: law, counts, providers, chat)
+    request ─ Middleware ─┬─ Direct ─── window, append ─┬─ core    (pure: law, counts, providers, chat)
       id, key,      └─ Litestar ─ all others ─────┴─ store   (Conversations ─ Client ─ Redis or Valkey)
       deadline, log line
 """
@@ -40,14 +40,14 @@ from sash.api.events import event_handlers
 from sash.api.events.event_bodies import Events
 from sash.api.events.followers import Followers
 from sash.api.incoming import Incoming
+from sash.api.middleware import errors
+from sash.api.middleware.asgi import App
+from sash.api.middleware.browsers import Cors, loopback_hosts
+from sash.api.middleware.callers import Callers
+from sash.api.middleware.idempotency import Idempotent
+from sash.api.middleware.layer import Middleware
+from sash.api.middleware.paths import Paths
 from sash.api.openapi.operation import operation_of
-from sash.api.ring import errors
-from sash.api.ring.asgi import App
-from sash.api.ring.browsers import Cors, loopback_hosts
-from sash.api.ring.callers import Callers
-from sash.api.ring.idempotency import Idempotent
-from sash.api.ring.layer import Ring
-from sash.api.ring.paths import Paths
 from sash.core.counts.models.models import Model, list_models
 from sash.core.counts.text.vocabularies import load_vocabularies
 from sash.extras import how_to_install
@@ -137,7 +137,9 @@ _DIRECT = (
 )
 
 
-def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends_on_sigterm: bool = False) -> Ring:
+def create_app(
+    settings: Settings, *, log: RequestLog | None = log_request, ends_on_sigterm: bool = False
+) -> Middleware:
     """An ASGI application. Its lifespan connects to the store, and disconnects at the end.
 
     An application that mounts it enters ``lifespan()`` in its own lifespan, since ASGI servers tell that one alone.
@@ -212,7 +214,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         logging_config=None,
     )
     app = cast("App", framework)
-    ring = Ring(
+    middleware = Middleware(
         Direct(framework, app, _DIRECT),
         once=Idempotent(app, store.claims, paths),
         keys=Callers(
@@ -231,8 +233,8 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         cors=Cors(settings.cors_origins) if settings.cors_origins else None,
         ends_on_sigterm=ends_on_sigterm,
     )
-    ring.drain.also.append(followers.drain)
-    return ring
+    middleware.drain.also.append(followers.drain)
+    return middleware
 
 
 def _hosts(settings: Settings) -> re.Pattern[bytes] | None:

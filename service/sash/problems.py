@@ -39,9 +39,10 @@
     │   └── StorePermissionDenied  503  the store's user may not run a command
     └── StoreFull               507
 
-A problem is raised where it is found, and ``api/ring/errors.py`` renders it. ``detail`` is a sentence for people and never
-contains message text. ``errors`` point into the request (RFC 6901 in a URI fragment). ``members`` are figures for programs;
-a class declares its own as ``Figures``. A class's docstring is the page at its ``type``: the meaning, then what to do.
+A problem is raised where it is found, and ``api/middleware/errors.py`` renders it. ``detail`` is a sentence for people and
+never contains message text. ``errors`` point into the request (RFC 6901 in a URI fragment). ``members`` are figures for
+programs; a class declares its own as ``Figures``. A class's docstring is the page at its ``type``: the meaning,
+then what to do.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

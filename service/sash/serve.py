@@ -32,7 +32,7 @@ from sash.store.redis import datafiles
 from sash.store.redis.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed
 
 if TYPE_CHECKING:
-    from sash.api.ring.asgi import App
+    from sash.api.middleware.asgi import App
 
 _STORE_FAILED, _SETTING_WRONG, _WORKERS_FAILED, _UNWRITTEN = 1, 2, 3, 4  # exit statuses, listed in sash serve --help
 

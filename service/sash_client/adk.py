@@ -15,9 +15,9 @@ from sash_client.adk_state import change, create, name_of, owner_of, path_of_nam
 from sash_client.client import (
     LOCAL,
     Ask,
-    Asking,
     Sash,
     SashError,
+    TokenEndpoint,
     append,
     asked,
     listed,
@@ -106,7 +106,7 @@ class SashSessionService(BaseSessionService):
         return event
 
 
-def _recent(path: str, config: GetSessionConfig) -> Asking[list[Event]]:
+def _recent(path: str, config: GetSessionConfig) -> TokenEndpoint[list[Event]]:
     """The last events, or those since a time: entries are read from the newest on until there are enough."""
     wanted, since = config.num_recent_events, config.after_timestamp or 0.0
     limit = 64 if wanted is None else wanted

@@ -9,7 +9,7 @@ from typing import Any
 from google.adk.sessions import Session
 
 from sash_client.adk_events import METADATA
-from sash_client.client import Ask, Asking, SashError, asked, path_of
+from sash_client.client import Ask, SashError, TokenEndpoint, asked, path_of
 from sash_client.ids import safe_id
 
 _DEPTHS = {"app": 1, "user": 2}
@@ -26,7 +26,7 @@ def owner_of(app: str, user: str) -> str:
     return safe_id(f"{app}/{user}")
 
 
-def create(name: Sequence[str]) -> Asking[Any]:
+def create(name: Sequence[str]) -> TokenEndpoint[Any]:
     """Create the conversation of a name. Raises SashError, with status 409 if it exists."""
     owner = {"owner": owner_of(*name[:2])} if name[1:] else {}
     metadata = {METADATA: {"name": list(name), "state": {}}}
@@ -35,7 +35,7 @@ def create(name: Sequence[str]) -> Asking[Any]:
     )
 
 
-def change(name: Sequence[str], delta: Mapping[str, Any]) -> Asking[None]:
+def change(name: Sequence[str], delta: Mapping[str, Any]) -> TokenEndpoint[None]:
     """Set keys of a session's, a user's or an app's state, by their prefixes.
 
     Each value is stored as JSON text, because a merge patch would merge objects. Raises SashError.
@@ -69,7 +69,7 @@ def state_of(found: Mapping[str, Any] | None, prefix: str = "") -> dict[str, Any
     return {prefix + key: json.loads(value) for key, value in state.items()}
 
 
-def session_of(found: Mapping[str, Any]) -> Asking[Session]:
+def session_of(found: Mapping[str, Any]) -> TokenEndpoint[Session]:
     """A session without events, with the state of its user and app."""
     app, user, identity = name_of(found)
     state = state_of(found)

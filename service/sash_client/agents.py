@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
-from sash_client.client import LOCAL, Ask, Asking, Sash, SashError, asked, path_of, window_query
+from sash_client.client import LOCAL, Ask, Sash, SashError, TokenEndpoint, asked, path_of, window_query
 
 _POPS = 5
 _ITEMS = 100
@@ -83,7 +83,7 @@ class SashSession:
         if self._is_closed:
             raise RuntimeError(f"{type(self).__name__} is closed: make another one for the same id")
 
-    def _sent(self) -> Asking[list[Any]]:
+    def _sent(self) -> TokenEndpoint[list[Any]]:
         """The window's items."""
         window, _ = yield Ask("GET", f"{self._path}/window", {**(self._window or {}), "format": "responses"})
         if window is None:
@@ -92,7 +92,7 @@ class SashSession:
         fixed = [{"role": "system", "content": request["instructions"]}] if "instructions" in request else []
         return [*fixed, *request["input"]]
 
-    def _added(self, limit: int | None) -> Asking[list[Any]]:
+    def _added(self, limit: int | None) -> TokenEndpoint[list[Any]]:
         """All items, or the last ``limit``, as they were added. They are read from the end."""
         found: list[Any] = []
         query: dict[str, Any] = {"order": "desc", "format": "responses", "media": "inline"}
@@ -105,7 +105,7 @@ class SashSession:
             query["cursor"] = page["next_cursor"]
         return found if limit is None else found[max(0, len(found) - limit) :]
 
-    def _add(self, items: Sequence[Any]) -> Asking[None]:
+    def _add(self, items: Sequence[Any]) -> TokenEndpoint[None]:
         left = list(items)
         for part in _requests(items):
             entry = {"id": uuid4().hex, "message": part}
@@ -115,7 +115,7 @@ class SashSession:
                 raise error.also(items=left) from error
             left = left[len(part) :]
 
-    def _popped(self) -> Asking[Any]:
+    def _popped(self) -> TokenEndpoint[Any]:
         for _ in range(_POPS):
             last = {"order": "desc", "limit": 1, "format": "responses", "media": "inline"}
             page, version = yield Ask("GET", f"{self._path}/messages", last)

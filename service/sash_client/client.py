@@ -59,7 +59,7 @@ class Answered(NamedTuple):
     etag: str | None
 
 
-Asking = Generator[Ask, Answered, T]
+TokenEndpoint = Generator[Ask, Answered, T]
 Pair = tuple[dict[str, Any], dict[str, Any] | None]
 """A chat message of a window, and the stored entry with the same message; None if the window made or changed it."""
 
@@ -81,7 +81,7 @@ class Sash:
         self._client: httpx2.Client | None = None
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncClient] = WeakKeyDictionary()
 
-    def do(self, asking: Asking[T]) -> T:
+    def do(self, asking: TokenEndpoint[T]) -> T:
         """The generator's result. The generator may handle a SashError. Raises SashError."""
         answer: Answered | SashError | None = None
         while True:
@@ -91,7 +91,7 @@ class Sash:
                 return done.value  # type: ignore[no-any-return]
             answer = self._answer(ask)
 
-    async def ado(self, asking: Asking[T]) -> T:
+    async def ado(self, asking: TokenEndpoint[T]) -> T:
         """Like ``do``, without blocking the event loop."""
         answer: Answered | SashError | None = None
         while True:
@@ -159,7 +159,7 @@ class Sash:
             await asyncio.sleep(pause)
 
 
-def _next(asking: Asking[Any], answer: Answered | SashError | None) -> Ask:
+def _next(asking: TokenEndpoint[Any], answer: Answered | SashError | None) -> Ask:
     """The generator's next request after an answer; the first one after None. Raises StopIteration at the end."""
     return asking.throw(answer) if isinstance(answer, SashError) else asking.send(answer)  # type: ignore[arg-type]
 
@@ -207,7 +207,7 @@ def window_query(model: str | None, window: Mapping[str, Any]) -> dict[str, Any]
     return query({"model": model, **window}) if model else None
 
 
-def asked(ask: Ask) -> Asking[Any]:
+def asked(ask: Ask) -> TokenEndpoint[Any]:
     """The JSON of one answer; None if there is nothing at the path."""
     answer = yield ask
     return answer.value
@@ -219,7 +219,7 @@ def append(
     window: Mapping[str, Any] | None = None,
     *,
     after_seq: int | None = None,
-) -> Asking[Any]:
+) -> TokenEndpoint[Any]:
     """Append entries, 100 in a request. Returns the last answer, with a window if ``window`` has its parameters.
 
     An entry without an id gets one, so that it is stored once even if the request is sent again. With ``after_seq`` the
@@ -236,7 +236,7 @@ def append(
 
 def paged(
     path: str, member: str, parameters: Mapping[str, Any], limit: int | None = None
-) -> Asking[list[dict[str, Any]]]:
+) -> TokenEndpoint[list[dict[str, Any]]]:
     """The first ``limit`` elements of a listing, or all of them; ``member`` is their name on a page."""
     found: list[dict[str, Any]] = []
     cursor: str | None = None
@@ -249,12 +249,12 @@ def paged(
     return found
 
 
-def listed(path: str, limit: int | None = None) -> Asking[list[dict[str, Any]]]:
+def listed(path: str, limit: int | None = None) -> TokenEndpoint[list[dict[str, Any]]]:
     """The last ``limit`` entries, or all of them, oldest first."""
     return (yield from paged(f"{path}/messages", "messages", {"order": "desc", "media": "inline"}, limit))[::-1]
 
 
-def turn(path: str, entries: Sequence[Mapping[str, Any]], window: Mapping[str, Any]) -> Asking[list[Pair]]:
+def turn(path: str, entries: Sequence[Mapping[str, Any]], window: Mapping[str, Any]) -> TokenEndpoint[list[Pair]]:
     """Append entries. Returns the messages of the window after it with their entries; empty without a conversation.
 
     An entry's metadata has the framework's data that the chat message lacks. A message that the window changed, by documents

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, Self
 
-from sash_client.client import Ask, Asking, SashError, listed
+from sash_client.client import Ask, SashError, TokenEndpoint, listed
 
 _MOST_ENTRIES: Final = 98
 """Messages that are kept: an append has at most 100 entries."""
@@ -47,7 +47,7 @@ def kept_in(entry: Mapping[str, Any]) -> KeptQuestion | None:
     return KeptQuestion(**kept) if kept and not entry["message"].get("content") else None
 
 
-def replaced(path: str, identity: str) -> Asking[tuple[KeptQuestion, str | None]]:
+def replaced(path: str, identity: str) -> TokenEndpoint[tuple[KeptQuestion, str | None]]:
     """The question with this id and all behind it, and the chat's ETag. Raises SashError where it is not there."""
     chat, etag = yield Ask("GET", path)
     entry, _ = yield Ask("GET", f"{path}/messages/id:{identity}")
@@ -59,7 +59,7 @@ def replaced(path: str, identity: str) -> Asking[tuple[KeptQuestion, str | None]
     return KeptQuestion.of(entry["seq"] - 1, [each for each in behind if each["seq"] >= entry["seq"]]), etag
 
 
-def put_back(path: str, kept: KeptQuestion, reply: str) -> Asking[int | None]:
+def put_back(path: str, kept: KeptQuestion, reply: str) -> TokenEndpoint[int | None]:
     """Put a question back in place of the reply with this id; returns its last seq, None where the chat went on.
 
     Raises SashError.

@@ -21,7 +21,7 @@ from langchain_core.messages import (
 from langgraph.config import get_config
 
 from sash_client.chat import kept_in
-from sash_client.client import LOCAL, Asking, Pair, Sash, append, path_of, query, turn
+from sash_client.client import LOCAL, Pair, Sash, TokenEndpoint, append, path_of, query, turn
 from sash_client.ids import safe_id
 
 METADATA = "langchain"
@@ -80,7 +80,7 @@ class SashMiddleware(AgentMiddleware[Any, Any, Any]):
             raise ValueError("Name a conversation, or invoke the agent with a thread_id in its configuration.")
         return path_of(str(name))
 
-    def _turn(self, path: str, messages: Sequence[AnyMessage]) -> Asking[list[Pair]]:
+    def _turn(self, path: str, messages: Sequence[AnyMessage]) -> TokenEndpoint[list[Pair]]:
         stored = [index for index, message in enumerate(messages, 1) if message.response_metadata.get(_STORED)]
         return turn(path, [to_entry(message) for message in messages[max(stored, default=0) :]], self._window)
 

@@ -15,7 +15,7 @@ from litellm import stream_chunk_builder
 from litellm.integrations.custom_logger import CustomLogger
 
 from sash_client.chat import new_in
-from sash_client.client import LOCAL, Ask, Asking, Sash, SashError, append, path_of, query
+from sash_client.client import LOCAL, Ask, Sash, SashError, TokenEndpoint, append, path_of, query
 
 HEADER = "x-sash-conversation"
 _CHATS = {"completion", "acompletion"}
@@ -125,7 +125,9 @@ class SashHook(CustomLogger):
             if error.status not in (_GONE, _CONFLICT):  # taken away, or ended before
                 raise
 
-    def _turn(self, path: str, data: dict[str, Any], new: list[dict[str, Any]], reply: str) -> Asking[dict[str, Any]]:
+    def _turn(
+        self, path: str, data: dict[str, Any], new: list[dict[str, Any]], reply: str
+    ) -> TokenEndpoint[dict[str, Any]]:
         window = query({"model": self._model or data["model"], **self._window})
         if not new and (yield Ask("GET", path)).value is None:
             raise SashError(404, {"status": 404, "detail": "There is no such conversation."})

@@ -23,7 +23,7 @@ from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.memory import BaseMemory
 
 from sash_client.chat import assistant, calls_of, file_part, kept_in, parts_of, text_of
-from sash_client.client import LOCAL, Ask, Asking, Pair, Sash, append, asked, listed, path_of, query, turn
+from sash_client.client import LOCAL, Ask, Pair, Sash, TokenEndpoint, append, asked, listed, path_of, query, turn
 
 METADATA = "llama_index"
 _ROLES = {"chatbot": "assistant", "model": "assistant", "function": "tool"}
@@ -117,15 +117,15 @@ class SashMemory(BaseMemory):
         """Like ``reset``, without blocking the event loop."""
         await self.sash.ado(self._replace([]))
 
-    def _sent(self) -> Asking[list[ChatMessage]]:
+    def _sent(self) -> TokenEndpoint[list[ChatMessage]]:
         pairs = yield from turn(path_of(self.conversation), [], query({"model": self.model, **self.window}))
         return list(map(to_message, pairs))
 
-    def _all(self) -> Asking[list[ChatMessage]]:
+    def _all(self) -> TokenEndpoint[list[ChatMessage]]:
         entries = yield from listed(path_of(self.conversation))
         return [to_message((entry["message"], entry)) for entry in entries]
 
-    def _replace(self, messages: Sequence[ChatMessage]) -> Asking[None]:
+    def _replace(self, messages: Sequence[ChatMessage]) -> TokenEndpoint[None]:
         path = path_of(self.conversation)
         if messages:
             yield from append(path, list(map(to_entry, messages)), after_seq=0)

@@ -24,7 +24,7 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import Any, Final, NamedTuple
 
-from sash_client.client import Ask, Asking, Sash, SashError, append, asked
+from sash_client.client import Ask, Sash, SashError, TokenEndpoint, append, asked
 from sash_client.kept_question import KeptQuestion, put_back
 
 Speak = Callable[[dict[str, Any]], AsyncGenerator[str, None]]
@@ -234,7 +234,7 @@ class StreamedReply:
                 return True
         return False
 
-    def _read(self) -> Asking[Any]:
+    def _read(self) -> TokenEndpoint[Any]:
         return asked(Ask("GET", f"{self._path}/messages/id:{self.id}"))
 
     def _take(self, entry: Mapping[str, Any] | None) -> None:

@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
-from sash_client.client import Ask, Asking, Sash, SashError, append, asked, path_of, window_query
+from sash_client.client import Ask, Sash, SashError, TokenEndpoint, append, asked, path_of, window_query
 from sash_client.ids import safe_id
 from sash_client.kept_question import KeptQuestion, kept_in, replaced
 from sash_client.streamed_reply import CONFLICT, Paces, Speak, StreamedReply
@@ -194,7 +194,7 @@ def _draft(identity: str) -> dict[str, Any]:
     return {"id": identity, "role": "assistant", "content": "", "status": "in_progress"}
 
 
-def _standing(path: str, question: Mapping[str, Any]) -> Asking[_Standing | None]:
+def _standing(path: str, question: Mapping[str, Any]) -> TokenEndpoint[_Standing | None]:
     """The stored question and its reply; None where it is not stored. Raises SashError where its text is another one."""
     entry, _ = yield Ask("GET", f"{path}/messages/id:{question['id']}")
     if entry is None:
@@ -203,13 +203,13 @@ def _standing(path: str, question: Mapping[str, Any]) -> Asking[_Standing | None
     return (yield from _behind(path, entry["seq"]))
 
 
-def _found(path: str, question: str) -> Asking[_Standing | None]:
+def _found(path: str, question: str) -> TokenEndpoint[_Standing | None]:
     """The question with this id and its reply; None where it is not stored."""
     entry, _ = yield Ask("GET", f"{path}/messages/id:{question}")
     return None if entry is None else (yield from _behind(path, entry["seq"]))
 
 
-def _behind(path: str, seq: int) -> Asking[_Standing | None]:
+def _behind(path: str, seq: int) -> TokenEndpoint[_Standing | None]:
     """The question with this seq and its reply; None where the conversation is gone."""
     chat, etag = yield Ask("GET", path)
     if chat is None:

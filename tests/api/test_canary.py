@@ -13,7 +13,7 @@ import structlog
 from api.test_security import ACME, KEYS, bearer, service
 from operations.test_spans import collecting
 
-from sash.api.ring.layer import is_open
+from sash.api.middleware.layer import is_open
 from sash.app import ROUTES
 from sash.operations.logging import RequestLog, configure_logging
 from sash.store.redis.embedded import EmbeddedStore

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from rigs.dialogue import append, user
 
+from sash.api.middleware.paths import template_of
 from sash.api.openapi.operation import operation_of
-from sash.api.ring.paths import template_of
 from sash.app import ROUTES
 from sash.windows.counted import FreeMembers
 

@@ -4,7 +4,7 @@ Some strings are left out, because recorded bills show less for them than their 
 
 * ids, which join a call with its result, are free: bills with tool history
 * images, sounds and files are billed by their size, not by their base64, and what names their kind is free
-* sealed thoughts (signatures, encrypted content) are billed by their characters or not at all: counts/measures/beside.py
+* sealed reasoning (signatures, encrypted content) are billed by their characters or not at all: measures/native_parts.py
 * ``role`` and ``type`` are free for Gemini and search-preview models, which bill the content alone
 
 ``status``, ``caller`` and ``logprobs`` of generated messages are left out: in no recording, and not text for a model.
@@ -25,7 +25,7 @@ from profiles import examples
 from recordings import NO_TRUTH, TRUTH
 from rigs.dialogue import user
 
-from sash.core.counts.measures.beside import is_of_vertex
+from sash.core.counts.measures.native_parts import is_of_vertex
 from sash.core.counts.models.models import find_model
 from sash.core.counts.text import count_text
 from sash.core.providers.google.gemini import GEMINI

@@ -17,8 +17,8 @@ import redis
 from conftest import http, lifespan
 from rigs.dialogue import append, history, problem, user
 
-from sash.api.ring.asgi import App
-from sash.api.ring.request_body import RequestBody
+from sash.api.middleware.asgi import App
+from sash.api.middleware.request_body import RequestBody
 from sash.app import create_app
 from sash.settings import ApiKey, Settings
 from sash.store.redis.embedded import EmbeddedStore

@@ -9,9 +9,9 @@ import httpx
 import msgspec
 import pytest
 
+from sash.api.middleware.paths import template_of
 from sash.api.openapi.faults import meaning
 from sash.api.openapi.operation import operation_of
-from sash.api.ring.paths import template_of
 from sash.app import ROUTES
 from sash.problems import problem_types
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from sash.api.ring.callers import Callers
-from sash.api.ring.exchange import Shared
-from sash.api.ring.large import Making, Sending
-from sash.api.ring.layer import Ring
-from sash.api.ring.paths import Paths
+from sash.api.middleware.callers import Callers
+from sash.api.middleware.exchange import Shared
+from sash.api.middleware.large import Making, Sending
+from sash.api.middleware.layer import Middleware
+from sash.api.middleware.paths import Paths
 from sash.operations.metrics import Metrics
 from sash.operations.pseudonyms import Pseudonyms
 from sash.operations.requests import Requests
@@ -19,11 +19,11 @@ from sash.store.redis.client import Client
 
 
 def asker(app: Any, *, making_bytes: int = 2_000_000, held_bytes: int = 32_000_000) -> Any:
-    """Return a function that requests a page of messages from a ring; its argument ``take`` receives the answer."""
+    """Return a function that requests a page of messages from the middleware; its argument ``take`` receives the answer."""
     limits = RateLimits(Client("redis://localhost:1"), None)
     metrics = Metrics()
     requests = Requests(metrics, Pseudonyms(), None)
-    ring = Ring(
+    middleware = Middleware(
         app,
         once=app,
         keys=Callers(()),
@@ -35,11 +35,13 @@ def asker(app: Any, *, making_bytes: int = 2_000_000, held_bytes: int = 32_000_0
         metrics=metrics,
         requests=requests,
     )
-    ring.shared = Shared(ring.shared.timeout_seconds, ring.drain, Making(making_bytes), Sending(held_bytes))
+    middleware.shared = Shared(
+        middleware.shared.timeout_seconds, middleware.drain, Making(making_bytes), Sending(held_bytes)
+    )
 
     async def ask(take: Any) -> None:
         scope = {"type": "http", "method": "GET", "path": "/conversations/c/messages", "http_version": "1.1"}
-        await ring({**scope, "headers": []}, None, take)  # type: ignore[arg-type]
+        await middleware({**scope, "headers": []}, None, take)  # type: ignore[arg-type]
 
     return ask
 

@@ -14,11 +14,11 @@ from jsonschema import Draft202012Validator
 from rigs.conformity import CONTRACT, resolved, validator
 from rigs.dialogue import statistics
 
+from sash.api.middleware import idempotency
+from sash.api.middleware.layer import is_open
+from sash.api.middleware.paths import template_of
 from sash.api.openapi import document, examples
 from sash.api.openapi.operation import operation_of
-from sash.api.ring import idempotency
-from sash.api.ring.layer import is_open
-from sash.api.ring.paths import template_of
 from sash.app import ROUTES
 from sash.problems import problem_types
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sash.api.ring.asgi import App
+from sash.api.middleware.asgi import App
 
 
 class Connection:

@@ -5,7 +5,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-from sash.api.ring.request_body import RequestBody, read_whole
+from sash.api.middleware.request_body import RequestBody, read_whole
 
 MOST_PAUSES = 20
 """A hundredth of the pieces: a machine that stands still may look like a client that does."""

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from conftest import http, lifespan
 
-from sash.api.ring.layer import OPEN_PATHS, is_open
+from sash.api.middleware.layer import OPEN_PATHS, is_open
 from sash.app import ROUTES, create_app
 from sash.cli import main
 from sash.operations.logging import RequestLog, log_request

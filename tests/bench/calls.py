@@ -15,7 +15,7 @@ from typing import Any
 
 import uvloop
 
-from sash.api.ring.asgi import App
+from sash.api.middleware.asgi import App
 from sash.store.redis.embedded import EmbeddedStore
 from tests.bench.inprocess import ask, worker
 from tests.bench.kinds import REQUESTS, SENT, agent

@@ -20,7 +20,7 @@ import redis.asyncio
 from rich.console import Console
 from rich.table import Table
 
-from sash.api.ring.asgi import App
+from sash.api.middleware.asgi import App
 from sash.app import create_app
 from sash.operations.logging import configure_logging
 from sash.settings import Settings

@@ -10,7 +10,7 @@ from sash.serve import application
 from tests.bench.rig import ROOT, nothing_held
 
 if TYPE_CHECKING:  # earlier versions, which stages.py measures, have no such module
-    from sash.api.ring.asgi import App
+    from sash.api.middleware.asgi import App
 
 
 @asynccontextmanager

@@ -20,7 +20,7 @@ import msgspec
 import redis
 import uvloop
 
-from sash.api.ring.asgi import App
+from sash.api.middleware.asgi import App
 from sash.store.redis.embedded import EmbeddedStore
 from tests.bench.data_run import load_conversations
 from tests.bench.inprocess import ask, worker

@@ -38,7 +38,7 @@ import msgspec
 import redis
 import uvloop
 
-from sash.api.ring.asgi import App
+from sash.api.middleware.asgi import App
 from sash.app import create_app
 from sash.core.law import render
 from sash.core.law.history import notes

@@ -31,7 +31,7 @@ from tests.bench.rig import ROOT, beside, body_of, markdown
 from tests.bench.versions import checked_out
 
 if TYPE_CHECKING:  # earlier versions have no such module
-    from sash.api.ring.asgi import App
+    from sash.api.middleware.asgi import App
 
 AT_ONCE = 16
 REQUESTS = 32_000
@@ -50,13 +50,13 @@ STAGES = {
     "tests.bench": _LOOP,
     "litestar": _ROUTING,
     "sash.api": _ROUTING,
-    "sash.api.ring.layer": _EDGE,
-    "sash.api.ring.request_body": _EDGE,
-    "sash.api.ring.callers": _EDGE,
-    "sash.api.ring.large": _EDGE,
-    "sash.api.ring.idempotency": _EDGE,
+    "sash.api.middleware.layer": _EDGE,
+    "sash.api.middleware.request_body": _EDGE,
+    "sash.api.middleware.callers": _EDGE,
+    "sash.api.middleware.large": _EDGE,
+    "sash.api.middleware.idempotency": _EDGE,
     "sash.api.edge": _EDGE,  # these five are of earlier versions
-    "sash.api.ring.drain": _EDGE,
+    "sash.api.middleware.drain": _EDGE,
     "sash.api.budgets": _EDGE,
     "sash.api.observed": _SAID,
     "sash.api.answer": _SPLICE,
@@ -74,7 +74,7 @@ STAGES = {
     "sash.windows.answer": _SPLICE,
     "sash.core.law.render": _SPLICE,
     "sash.operations": _SAID,
-    "sash.api.ring.layer:Ring._end": _SAID,
+    "sash.api.middleware.layer:Middleware._end": _SAID,
     "structlog": _SAID,
 }
 """Stage by package, module or function (``module:name``); the longest prefix of a function's name decides."""

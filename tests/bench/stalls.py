@@ -22,7 +22,7 @@ from typing import NamedTuple, Self
 import msgspec
 import uvloop
 
-from sash.api.ring.asgi import App
+from sash.api.middleware.asgi import App
 from sash.core.counts.text.vocabularies import INSTALLED
 from sash.store.redis.embedded import EmbeddedStore
 from tests.bench.figures import Figure, into_readme, table

@@ -25,7 +25,7 @@ from tests.bench.inprocess import ask, worker
 from tests.bench.rig import text_of
 
 if TYPE_CHECKING:
-    from sash.api.ring.asgi import App
+    from sash.api.middleware.asgi import App
 
 AGENTS = ("triage", "billing", "refunds", "fraud", "writer")
 _BATCH = 84  # entries a request: four rounds

@@ -19,7 +19,7 @@ from sash.core.law.build import build_window
 from sash.core.law.documents.document_costs import Source
 from sash.core.law.documents.documents import Documents
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts, fixed_parts
-from sash.core.law.fixed_parts.terms import Terms
+from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.compaction import newest_summary, readable
 from sash.core.law.history.notes import summary_message
 from sash.core.law.history.order import arranged
@@ -165,14 +165,14 @@ class Talk:
         return built if isinstance(built, Window) else SeenHistory(history, Bodies(1, [], {}), {}).older(built)
 
     def _built(self, history: History, ask: "Ask") -> Window | NeedOlder:
-        terms = Terms(
+        spec = WindowSpec(
             model=ask.model,
             budget=ask.budget,
             fixed=self.parts.fixed,
             options=ask.options,
             documents=self.documents(dedupe=ask.options.dedupe != "none", **ask.limits),
         )
-        return build_window(history, terms)
+        return build_window(history, spec)
 
     def window(self, ask: "Ask") -> Window:
         window = self.build(ask)

@@ -22,20 +22,20 @@ from sash.core.providers.messages.mends import AS_TEXT, Mend
 from sash.core.providers.messages.pieces import Keeps, Object, Piece, medium_part, to_json
 from sash.core.providers.writing.media import read_data_url
 from sash.core.providers.writing.media_types import is_web
+from sash.core.providers.writing.native_messages import NativeMessages, Shape
 from sash.core.providers.writing.turns import (
     HistoryStep,
     Outgoing,
     Part,
     PlainRun,
-    Refusals,
     Result,
     Said,
+    Writing,
     as_line,
     in_order_of_calls,
     only_text,
     read_steps,
 )
-from sash.core.providers.writing.whole import Shape, Whole
 
 BY: Final = {"rules": "system", "human": "user", "machine": "assistant", "skill": "tool"}
 AS: Final = {role: by for by, role in BY.items()} | {"developer": "rules"}
@@ -87,40 +87,40 @@ def read_request(request: Mapping[str, Any], chat: ReadAsChat) -> ChatRequest:
     return ChatRequest(messages=chat(request["turns"], "/turns"), tools=tools, rest=rest_of(request, "turns", "skills"))
 
 
-def bits(parts: Iterable[Part], refusals: Refusals, seq: int) -> Iterator[Object]:
+def bits(parts: Iterable[Part], writing: Writing, seq: int) -> Iterator[Object]:
     for part in parts:
         match part.body:
             case {"type": "image_url", "image_url": {"url": str(url)}} if not is_web(url):
-                if media := read_data_url(url, part.place, refusals):
+                if media := read_data_url(url, part.place, writing):
                     yield {"picture": {"seen": {"kind": media.media_type, "base64": media.data}}}
             case {"type": "text", "text": str(text)}:
                 yield {"words": text}
             case _:
-                refusals.mends.add(AS_TEXT, seq)
+                writing.mends.add(AS_TEXT, seq)
                 yield {"words": as_line(part.body)["text"]}
 
 
-def turns_of(step: HistoryStep, refusals: Refusals) -> Iterator[Object]:
+def turns_of(step: HistoryStep, writing: Writing) -> Iterator[Object]:
     match step:
         case PlainRun():
             yield from ({"by": AS[said["role"]], "bits": [{"words": said["content"]}]} for said in step.messages)
-        case Whole():
+        case NativeMessages():
             yield from step.messages
         case Result():
-            yield {"by": "skill", "skill": step.call.name, "bits": [*bits(step.parts, refusals, step.seq)]}
+            yield {"by": "skill", "skill": step.call.name, "bits": [*bits(step.parts, writing, step.seq)]}
         case Said(role="assistant"):
-            said = [{"words": part.text} for part in only_text(step.parts, refusals, "assistant") if part.text]
+            said = [{"words": part.text} for part in only_text(step.parts, writing, "assistant") if part.text]
             asks = [{"ask": {"skill": call.name, "with": call.arguments_object()}} for call in step.calls]
             if said or asks:
                 yield {"by": "machine", "bits": [*said, *asks]}
         case Said():
-            yield {"by": AS[step.role], "bits": [*bits(step.parts, refusals, step.seq)]}
+            yield {"by": AS[step.role], "bits": [*bits(step.parts, writing, step.seq)]}
 
 
-def write(messages: Sequence[Outgoing], tools: list[Object], tool_choice: Any, refusals: Refusals) -> Object:
+def write(messages: Sequence[Outgoing], tools: list[Object], tool_choice: Any, writing: Writing) -> Object:
     del tool_choice
-    steps = in_order_of_calls(read_steps(messages, SHAPE, refusals), ANSWER_ORDER, refusals)
-    turns = [turn for step in steps for turn in turns_of(step, refusals)]
+    steps = in_order_of_calls(read_steps(messages, SHAPE, writing), ANSWER_ORDER, writing)
+    turns = [turn for step in steps for turn in turns_of(step, writing)]
     asks = any(turn["by"] == "skill" or any("ask" in bit for bit in turn["bits"]) for turn in turns)
     offered = tools or ([NO_SKILL] if asks else [])
     skills = [{"name": tool["function"]["name"], "takes": tool["function"].get("parameters")} for tool in offered]
@@ -164,7 +164,7 @@ INVENTED: Final = Provider(
         messages={"": frozenset({"by", "bits", "skill"})},
         parts={"": frozenset({"words", "picture", "ask", "muse"})},
     ),
-    kinds=PartKinds(thoughts=kinds(".muse"), images=kinds(".picture.seen")),
+    kinds=PartKinds(reasoning=kinds(".muse"), images=kinds(".picture.seen")),
     stand_in_tool=NO_SKILL,
     parts_apart=True,
     maker="inventors",

@@ -17,13 +17,13 @@ OWN_ROOMS = ("openai", "ollama", "google", "anthropic", "bedrock")
 CHATS = (
     "core/chat",
     "core/providers/messages/members.py",
-    "core/providers/messages/thoughts.py",
+    "core/providers/messages/reasoning_members.py",
     "core/providers/openai/openai.py",
 )
 """Where the words of chat messages are, in which everything is stored."""
 EXCEPTIONS = {
     "api/openapi/": "`responses` is a word of OpenAPI",
-    "api/ring/paths.py": "paths that people try at the wrong service",
+    "api/middleware/paths.py": "paths that people try at the wrong service",
     "settings.py": "makers whose endpoint writes summaries",
     "operations/compactor.py": "the same endpoints",
     "core/chat/mistakes.py": "hints on a request of another service",
@@ -31,7 +31,7 @@ EXCEPTIONS = {
     "core/chat/programs.py": "other programs' records",
     "core/counts/models/families.py": "rules, with the bills that they rest on",
     "core/counts/models/vendors.py": "rules, with the bills that they rest on",
-    "core/counts/measures/beside.py": "rules, with the bills that they rest on",
+    "core/counts/measures/native_parts.py": "rules, with the bills that they rest on",
     "core/counts/requests/provider_requests.py": "rules, with the bills that they rest on",
     "core/counts/models/templates.py": "models' names and makers",
     "core/counts/models/listings.py": "models' names and makers",
@@ -39,7 +39,7 @@ EXCEPTIONS = {
     "core/providers/writing/media_types.py": "the evidence of its mends",
     "core/providers/writing/shared_mends.py": "the evidence of its mends",
     "core/providers/messages/hosted.py": "members without words for a reader, whoever writes them",
-    "core/law/records/apart.py": "members with a data URL, whoever writes them",
+    "core/law/records/split_media.py": "members with a data URL, whoever writes them",
 }
 """Files that may name a form or its members though they are no provider's own, and why."""
 

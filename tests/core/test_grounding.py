@@ -124,7 +124,7 @@ def test_nothing_fits_beside_the_template() -> None:
 
 @given(st.sampled_from(TEMPLATES), SEPARATOR, TEXT, DOCUMENTS, st.integers(0, 200))
 def test_own_budget(template: str, separator: str, content: str, documents: list[str], most: int) -> None:
-    """Whole documents are taken in their order while they fit their own budget; one more would not."""
+    """NativeMessages documents are taken in their order while they fit their own budget; one more would not."""
     found = talk(grounded(content, *documents), grounding_template=template, document_separator=separator)
     chosen = found.documents(max_tokens=most, dedupe=False).choose(1, found.stored[0][0], Ask().model, 10_000)
     parsed, kept = found.parts.template, chosen.kept if chosen else 0

@@ -32,7 +32,7 @@ def test_media_take_away_no_tokens_of_others(seed: int, form: str) -> None:
 def assert_none_below(extra: Extra) -> None:
     assert min(extra.estimated, extra.pages, extra.paged) >= 0
     if extra.beside is not None:
-        assert min(extra.beside.estimated, *extra.beside.thoughts) >= 0
+        assert min(extra.beside.estimated, *extra.beside.native_reasoning) >= 0
 
 
 TEXT_FILE = {"inlineData": {"mimeType": "text/plain", "data": "aGkh"}}

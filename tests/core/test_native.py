@@ -319,7 +319,7 @@ def test_reading_a_reply_takes_time_in_proportion_to_its_items(item: dict[str, A
 def _thinks(message: dict[str, Any]) -> bool:
     """Whether a message's measure has thoughts."""
     beside = measure(message).extra.beside
-    return bool(beside.thoughts[0] or beside.thoughts_sealed)
+    return bool(beside.native_reasoning[0] or beside.reasoning_sealed)
 
 
 @pytest.mark.parametrize("form", MESSAGES)

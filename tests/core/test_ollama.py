@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from sash.core.providers.reading.given import read_entries
+from sash.core.providers.reading.entries import read_entries
 from sash.core.providers.reading.native import read_messages
 from sash.problems import InvalidEntry
 from sash.windows.request import decode_request

@@ -15,7 +15,7 @@ from sash.core.chat.messages import Entry
 from sash.core.chat.packed import Packed
 from sash.core.counts.models.models import find_model
 from sash.core.law.build import build_window
-from sash.core.law.fixed_parts.terms import Terms
+from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.recall.ranking import best, fused, scores_of_vectors, scores_of_words
 from sash.core.law.recall.words import pack_words, plain_number, words_of
 from sash.core.law.records.parameters import WindowQuery
@@ -221,11 +221,11 @@ def test_vectors_and_words_are_fused() -> None:
 @given(
     lengths=st.lists(st.integers(1, 60), min_size=1, max_size=30),
     budget=st.integers(30, 900),
-    aside=st.integers(1, 300),
+    recall_reserve=st.integers(1, 300),
     limit=st.none() | st.integers(1, 12),
 )
 def test_tokens_set_aside_leave_a_plain_chat_the_same_window(
-    lengths: list[int], budget: int, aside: int, limit: int | None
+    lengths: list[int], budget: int, recall_reserve: int, limit: int | None
 ) -> None:
     """A plain chat's window is a sum, also with tokens set aside for recall: the same one as by all rules."""
     roles, model, query = ("user", "assistant"), find_model("gpt-4o"), WindowQuery(limit=limit)
@@ -233,7 +233,9 @@ def test_tokens_set_aside_leave_a_plain_chat_the_same_window(
     talk = Talk(tuple(Entry(message=message) for message in said))
     history, documents = talk.history(model), talk.documents()
     fixed = talk.parts.fixed
-    terms = Terms(model=model, budget=budget, fixed=fixed, options=query, documents=documents, aside=aside)
+    terms = WindowSpec(
+        model=model, budget=budget, fixed=fixed, options=query, documents=documents, recall_reserve=recall_reserve
+    )
     try:
         expected = choose(history, terms, ALL)
     except WindowDoesNotFit:

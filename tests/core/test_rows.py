@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sash.core.counts.costs.counting import message_tokens, reasoning_tokens
-from sash.core.counts.costs.prices import message_cost, reasoning_cost
-from sash.core.counts.measures.beside import Beside
+from sash.core.counts.costs.message_cost import message_cost, reasoning_cost
 from sash.core.counts.measures.measures import Extra, Measure, measure
+from sash.core.counts.measures.native_parts import NativeParts
 from sash.core.counts.measures.rows import Rows, columns_of, extra_of, stored_row
 from sash.core.counts.models.models import find_model
 from sash.core.counts.text.numbers import MANY
@@ -35,11 +35,11 @@ MIXES = st.builds(
 GIVEN = PAIRS | st.none()
 FEW_HAVE = st.just((0, 0)) | PAIRS
 BESIDE = st.builds(
-    Beside,
+    NativeParts,
     st.sampled_from(sorted(PROVIDERS)),
     st.integers(1, 9_000),
-    thoughts=FEW_HAVE,
-    thoughts_sealed=st.sampled_from([0, 0, 700]),
+    native_reasoning=FEW_HAVE,
+    reasoning_sealed=st.sampled_from([0, 0, 700]),
     rest=FEW_HAVE,
     rest_sealed=st.sampled_from([0, 0, 700]),
     estimated=st.sampled_from([0, 0, 90]),

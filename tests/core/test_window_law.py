@@ -49,9 +49,9 @@ def test_oracle(case: Case) -> None:
 def test_a_summary_in_place_of_what_is_left_out_for_a_note() -> None:
     """Where a note takes the room of a message that the summary covers, the summary is sent."""
     calls = [said("assistant", None, function_call={"name": "look", "arguments": "{}"}) for _ in range(2)]
-    refusals = [said("assistant", None, refusal=text) for text in ("", "<|endoftext|> is text")]
+    writing = [said("assistant", None, refusal=text) for text in ("", "<|endoftext|> is text")]
     asked = [said("user", text) for text in ("", "", "<|endoftext|> is text")]
-    entries = [*asked, calling("a"), refusals[0], said("user", ""), calls[0], refusals[1], calls[1], said("user", "")]
+    entries = [*asked, calling("a"), writing[0], said("user", ""), calls[0], writing[1], calls[1], said("user", "")]
     found = talk(*entries, summary=("They met.", 1))
     check_against_the_oracle((found, Ask(budget=78, options=WindowQuery(note=True))))
 

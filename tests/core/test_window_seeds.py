@@ -144,9 +144,9 @@ def test_a_repeat_does_not_end_a_window() -> None:
 
 
 def test_refusals_are_not_the_same() -> None:
-    """Refusals without content are not duplicates of each other, because their text is in another member."""
-    refusals = [{"role": "assistant", "content": None, "refusal": text} for text in ("no", "never")]
-    found = talk(said("user", "a"), refusals[0], said("user", "b"), refusals[1], said("user", "c"))
+    """Writing without content are not duplicates of each other, because their text is in another member."""
+    writing = [{"role": "assistant", "content": None, "refusal": text} for text in ("no", "never")]
+    found = talk(said("user", "a"), writing[0], said("user", "b"), writing[1], said("user", "c"))
     assert found.window(Ask(options=WindowQuery(dedupe="messages"))).seqs == [1, 2, 3, 4, 5]
 
 

@@ -23,7 +23,7 @@ from urllib.parse import quote
 import msgspec
 import redis
 
-from sash.api.ring.asgi import App
+from sash.api.middleware.asgi import App
 from sash.store.redis.embedded import EmbeddedStore
 from tests.bench.inprocess import ask, worker
 from tests.bench.load import load, request

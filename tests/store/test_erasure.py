@@ -13,7 +13,7 @@ from rigs.dialogue import append
 from rigs.everything import EVERYTHING, said
 from rigs.servers import binaries, server, wait_until
 
-from sash.api.ring.idempotency import _fingerprint
+from sash.api.middleware.idempotency import _fingerprint
 from sash.app import create_app
 from sash.settings import Settings
 from sash.store.data.claims import Claim, Claims

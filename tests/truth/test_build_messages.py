@@ -18,7 +18,7 @@ from sash.core.counts.models.models import Model, find_model, unknown_model
 from sash.core.law.build import build_window
 from sash.core.law.documents.documents import Documents
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, fixed_parts
-from sash.core.law.fixed_parts.terms import Terms
+from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.view import History
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.records import Records
@@ -58,7 +58,7 @@ def kept(case: dict[str, Any]) -> tuple[list[dict[str, Any]], list[int], Window]
     records = Records.of([entry.record for entry in entries])
     column = 0 if model.encoding == "o200k_base" else 1
     tokens = sum(reference_tokens(measure(m))[column] for m in messages)
-    terms = Terms(
+    terms = WindowSpec(
         model=model,
         budget=case["max_tokens"] or min(model.max_input_tokens, model.context_window - 1024),
         fixed=parts.fixed,

@@ -162,10 +162,10 @@ class Album:
                     }
                     for each, text, shown in results
                 ]
-                return [*self._thoughts(ids[0]), *([self._item_of(said)] if said else ()), *calls, *outputs]
+                return [*self._reasoning(ids[0]), *([self._item_of(said)] if said else ()), *calls, *outputs]
             case "anthropic":
                 uses = [{"type": "tool_use", "id": each, "name": "look", "input": {"at": 1}} for each in ids]
-                blocks = [*self._thoughts(ids[0]), *([self._words(said)] if said else ()), *uses]
+                blocks = [*self._reasoning(ids[0]), *([self._words(said)] if said else ()), *uses]
                 given = []
                 for each, text, shown in results:
                     content = [self._words(text), *shown]
@@ -173,7 +173,7 @@ class Album:
                     given.append({"type": "tool_result", "tool_use_id": each, "content": content})
                 return [{"role": "assistant", "content": blocks}, {"role": "user", "content": given}]
         asked = [{"functionCall": {"id": each, "name": "look", "args": {"at": 1}}, **self._seal()} for each in ids]
-        parts = [*self._thoughts(ids[0]), *([self._words(said)] if said else ())]
+        parts = [*self._reasoning(ids[0]), *([self._words(said)] if said else ())]
         parts += [self.medium()] if self._chance(0.2) else []
         replies = [
             {"id": each, "name": "look", "response": self.random.choice(({"output": text}, {"rows": [text, text]}))}
@@ -191,11 +191,11 @@ class Album:
             case "openai":
                 return [{"role": "assistant", "content": text}]
             case "responses":
-                return [*self._thoughts(name), self._item_of(text)]
+                return [*self._reasoning(name), self._item_of(text)]
             case "anthropic":
-                return [{"role": "assistant", "content": [*self._thoughts(name), self._words(text)]}]
+                return [{"role": "assistant", "content": [*self._reasoning(name), self._words(text)]}]
         made = [self.medium()] if self._chance(0.2) else []
-        return [{"role": "model", "parts": [*self._thoughts(name), self._words(text), *made]}]
+        return [{"role": "model", "parts": [*self._reasoning(name), self._words(text), *made]}]
 
     def _item_of(self, text: str) -> Object:
         part = {**self._words(text, "assistant"), "annotations": []}
@@ -204,7 +204,7 @@ class Album:
     def _seal(self) -> Object:
         return {"thoughtSignature": self._base64(300)} if self._chance(0.5) else {}
 
-    def _thoughts(self, name: str) -> list[Object]:
+    def _reasoning(self, name: str) -> list[Object]:
         """Thoughts, and with Responses a picture that the model made."""
         found: list[Object] = []
         thinks = self._chance(0.4)

@@ -17,7 +17,7 @@ Object = dict[str, Any]
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
-_THOUGHTS = ("thinking", "redacted_thinking")
+_REASONING = ("thinking", "redacted_thinking")
 _IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 _MOST_MARKS = 4
 _MARKED = {"type", "cache_control"}
@@ -67,7 +67,7 @@ def _message(message: Object, at: str, *, is_last: bool) -> Iterator[str]:
         yield f"{at}: all messages must have non-empty content"
     for place, block in enumerate(blocks):
         yield from _block(block, f"{at}.content.{place}", str(role))
-    if role == "assistant" and blocks and blocks[-1].get("type") in _THOUGHTS:
+    if role == "assistant" and blocks and blocks[-1].get("type") in _REASONING:
         yield f"{at}: The final block in an assistant message cannot be `{blocks[-1]['type']}`"
     if role == "assistant" and is_last and blocks and blocks[-1].get("type") == "text":
         text = blocks[-1].get("text") or ""
@@ -239,7 +239,7 @@ def _marks(request: Object) -> Iterator[str]:
     if len(marked) > _MOST_MARKS:
         yield f"A maximum of 4 blocks with cache_control may be provided. Found {len(marked)}."
     for block in marked:
-        if block.get("type") in _THOUGHTS:
+        if block.get("type") in _REASONING:
             yield "cache_control: Extra inputs are not permitted on thinking blocks"
         if block.get("type") == "text" and not block.get("text"):
             yield "cache_control cannot be set for empty text blocks"

@@ -1,4 +1,4 @@
-"""Whole conversations: turns of all forms beside one another, late results, and the settings."""
+"""NativeMessages conversations: turns of all forms beside one another, late results, and the settings."""
 
 from typing import Any
 

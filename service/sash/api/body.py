@@ -11,8 +11,8 @@ from litestar import Request
 from litestar.handlers import HTTPRouteHandler
 
 from sash.api.incoming import Incoming
+from sash.api.middleware.request_body import read_whole
 from sash.api.openapi.operation import OPERATORS, operation_of
-from sash.api.ring.request_body import read_whole
 from sash.core.chat.messages import decode_json
 from sash.core.chat.mistakes import invalid
 from sash.problems import BadRequest, PreconditionFailed, UnsupportedMediaType

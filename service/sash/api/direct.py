@@ -11,8 +11,8 @@ from litestar import Litestar
 from litestar.handlers import HTTPRouteHandler
 
 from sash.api.incoming import Incoming
-from sash.api.ring.asgi import App, Receive, Scope, Send
-from sash.api.ring.paths import template_of
+from sash.api.middleware.asgi import App, Receive, Scope, Send
+from sash.api.middleware.paths import template_of
 
 _NAMES = {"conversations": "conversation_id", "owners": "owner_id"}
 """Names of a path's parameters."""

@@ -6,7 +6,7 @@ from typing import Any
 from litestar import Request
 
 from sash.api.context import Context
-from sash.api.ring.exchange import Exchange
+from sash.api.middleware.exchange import Exchange
 from sash.core.chat.bounds import IDS, WHAT_IDS_ARE
 from sash.operations.logging import best_effort
 from sash.operations.served import tell_window
@@ -35,7 +35,7 @@ class Incoming(Request[Any, Any, Any]):
     context: Context
     """The objects that handlers share."""
     exchange: Exchange
-    """The request with its answer, as the ring keeps them: its id, deadline, headers and memory."""
+    """The request with its answer, as the middleware keeps them: its id, deadline, headers and memory."""
     line: dict[str, Any]
     """The request's log line, to which handlers add figures."""
     tenant: str
@@ -49,7 +49,7 @@ class Incoming(Request[Any, Any, Any]):
     """
 
     def __init__(self, scope: Any, receive: Any, send: Any, *, parses: bool = True) -> None:
-        """The ring has put the exchange and the tenant into ``scope``.
+        """The middleware has put the exchange and the tenant into ``scope``.
 
         With ``parses`` false, the request cannot keep what the framework parses, such as the query.
         """

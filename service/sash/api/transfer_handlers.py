@@ -252,7 +252,7 @@ async def _batches(request: Incoming, longest_line: int) -> AsyncIterator[list[I
     batch: list[ImportLine] = []
     held = 0
     async for chunk in _stream(request):
-        request.exchange.extend()  # the ring refuses a body that arrives too slowly
+        request.exchange.extend()  # the middleware refuses a body that arrives too slowly
         rest += chunk
         whole: list[bytes] = []
         if b"\n" in chunk:  # otherwise each small piece of a long line would copy the line

@@ -20,7 +20,7 @@ Where to begin, by what you want to know::
     a model     counts.models.models            its encoding, limits and rules
                 counts.costs.counting           a measure's tokens for it; ``law.records.costs`` counts thousands at once
                 counts.costs.estimates          the same without its vocabulary, by the writing systems of the text
-    a window    law.fixed_parts.terms           what it is made of beside the history, and for which model
+    a window    law.fixed_parts.window_spec           what it is made of beside the history, and for which model
                 law.build                       a sum for a plain chat, all rules (``selection.choice``) for others
                 law.history.view                a history for one model, in units that are kept or left out together
                 law.limits.fitting              pictures and bytes inside the provider's limits, before messages are chosen

@@ -150,7 +150,7 @@ def _request(
         question=records.roles.rfind(USER) + 1,
         summary=standing and msgspec.structs.replace(standing, through_seq=0, seq=0),
     )
-    # Thoughts are left out: those that were made in shorter windows would make the request invalid.
+    # Reasoning is left out: those that were made in shorter windows would make the request invalid.
     query = WindowQuery(model=model.id, format=form, reasoning="none", grounding="none", uncarried="drop")
     asked = Asked(query, Limits(model, 0, budget), parts)
     made = advance(window(asked, SeenHistory(history, Bodies(1, [message.body for message in messages], {}), {})))

@@ -116,7 +116,7 @@ class Summarizer:
     def _writes_for(self, window: Window, model: Model) -> bool:
         """Whether a summary of this kind is for such windows.
 
-        A vendor's is for windows of its own format. Another text would take the place of a compaction, and make the thoughts
+        A vendor's is for windows of its own format. Another text would take the place of a compaction, and make reasoning
         behind it invalid.
         """
         if self._compactor is not None:

@@ -9,9 +9,9 @@ from msgspec import Meta
 
 from sash.core.counts.costs.counting import is_estimate, reasoning_tokens
 from sash.core.counts.costs.definitions import unpriced_members
-from sash.core.counts.costs.prices import is_guessed
-from sash.core.counts.measures.beside import Beside
+from sash.core.counts.costs.message_cost import is_guessed
 from sash.core.counts.measures.measures import Extra
+from sash.core.counts.measures.native_parts import NativeParts
 from sash.core.counts.measures.rows import form_named, form_number
 from sash.core.counts.models.models import NO_WINDOW, Model
 from sash.core.law.cost import Cost, cost_of
@@ -385,7 +385,7 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
                 message = without_reasoning(message, seals=each.without_seals)
             if each.limit is not None:
                 name = history.name(seq)
-                message, cost = cut_result(message, record, each.limit, model, seq=name, place=window.place)
+                message, cost = cut_result(message, record, each.limit, model, seq=name, path=window.path)
             if each.without_calls or each.only_text:
                 own = message.get("native")
                 form = PROVIDERS[own["format"]] if own else None
@@ -425,13 +425,13 @@ def _plain_lines(
     ]
     exact: dict[int, int] = {}
     if unsure:
-        costs = line_costs(records, unsure, [names[place] for place in unsure], window.place, model, exact=True)
+        costs = line_costs(records, unsure, [names[place] for place in unsure], window.path, model, exact=True)
         exact = dict(zip(unsure, costs, strict=True))
     found = {}
     for place, name in names.items():
         seq = history.at(place)
         bound = whole[seq] - edits[seq].saved
-        found[seq] = left_out_line(tokens[place], name, window.place), exact.get(place, bound)
+        found[seq] = left_out_line(tokens[place], name, window.path), exact.get(place, bound)
     return found
 
 
@@ -457,7 +457,7 @@ def _documents_of(asked: Asked, window: Window, history: History, documents: Doc
     return WindowGrounding(given, kept, kept < given or cut or shortened > 0, shortened)
 
 
-def _marks(window: Window, history: History) -> tuple[dict[int, Beside], dict[int, int]]:
+def _marks(window: Window, history: History) -> tuple[dict[int, NativeParts], dict[int, int]]:
     """Native parts of the window's messages, and what chat completions refuse in them, by seq."""
     records, seqs = history.records, history.seqs
     if not records.details:
@@ -471,7 +471,7 @@ def _marks(window: Window, history: History) -> tuple[dict[int, Beside], dict[in
     if isinstance(forms, np.ndarray):  # a message with a row has no parts that only its provider takes
         native, sizes = np.flatnonzero(forms), records.columns["beside_size"]
         rows = zip(seqs[native].tolist(), forms[native].tolist(), sizes[native].tolist(), strict=True)
-        beside |= {seq: Beside(form_named(form), size) for seq, form, size in rows if seq in sent}
+        beside |= {seq: NativeParts(form_named(form), size) for seq, form, size in rows if seq in sent}
     if isinstance(bits, np.ndarray):
         places = np.flatnonzero(bits)
         marked = zip(seqs[places].tolist(), bits[places].tolist(), strict=True)

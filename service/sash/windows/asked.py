@@ -10,7 +10,7 @@ from sash.core.law.build import build_window
 from sash.core.law.documents.document_costs import Source
 from sash.core.law.documents.documents import Documents
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts
-from sash.core.law.fixed_parts.terms import Terms
+from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.view import History
 from sash.core.law.limits.request_size import check_tools
 from sash.core.law.recall.recall import Recollection
@@ -52,7 +52,7 @@ class Asked(msgspec.Struct, frozen=True):
     """The entity tag of the stored conversation, with its quotes."""
     recall: str | None = None
     """The stored conversation's recall mode, if messages may be recalled."""
-    aside: int = 0
+    recall_reserve: int = 0
     """Tokens of the budget that are reserved for recall."""
     recollection: Recollection | None = None
     cache_key: str = ""
@@ -73,28 +73,28 @@ def build(asked: Asked, history: History, documents: Documents) -> Window | Need
         WindowDoesNotFit: the required parts are over the budget. A budget of ``needed`` was tried, and is enough.
     """
     model = asked.limits.model
-    terms = Terms(
+    spec = WindowSpec(
         model=model,
         budget=asked.limits.budget,
         fixed=asked.parts.fixed,
         options=asked.query,
         documents=documents,
         # The path of the messages, to which a seq is added.
-        place=f"/conversations/{asked.conversation}/messages/" if asked.conversation else "",
-        aside=asked.aside,
+        path=f"/conversations/{asked.conversation}/messages/" if asked.conversation else "",
+        recall_reserve=asked.recall_reserve,
     )
     try:
-        return build_window(history, terms)
+        return build_window(history, spec)
     except WindowDoesNotFit as found:
         problem = found
-    enough = _enough(history, terms, problem)
+    enough = _enough(history, spec, problem)
     if isinstance(enough, NeedOlder):
         return enough
     enough.model = model.id
     raise enough
 
 
-def _enough(history: History, terms: Terms, problem: WindowDoesNotFit) -> WindowDoesNotFit | NeedOlder:
+def _enough(history: History, spec: WindowSpec, problem: WindowDoesNotFit) -> WindowDoesNotFit | NeedOlder:
     """The problem with a budget that is enough, or NeedOlder to find it.
 
     In a larger window results may be longer, and pictures sent as they are. Each budget that is tried is larger.
@@ -104,15 +104,15 @@ def _enough(history: History, terms: Terms, problem: WindowDoesNotFit) -> Window
         if tried.members["limit"] != "tokens":
             return problem
         budget = tried.members["needed"]
-        if budget > terms.model.max_input_tokens:
+        if budget > spec.model.max_input_tokens:
             break
         try:
-            if isinstance(found := build_window(history, msgspec.structs.replace(terms, budget=budget)), NeedOlder):
+            if isinstance(found := build_window(history, msgspec.structs.replace(spec, budget=budget)), NeedOlder):
                 return found
             break
         except WindowDoesNotFit as larger:
             tried = larger
-    return problem if tried is problem else short_of(tried, terms.budget)
+    return problem if tried is problem else short_of(tried, spec.budget)
 
 
 def documents_of(asked: Asked, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> Documents:

@@ -11,7 +11,7 @@ from sash.core.chat.mistakes import invalid
 from sash.core.chat.regular import regular_choice
 from sash.core.counts.costs.counting import RequestCount, count_request, plain_text_tokens
 from sash.core.counts.models.models import Model
-from sash.core.counts.requests.provider_requests import asks_for_thoughts, count_provider_request
+from sash.core.counts.requests.provider_requests import asks_for_reasoning, count_provider_request
 from sash.core.law.fixed_parts.conversation_settings import FunctionDefinition, check_tools
 from sash.core.law.records.parameters import LONGEST_NAME, CountFormat, Name
 from sash.core.providers import CHAT
@@ -144,7 +144,7 @@ def count_of(wanted: CountRequest, model: Model) -> Count:
         function_call=wanted.function_call,
         response_format=wanted.response_format,
         prediction=wanted.prediction,
-        thinks=asks_for_thoughts(msgspec.structs.asdict(wanted)),
+        thinks=asks_for_reasoning(msgspec.structs.asdict(wanted)),
     )
     return Count(**msgspec.structs.asdict(counted), text=text)
 

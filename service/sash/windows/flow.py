@@ -36,7 +36,6 @@ from sash.windows.asked import Asked, build, documents_of
 from sash.windows.cache_hints import hints_of
 from sash.windows.media_lines import edited
 from sash.windows.needs import (
-    Apart,
     DocumentsOf,
     FilledBodies,
     LongWork,
@@ -44,6 +43,7 @@ from sash.windows.needs import (
     Search,
     Searchable,
     SeenHistory,
+    SingleBodies,
     Texts,
     WholeRecords,
     WithMedia,
@@ -217,16 +217,16 @@ def _with_documents(records: Mapping[int, Record]) -> dict[int, Record]:
 
 def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked, SeenHistory, Mapping[int, Record]]]:
     """Find the messages to recall: the request with its recollection, what was read, and messages to put in their places."""
-    query, aside = asked.query, asked.query.recall_max_tokens
+    query, recall_reserve = asked.query, asked.query.recall_max_tokens
     nothing = _replace(asked, recollection=NOTHING)
     if query.view is not None or not _is_too_long(asked, seen.history):
         draft, seen, _ = yield from _draft(asked, seen)
         if not draft.dropped["messages"] or (query.view is not None and draft.stop_reason == "complete"):
             return nothing, seen, {}
-    draft, seen, question = yield from _draft(_replace(asked, aside=aside), seen)
+    draft, seen, question = yield from _draft(_replace(asked, recall_reserve=recall_reserve), seen)
     history = seen.history
-    asked = _replace(nothing, aside=aside if query.stable else 0)
-    model, room = asked.limits.model, min(aside, asked.limits.budget - draft.tokens["total"])
+    asked = _replace(nothing, recall_reserve=recall_reserve if query.stable else 0)
+    model, room = asked.limits.model, min(recall_reserve, asked.limits.budget - draft.tokens["total"])
     if asked.recall == "off" or room <= 0:
         return asked, seen, {}
     text = query.recall_query
@@ -245,7 +245,7 @@ def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked
     recalled = {seq: records[seq] for seq in sorted({seq for each in taken for seq in each.seqs})}
     if not query.stable:
         return _replace(asked, recollection=in_places(taken, old, records, costs)), seen, recalled
-    bodies = yield Apart(recalled)
+    bodies = yield SingleBodies(recalled)
     before = block_place(question, history.records.roles, history.length)
     block = in_block(taken, old, records, costs, bodies, asked.parts.recall_template, model, room, before)
     if query.explain and (given := _with_documents({seq: recalled[seq] for seq in block.lines})):

@@ -14,9 +14,9 @@ from sash.core.law.history.enclosing import with_records
 from sash.core.law.history.lines import medium_lines
 from sash.core.law.history.view import History
 from sash.core.law.limits.lost_media import enclosed_names
-from sash.core.law.records.apart import StoredMedium, stand_in
 from sash.core.law.records.costs import record_cost, written_cost
 from sash.core.law.records.records import Record
+from sash.core.law.records.split_media import StoredMedium, stand_in
 from sash.core.law.render import Bodies
 from sash.core.law.selection.window import Window
 from sash.core.providers.messages.pieces import Object
@@ -68,7 +68,7 @@ def _lined(window: Window, history: History, bodies: Bodies, model: Model) -> tu
         each, record = window.edits[seq], history.record(seq)
         message = msgspec.json.decode(bodies.body(seq))
         name = history.name(seq)
-        lines = medium_lines(record, each.media, name, window.place, history.lost.get(name, ()))
+        lines = medium_lines(record, each.media, name, window.path, history.lost.get(name, ()))
         message = with_lines(message, lines)
         if not is_of(message, model.format):
             message.pop("native", None)
@@ -86,5 +86,5 @@ def _lined(window: Window, history: History, bodies: Bodies, model: Model) -> tu
 
 def _with_content(record: Record, message: Object, model: Model) -> Record:
     """The record of a message as it is written for this window, with all of its content."""
-    said = None if model.vocabulary is None else spoken_tokens(message, model.vocabulary)
-    return msgspec.structs.replace(record, measure=measure(message), said=said, media=())
+    own_tokens = None if model.vocabulary is None else spoken_tokens(message, model.vocabulary)
+    return msgspec.structs.replace(record, measure=measure(message), own_tokens=own_tokens, media=())

@@ -103,7 +103,7 @@ class DocumentsOf(msgspec.Struct, frozen=True):
     records: Mapping[int, Record]
 
 
-class Apart(msgspec.Struct, frozen=True):
+class SingleBodies(msgspec.Struct, frozen=True):
     """The bodies of single messages, beside those of the window. The answer is a dict by seq."""
 
     records: Mapping[int, Record]
@@ -113,7 +113,7 @@ class LongWork(msgspec.Struct, frozen=True):
     """A thread: the work of the flow up to its next need takes longer than the event loop may wait. The answer is None."""
 
 
-Need = Older | Texts | WithMedia | Search | WholeRecords | DocumentsOf | Apart | LongWork
+Need = Older | Texts | WithMedia | Search | WholeRecords | DocumentsOf | SingleBodies | LongWork
 
 
 def with_lost(history: History, lost: Mapping[int, Sequence[int]]) -> History:

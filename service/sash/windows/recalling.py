@@ -79,7 +79,7 @@ def costs_of(records: Mapping[int, Record], old: Old, model: Model, query: Windo
     plain = [
         seq
         for seq, record in records.items()
-        if record.measure.extra is None and record.grounding is None and record.said is None
+        if record.measure.extra is None and record.grounding is None and record.own_tokens is None
     ]
     found = message_costs(old.apart(plain), model)
     costs = dict(zip(plain, found.tolist(), strict=True))

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import msgspec
 
-from sash.core.law.history.sight import text_record
+from sash.core.law.history.visibility import text_record
 from sash.core.law.records.records import RESULTS, Record
 from sash.core.providers.reading.interrupted import text_alone
 from sash.store.data.layout import Target

@@ -146,6 +146,6 @@ class SentChat:
             )
             body = _encode(message)
             digest = content_digest(message, "") if self._digests else b""
-            said = None if vocabulary is None else spoken_tokens(message, vocabulary)
-            self._made[seq] = Record(0, measured, len(body), 0, digest, said=said), body
+            own_tokens = None if vocabulary is None else spoken_tokens(message, vocabulary)
+            self._made[seq] = Record(0, measured, len(body), 0, digest, own_tokens=own_tokens), body
         return self._made[seq]

@@ -40,13 +40,23 @@ from sash.core.law.records.records import (
 from sash.core.law.render import Bodies
 from sash.core.law.selection.caching import settled
 from sash.core.providers.messages.members import NO_NAMES, Names
-from sash.core.providers.reading.given import ReadEntries
+from sash.core.providers.reading.entries import ReadEntries
 from sash.core.providers.reading.native import compaction_of
 from sash.problems import EntryConflict, Internal, Problem
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of
 from sash.windows.flow import advance, window
-from sash.windows.needs import Apart, DocumentsOf, LongWork, Need, Older, Search, Searchable, SeenHistory, WholeRecords
+from sash.windows.needs import (
+    DocumentsOf,
+    LongWork,
+    Need,
+    Older,
+    Search,
+    Searchable,
+    SeenHistory,
+    SingleBodies,
+    WholeRecords,
+)
 from sash.windows.recalling import Old, Question
 from sash.windows.request import TextsRequest, WindowRequest
 from sash.windows.sent import SentChat, texts_of
@@ -142,7 +152,7 @@ def answer_from(need: Need, seen: SeenHistory, chat: SentChat | None) -> Any:
             return {seq: history.record(seq) for seq in seqs}
         case DocumentsOf(records):
             return {seq: seen.grounding[seq] for seq in records}
-        case Apart(records):
+        case SingleBodies(records):
             return {seq: bodies.body(seq) for seq in records}
         case LongWork():
             return None

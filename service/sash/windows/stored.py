@@ -33,7 +33,6 @@ from sash.windows.asked import Asked, Limits, limits_of
 from sash.windows.flow import advance, window
 from sash.windows.model_rules import ModelRules
 from sash.windows.needs import (
-    Apart,
     DocumentsOf,
     FilledBodies,
     LongWork,
@@ -42,6 +41,7 @@ from sash.windows.needs import (
     Search,
     Searchable,
     SeenHistory,
+    SingleBodies,
     Texts,
     WholeRecords,
     WithMedia,
@@ -206,7 +206,7 @@ class Windows:
             else:
                 answer = None if isinstance(found, LongWork) else await self._answer(found, asked, read)
             ranks = isinstance(answer, Searchable) and is_long(answer.old)
-            quick = _is_quick(asked, read, seen) and not ranks and not isinstance(found, Apart | LongWork)
+            quick = _is_quick(asked, read, seen) and not ranks and not isinstance(found, SingleBodies | LongWork)
             if quick:
                 await self._reader.turns.take(read.work)
 
@@ -228,14 +228,14 @@ class Windows:
                 return await self._recaller.whole(asked.limits.model, read, old, seqs, names=names)
             case DocumentsOf(records):
                 return await self._reader.grounding(read.target, records, state=read.state)
-            case Apart(records):
+            case SingleBodies(records):
                 return await read.apart(records)
 
     async def _seen(self, asked: Asked, read: GrowingTail) -> SeenHistory:
         """What was read, with all messages counted for the model. Raises HistoryEdited."""
         vocabulary = asked.limits.model.vocabulary
-        if vocabulary is not None and len(read.said) < len(read.records):
-            read.said = await self._counts.of(read, vocabulary)
+        if vocabulary is not None and len(read.own_tokens) < len(read.records):
+            read.own_tokens = await self._counts.of(read, vocabulary)
         if vocabulary is not None and (uncounted := read.uncounted()):
             read.count(await self._counts.each(read, vocabulary, uncounted))
         mode = "all" if asked.query.explain else asked.query.grounding  # each document has a line

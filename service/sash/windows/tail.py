@@ -11,9 +11,9 @@ from sash.core.counts.models.families import TOOL
 from sash.core.law.history.compaction import newest_summary
 from sash.core.law.history.view import History
 from sash.core.law.limits.lost_media import fillers_of
-from sash.core.law.records.apart import Pieces, StoredMedium, Text, pieces_of
 from sash.core.law.records.records import Flags, Record, Records, StoredGrounding
 from sash.core.law.records.runs import runs
+from sash.core.law.records.split_media import Pieces, StoredMedium, Text, pieces_of
 from sash.core.law.render import Bodies
 from sash.processor import PROCESSOR
 from sash.store.data.layout import Target
@@ -63,8 +63,8 @@ class GrowingTail:
         apart = {seq: message.body for seq, message in self.outside.items() if message.body} if tail.outside else {}
         self.bodies = Bodies(tail.bodies_seq, tail.bodies, apart)
         """The bodies that were read so far."""
-        self.said: Sequence[int] = ()
-        """Counts of the records in the model's own vocabulary, in the form of ``Records.said``."""
+        self.own_tokens: Sequence[int] = ()
+        """Counts of the records in the model's own vocabulary, in the form of ``Records.own_tokens``."""
         self._filled: set[int] = set()
         self._bare: dict[int, bytes] = {}
         """Bodies as they were read, of which only some pictures and files were put into their places."""
@@ -103,7 +103,7 @@ class GrowingTail:
 
     def uncounted(self) -> dict[int, Record]:
         """Records of the messages before the tail that have no count in the model's own vocabulary yet."""
-        return {seq: each.record for seq, each in self.outside.items() if each.record.said is None}
+        return {seq: each.record for seq, each in self.outside.items() if each.record.own_tokens is None}
 
     def count(self, records: Mapping[int, Record]) -> None:
         """Replace records of messages before the tail by these, which have counts in the model's vocabulary."""
@@ -224,12 +224,14 @@ class GrowingTail:
         if last is not None or view is not None:
             appended = (last.seq, last.record, last.body) if last is not None else None
             summary = newest_summary(summary, appended, form, view)
-        records = Records(self.records.packed, self.records.details, self.said) if self.said else self.records
+        records = (
+            Records(self.records.packed, self.records.details, self.own_tokens) if self.own_tokens else self.records
+        )
         if self.outside:
             before = [each.record for each in self.outside.values()]
-            front = self._front.counted([each.said for each in before])
+            front = self._front.counted([each.own_tokens for each in before])
             records = front.before(records, front=len(front))
-            records.aside = () if front.details else before
+            records.front_records = () if front.details else before
         return History(
             first_seq=self.first_seq,
             records=records,

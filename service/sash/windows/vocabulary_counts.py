@@ -54,13 +54,13 @@ class Counts:
         return column.since(first)
 
     async def each(self, read: GrowingTail, vocabulary: Vocabulary, records: Mapping[int, Record]) -> dict[int, Record]:
-        """The records of single messages with their tokens, ``said``. Raises HistoryEdited, StoreUnavailable."""
+        """The records of single messages with their tokens, ``own_tokens``. Raises HistoryEdited, StoreUnavailable."""
         found = dict(records)
         for _, seqs in groupby(sorted(records), key=lambda seq: (seq - 1) // BLOCK):
             block = list(seqs)
             column = await self._counted(read, vocabulary, block, Records.of([records[seq] for seq in block]))
             for seq in block:
-                found[seq] = msgspec.structs.replace(records[seq], said=column.counts[seq - column.first_seq] - 1)
+                found[seq] = msgspec.structs.replace(records[seq], own_tokens=column.counts[seq - column.first_seq] - 1)
         return found
 
     async def _counted(

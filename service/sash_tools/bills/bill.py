@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from sash.core.chat.regular import regular_choice
 from sash.core.counts.costs.counting import RequestCount, count_request
 from sash.core.counts.models.models import Model, find_model
-from sash.core.counts.requests.provider_requests import asks_for_thoughts, count_provider_request
+from sash.core.counts.requests.provider_requests import asks_for_reasoning, count_provider_request
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.form.requests_read import ChatRequest
 from sash.core.providers.reading.native import read_request
@@ -91,7 +91,7 @@ def _counted(row: TruthRow, model: Model) -> tuple[RequestCount, ChatRequest | N
         return count_provider_request(row.form, row.sent, model), _read(row)
     fields = {name: value for name, value in row.sent.items() if name in _COUNTED}
     choice = regular_choice(row.sent.get("tool_choice"))
-    return count_request(model, **fields, tool_choice=choice, thinks=asks_for_thoughts(row.sent)), _read(row)
+    return count_request(model, **fields, tool_choice=choice, thinks=asks_for_reasoning(row.sent)), _read(row)
 
 
 def _read(row: TruthRow) -> ChatRequest | None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from sash.core.counts.costs.definitions import declared_function, render_functions
 from sash.core.counts.measures.measures import recipient
 from sash.core.counts.models.families import FAMILIES, PatchRules, Rules
-from sash.core.counts.requests.provider_requests import asks_for_thoughts
+from sash.core.counts.requests.provider_requests import asks_for_reasoning
 from sash.core.counts.text import both
 from sash_tools.bills.bill import OTHERS, Bill
 from sash_tools.bills.request_kinds import has_schema
@@ -281,7 +281,7 @@ _OTHERS: Final[Rulebook] = {
     "a call with its result": _has_calls(1),
     "several calls": _has_calls(2),
     "a schema for the reply": _has_format,
-    "instructions to think": lambda bill: asks_for_thoughts(bill.request),
+    "instructions to think": lambda bill: asks_for_reasoning(bill.request),
 }
 RULES: Final[Mapping[str, Rulebook]] = {
     "OpenAI": _CHAT,

@@ -12,8 +12,8 @@ from sash.core.counts.models.models import Model
 from sash.core.providers.reading.native import read_request
 from sash.windows.request import WindowRequest
 from sash.windows.stateless import window_of_request
-from sash_tools.bills.askings import ASKINGS
 from sash_tools.bills.request_kinds import kinds_of
+from sash_tools.bills.token_endpoints import TOKEN_ENDPOINTS
 from sash_tools.bills.truth_rows import TruthRow
 
 Object = dict[str, Any]
@@ -143,7 +143,7 @@ def probes_for(model: Model, form: str, models: Mapping[str, Model]) -> Iterator
         wanted = msgspec.convert(body, WindowRequest)
         request: Object = msgspec.json.decode(window_of_request(wanted, models)[0].body)["request"]
         if name.startswith("format"):
-            schema = ASKINGS[form].schema
+            schema = TOKEN_ENDPOINTS[form].schema
             request |= schema("evening", _SCHEMA) if schema is not None else {}
         kinds = kinds_of(read_request(form, request))
         yield TruthRow(id=f"{form}-{name}", model=model.id, request=request, format=form, kinds=kinds)

@@ -16,8 +16,8 @@ from sash.core.providers import PROVIDERS
 from sash.extras import how_to_install
 from sash.settings import mask_url
 from sash_client.errors import pause_seconds
-from sash_tools.bills.asking import Asking
-from sash_tools.bills.askings import ASKINGS
+from sash_tools.bills.token_endpoint import TokenEndpoint
+from sash_tools.bills.token_endpoints import TOKEN_ENDPOINTS
 from sash_tools.bills.truth_rows import TruthRow, TruthSource
 
 _TIMEOUT_SECONDS: Final = 120.0
@@ -44,7 +44,7 @@ class Questions:
     def __init__(self, form: str, model: Model, *, url: str | None, key_variable: str | None) -> None:
         self._form = form
         self._model = model
-        self.asking: Asking = ASKINGS[form]
+        self.asking: TokenEndpoint = TOKEN_ENDPOINTS[form]
         self.url = _address(self.asking, model, form, url)
         self._key = _key(self.asking, key_variable)
 
@@ -111,7 +111,7 @@ class Questions:
         return line.replace(self._key, "***")[:_SHOWN_CHARACTERS]
 
 
-def _address(asking: Asking, model: Model, form: str, url: str | None) -> str:
+def _address(asking: TokenEndpoint, model: Model, form: str, url: str | None) -> str:
     """The address to ask, without a slash at its end."""
     named = url or next((environ[name] for name in asking.url_variables if environ.get(name)), None)
     if named is None and model.provider != PROVIDERS[form].maker:
@@ -127,7 +127,7 @@ def _address(asking: Asking, model: Model, form: str, url: str | None) -> str:
     return address
 
 
-def _key(asking: Asking, variable: str | None) -> str:
+def _key(asking: TokenEndpoint, variable: str | None) -> str:
     variables = (variable,) if variable else asking.key_variables
     for name in variables:
         if key := environ.get(name, "").strip():

@@ -8,7 +8,7 @@ import msgspec
 
 from sash.commands.source_error import SourceError
 from sash.core.providers import PROVIDERS
-from sash.core.providers.reading.given import as_entry, read_entries
+from sash.core.providers.reading.entries import as_entry, read_entries
 from sash.core.providers.reading.native import read_request
 from sash.problems import Problem
 from sash.variables import words

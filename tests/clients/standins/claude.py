@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from clients.standins.serving import Object, Plan, refuse_if, refuse_too_long, seal, words
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
-_THOUGHTS = ("thinking", "redacted_thinking")
+_REASONING = ("thinking", "redacted_thinking")
 
 
 class _Said(NamedTuple):
@@ -83,14 +83,14 @@ class Claude:
         return content
 
     def _thought(self, text: str, body: Object, before: Sequence[_Said], *, hidden: bool) -> Object:
-        bound = [_prefix(body, before), _last_thought(before)] if self.binds else []
+        bound = [_prefix(body, before), _last_reasoning(before)] if self.binds else []
         if hidden:
             return {"type": "redacted_thinking", "data": json.dumps([text, *bound, seal(text, *bound)])}
         return {"type": "thinking", "thinking": text, "signature": json.dumps([*bound, seal(text, *bound)])}
 
     def _check_thoughts(self, body: Object, said: list[_Said]) -> None:
         for index, each in enumerate(said):
-            if each.block["type"] not in _THOUGHTS:
+            if each.block["type"] not in _REASONING:
                 continue
             block, before = each.block, said[:index]
             sealed = block["data"] if _is(each, "redacted_thinking") else block["signature"]
@@ -99,7 +99,7 @@ class Claude:
             refuse_if(seal(text, *bound) != mac, f"{each.at}: Invalid `signature` in `thinking` block")
             if self.binds:
                 prefix, earlier = bound
-                moved = _last_thought(before) not in ("", earlier)
+                moved = _last_reasoning(before) not in ("", earlier)
                 changed = prefix != _prefix(body, before)
                 refuse_if(moved or changed, f"{each.at}: the thinking block was created in a different conversation")
         if (body.get("thinking") or {}).get("type") == "enabled":
@@ -162,7 +162,7 @@ def _check_marks(body: Object, said: list[_Said]) -> None:
     marked = [block for block in blocks if block.get("cache_control")]
     refuse_if(len(marked) > 4, f"A maximum of 4 blocks with cache_control may be provided. Found {len(marked)}.")
     for block in marked:
-        refuse_if(block.get("type") in _THOUGHTS, "thinking blocks cannot have cache_control")
+        refuse_if(block.get("type") in _REASONING, "thinking blocks cannot have cache_control")
         refuse_if(
             block.get("type") == "text" and not block["text"], "cache_control cannot be set for empty text blocks"
         )
@@ -176,14 +176,14 @@ def _newest_question(said: Sequence[_Said]) -> int:
 def _check_loop_begins_with_thinking(said: list[_Said]) -> None:
     """Refuse a tool loop whose last reply does not begin with thinking; a loop begins after the user's newest text."""
     replies = [turn for turn in _turns(said[_newest_question(said) :]) if turn[0].role == "assistant"]
-    if replies and not _is(replies[-1][0], *_THOUGHTS):
+    if replies and not _is(replies[-1][0], *_REASONING):
         refuse_if(True, f"{replies[-1][0].at}: Expected `thinking` or `redacted_thinking`")  # noqa: FBT003
 
 
-def _last_thought(said: Sequence[_Said]) -> str:
+def _last_reasoning(said: Sequence[_Said]) -> str:
     """Return the seal of the last thinking block; an empty string if there is none."""
     for each in reversed(said):
-        if _is(each, *_THOUGHTS):
+        if _is(each, *_REASONING):
             return seal(each.block.get("signature") or each.block.get("data"))
     return ""
 
@@ -192,7 +192,7 @@ def _prefix(body: Object, said: Sequence[_Said]) -> str:
     """Return a seal of all content before a thinking block, without thinking blocks and without ``cache_control``."""
     system = body.get("system") or []
     system = [{"type": "text", "text": system}] if isinstance(system, str) else system
-    told = [(each.role, _unmarked(each.block)) for each in said if not _is(each, *_THOUGHTS)]
+    told = [(each.role, _unmarked(each.block)) for each in said if not _is(each, *_REASONING)]
     return seal(_unmarked(system), _unmarked(body.get("tools") or []), told)
 
 

@@ -32,7 +32,7 @@ def _item(*content: Object, **more: Any) -> list[Object]:
     return [{"type": "message", "role": "assistant", "content": list(content), **more}]
 
 
-_THOUGHT = {"type": "reasoning", "id": "rs_hm", "summary": [], "encrypted_content": "gAAAAA" + "b" * 60}
+_OF_REASONING = {"type": "reasoning", "id": "rs_hm", "summary": [], "encrypted_content": "gAAAAA" + "b" * 60}
 _STOPPED: tuple[tuple[str, Any], ...] = (
     ("openai", {"role": "assistant", "content": ""}),
     ("openai", {"role": "assistant", "content": None}),
@@ -44,8 +44,8 @@ _STOPPED: tuple[tuple[str, Any], ...] = (
     ("responses", _item()),
     ("responses", _item({"type": "output_text", "text": "", "annotations": []})),
     ("responses", _item({"type": "output_text", "text": ""}, id="msg_1", status="incomplete")),
-    ("responses", [_THOUGHT, *_item({"type": "output_text", "text": ""})]),
-    ("responses", [_THOUGHT]),
+    ("responses", [_OF_REASONING, *_item({"type": "output_text", "text": ""})]),
+    ("responses", [_OF_REASONING]),
     ("responses", _item({"type": "output_text", "text": "half"})),
     ("anthropic", {"role": "assistant", "content": []}),
     ("anthropic", {"role": "assistant", "content": [{"type": "text", "text": ""}]}),

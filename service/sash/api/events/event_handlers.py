@@ -20,10 +20,10 @@ from sash.api.events.feed import AGAIN_SECONDS, LOOK_SECONDS, ended_by
 from sash.api.events.owner_feed import OwnerFeed
 from sash.api.events.owner_reader import OwnerEvent, OwnerReader
 from sash.api.incoming import Incoming
+from sash.api.middleware.asgi import Receive, Scope, Send
+from sash.api.middleware.large import Making
 from sash.api.openapi.operation import EVENTS, documented
 from sash.api.owner_handlers import owner_in_path
-from sash.api.ring.asgi import Receive, Scope, Send
-from sash.api.ring.large import Making
 from sash.core.law.records.parameters import AgentView
 from sash.problems import BadRequest
 from sash.store.data.layout import Target, owner_key

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
 from sash.api.events.event_steps import End, EventForm, looked_lately
-from sash.api.ring.asgi import Receive, Send
-from sash.api.ring.exchange import Exchange
+from sash.api.middleware.asgi import Receive, Send
+from sash.api.middleware.exchange import Exchange
 
 _WAITING_BYTES: Final = 256 * 1024
 """Bytes of live events that may wait for a reader, and one event more. A reader that is slower pulls the others."""

@@ -9,15 +9,15 @@ import msgspec
 from litestar.handlers import HTTPRouteHandler
 
 from sash import __version__
+from sash.api.middleware.idempotency import is_pure
+from sash.api.middleware.layer import FIGURES_PATHS, is_open
+from sash.api.middleware.paths import template_of
 from sash.api.openapi import examples
 from sash.api.openapi.components import Json, components, plain, schema_of, union
 from sash.api.openapi.faults import problem_responses, problem_schemas, response_name
 from sash.api.openapi.links import all_links, links_of
 from sash.api.openapi.operation import ANY_TYPE, EVENTS, OPERATORS, Operation, operation_of
 from sash.api.request_parameters import HEADERS, all_parameters, declarer
-from sash.api.ring.idempotency import is_pure
-from sash.api.ring.layer import FIGURES_PATHS, is_open
-from sash.api.ring.paths import template_of
 from sash.api.schemas import WINDOWS
 from sash.problems import Pointer
 

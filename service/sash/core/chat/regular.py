@@ -35,8 +35,8 @@ import msgspec
 Object = dict[str, Any]
 
 _CALLING: Final = frozenset({"tool_calls", "function_call"})
-_THOUGHTS: Final = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
-_IRREGULAR: Final = _CALLING.union(_THOUGHTS)
+_REASONING: Final = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
+_IRREGULAR: Final = _CALLING.union(_REASONING)
 _TOLD: Final = frozenset({"system", "developer", "user", "tool"})
 """Roles whose content is never null. An assistant's may be, beside calls; a function's always."""
 _OF_RESULTS: Final = frozenset({"role", "tool_call_id", "name"})
@@ -71,7 +71,7 @@ def regular(message: Object) -> Object:
         message = _without_chunks(message)
     if role != "assistant" or _IRREGULAR.isdisjoint(message):
         return message
-    changed = {name: value for name, value in message.items() if value is not None or name not in _THOUGHTS}
+    changed = {name: value for name, value in message.items() if value is not None or name not in _REASONING}
     match message:
         case {"tool_calls": None | []}:
             del changed["tool_calls"]
@@ -90,9 +90,9 @@ def _is_same(legacy: Object, called: Object) -> bool:
 
 
 def _is_chunk(part: Any) -> bool:
-    """Whether a part is a picture, or a chunk of Mistral's: a list of thoughts, or references.
+    """Whether a part is a picture, or a chunk of Mistral's: a list of reasoning, or references.
 
-    Claude's thinking has the same type, but its thoughts are a string.
+    Claude's thinking has the same type, but its reasoning is a string.
     """
     match part:
         case {"type": "thinking", "thinking": list()} | {"type": "reference", "reference_ids": list()}:
@@ -103,13 +103,13 @@ def _is_chunk(part: Any) -> bool:
 
 
 def _without_chunks(message: Object) -> Object:
-    """The message with its chunks where OpenRouter has them: thoughts in ``reasoning_content``, references and pictures in
+    """The message with its chunks where OpenRouter has them: reasoning in ``reasoning_content``, references and pictures in
     members of their own."""
     chunks = [part for part in message["content"] if _is_chunk(part)]
     said = [part for part in message["content"] if not _is_chunk(part)]
     inner = (each for chunk in chunks if chunk["type"] == "thinking" for each in chunk["thinking"])
-    thoughts = "".join(str(each.get("text") or "") for each in inner if isinstance(each, dict))
-    beside: Object = {"reasoning_content": thoughts} if thoughts else {}
+    reasoning = "".join(str(each.get("text") or "") for each in inner if isinstance(each, dict))
+    beside: Object = {"reasoning_content": reasoning} if reasoning else {}
     for name, kind in (("references", "reference"), ("images", "image_url")):
         if found := [chunk for chunk in chunks if chunk["type"] == kind]:
             beside[name] = found

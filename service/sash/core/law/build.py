@@ -11,7 +11,7 @@ from sash.core.counts.costs.estimates import spoken_tokens
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
 from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.fixed import Fixed, reserved_tools
-from sash.core.law.fixed_parts.terms import Terms
+from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.fillers import longest_opening
 from sash.core.law.history.notes import summary_message
 from sash.core.law.history.results import share_of
@@ -48,27 +48,27 @@ KNOWN_TO_THE_SUM = frozenset(
 """Parameters that the sum of a plain window takes into account. A new parameter is not among them, and so gets all rules."""
 
 
-def build_window(history: History, terms: Terms) -> Window | NeedOlder:
+def build_window(history: History, spec: WindowSpec) -> Window | NeedOlder:
     """The window of at most the budget's tokens, or NeedOlder.
 
     Raises:
         WindowDoesNotFit: the required parts are over the budget; the problem has each cost and the shortfall.
     """
     if history.summary is not None:
-        history, options = _summarized(history, terms.options, terms.model)
-        terms = msgspec.structs.replace(terms, options=options)
-    if is_far_below(history, terms.model, terms.fixed, terms.options, terms.documents):
-        return _built(terms, history, ALL)
-    return fitted(history, terms, partial(_built, terms))
+        history, options = _summarized(history, spec.options, spec.model)
+        spec = msgspec.structs.replace(spec, options=options)
+    if is_far_below(history, spec.model, spec.fixed, spec.options, spec.documents):
+        return _built(spec, history, ALL)
+    return fitted(history, spec, partial(_built, spec))
 
 
-def _built(terms: Terms, history: History, allowed: Allowed) -> Window | NeedOlder:
+def _built(spec: WindowSpec, history: History, allowed: Allowed) -> Window | NeedOlder:
     """The window inside what is ``allowed``: a sum for a plain chat, or else all rules."""
-    if (allowed is ALL or allowed.is_all) and not (terms.aside and terms.options.stable):
-        plain = _plain_window(history, terms)
+    if (allowed is ALL or allowed.is_all) and not (spec.recall_reserve and spec.options.stable):
+        plain = _plain_window(history, spec)
         if plain is not None:
             return plain
-    return choose(history, terms, allowed)
+    return choose(history, spec, allowed)
 
 
 def _summarized(history: History, options: WindowQuery, model: Model) -> tuple[History, WindowQuery]:
@@ -77,12 +77,12 @@ def _summarized(history: History, options: WindowQuery, model: Model) -> tuple[H
     if summary is not None and summary.stands and options.summary == "auto":
         options = msgspec.structs.replace(options, summary="always")
     if summary is not None and summary.compaction is None and model.vocabulary is not None:
-        said = spoken_tokens(summary_message(summary.text), model.vocabulary)
-        summary = msgspec.structs.replace(summary, said=said)
+        own_tokens = spoken_tokens(summary_message(summary.text), model.vocabulary)
+        summary = msgspec.structs.replace(summary, own_tokens=own_tokens)
     return msgspec.structs.replace(history, summary=summary), options
 
 
-def _plain_window(history: History, terms: Terms) -> Window | None:
+def _plain_window(history: History, spec: WindowSpec) -> Window | None:
     """The window of a plain chat: as many of the newest messages as sum and limit allow. None if the chat is not plain, or
     its required messages need tokens of those that are set aside.
 
@@ -90,7 +90,7 @@ def _plain_window(history: History, terms: Terms) -> Window | None:
     tool group, the newest question, and recalled ones, and it has no documents, summary, note, or result that is cut; and,
     where messages that repeat others are left out, no such message.
     """
-    records, first, model, fixed, options = history.records, history.first_seq, terms.model, terms.fixed, terms.options
+    records, first, model, fixed, options = history.records, history.first_seq, spec.model, spec.fixed, spec.options
     if not _is_plain(history, fixed, options):
         return None
     costs: list[int] = message_costs(records, model).tolist()
@@ -99,13 +99,13 @@ def _plain_window(history: History, terms: Terms) -> Window | None:
     lone = 0 if is_told or SYSTEM in records.roles or DEVELOPER in records.roles else model.lone
     tools = fixed.tools_tokens(model, ()) if fixed.tools else 0
     fixed_tokens = {"priming": model.priming + lone, "system": system, "few_shots": few_shots, "tools": tools}
-    room = terms.budget - sum(fixed_tokens.values())
+    room = spec.budget - sum(fixed_tokens.values())
     has_groups = TOOL in records.roles
     may_cut = has_groups and _may_cut(records, model, options, room)
     recalled = 0
     if history.recalled:
         recalled, costs = _without_recalled(history, costs)
-    room -= terms.aside + recalled + _kept_free(history, model, fixed, options)
+    room -= spec.recall_reserve + recalled + _kept_free(history, model, fixed, options)
     if room < 0 or may_cut:
         return None
     messages, left, limit = sum(costs), 0, options.limit or history.length + 1
@@ -135,7 +135,7 @@ def _plain_window(history: History, terms: Terms) -> Window | None:
     if history.recalled:
         seqs = sorted({*history.recalled, *seqs})
     return Window(
-        budget=terms.budget,
+        budget=spec.budget,
         seqs=seqs,
         grounding={},
         summary=None,

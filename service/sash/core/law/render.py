@@ -7,12 +7,12 @@ from types import MappingProxyType
 
 import msgspec
 
-from sash.core.counts.measures.beside import Beside
+from sash.core.counts.measures.native_parts import NativeParts
 from sash.core.law.documents.grounding import splice
 from sash.core.law.fixed_parts.conversation_settings import FixedParts
 from sash.core.law.history.notes import note_message, summary_message
-from sash.core.law.records.apart import Pieces
 from sash.core.law.records.records import StoredGrounding
+from sash.core.law.records.split_media import Pieces
 from sash.core.law.selection.window import Window
 from sash.core.providers import CHAT
 from sash.core.providers.messages.mends import AS_TEXT, Mends
@@ -24,10 +24,10 @@ from sash.core.providers.openai.server_mends import (
     refused_by,
     with_system_first,
 )
-from sash.core.providers.writing.turns import Outgoing, Refusals, is_of
+from sash.core.providers.writing.turns import Outgoing, Writing, is_of
 
 _NULL = b'{"role":"assistant","content":null}'
-"""A reply of which another provider gets nothing, such as thoughts alone. OpenAI refuses null without calls."""
+"""A reply of which another provider gets nothing, such as reasoning alone. OpenAI refuses null without calls."""
 _EMPTY = b'{"role":"assistant","content":""}'
 
 
@@ -35,10 +35,10 @@ class Marked(msgspec.Struct, frozen=True):
     """What is known of a window's messages that chat completions do not get as they are stored.
 
     ``beside`` are the native parts of messages in other formats, and ``odd`` what is refused (``chat_mends.oddities``, and
-    ``server_mends``), by seq. ``maker`` and ``model`` name the model that reads the window. ``drops`` is as in ``Refusals``.
+    ``server_mends``), by seq. ``maker`` and ``model`` name the model that reads the window. ``drops`` is as in ``Writing``.
     """
 
-    beside: Mapping[int, Beside] = MappingProxyType({})
+    beside: Mapping[int, NativeParts] = MappingProxyType({})
     odd: Mapping[int, int] = MappingProxyType({})
     maker: str = ""
     model: str = ""
@@ -96,11 +96,11 @@ def chat_messages(
     kept, few_shots, lines = sent_bodies(window, bodies, grounding), parts.few_shots, window.lines
     strict = refused_by(marked.maker) if marked.maker else 0
     if marked.beside or marked.odd:
-        refusals = Refusals(CHAT, mends, drops=marked.drops)
+        writing = Writing(CHAT, mends, drops=marked.drops)
         for index, seq in enumerate(window.seqs):
             if seq in marked.beside or seq in marked.odd:
-                kept[index] = _as_chat(kept[index], seq, window, marked, refusals, is_edited=seq in bodies.edited)
-        refusals.check()
+                kept[index] = _as_chat(kept[index], seq, window, marked, writing, is_edited=seq in bodies.edited)
+        writing.check()
         if lines and marked.odd:  # they have the ids and names of their calls as these are sent
             called = CALLED | IDENTITY & strict
             lines = {seq: [_as_taken(each, called, marked, Mends(), 0) for each in lines[seq]] for seq in lines}
@@ -133,19 +133,19 @@ def chat_request(parts: FixedParts, messages: list[Body], *, before: bytes = b""
         return b"".join(pieces[1:])
 
 
-def _as_chat(body: Body, place: int, window: Window, marked: Marked, refusals: Refusals, *, is_edited: bool) -> Body:
+def _as_chat(body: Body, place: int, window: Window, marked: Marked, writing: Writing, *, is_edited: bool) -> Body:
     """A body without native parts, which an edited one has not, and changed so that the provider accepts it."""
     found, odd, seq = marked.beside.get(place), marked.odd.get(place), window.name(place)
     if found:
         if found.told:
-            refusals.mends.add(AS_TEXT, seq)
+            writing.mends.add(AS_TEXT, seq)
         if not is_edited:
             body = whole(body)[: -found.size - 1] + b"}"
         if body == _NULL:
             body = _EMPTY
-            refusals.mends.add(EMPTY_CONTENT, seq)
-        refusals.add_only(f"messages/{seq}", found.only, found.format)
-    return _as_taken(whole(body), odd, marked, refusals.mends, seq) if odd else body
+            writing.mends.add(EMPTY_CONTENT, seq)
+        writing.add_only(f"messages/{seq}", found.only, found.format)
+    return _as_taken(whole(body), odd, marked, writing.mends, seq) if odd else body
 
 
 def _as_taken(body: bytes, odd: int, marked: Marked, mends: Mends, seq: int) -> bytes:

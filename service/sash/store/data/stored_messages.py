@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from sash.core.law.records.apart import Text
 from sash.core.law.records.identities import Identity
 from sash.core.law.records.records import (
     DIGEST_BYTES,
@@ -17,6 +16,7 @@ from sash.core.law.records.records import (
     encode_record,
 )
 from sash.core.law.records.redaction import NO_DIGEST
+from sash.core.law.records.split_media import Text
 from sash.store.data.layout import pack
 from sash.store.data.media_texts import stored_media
 from sash.store.data.sealing import OVERHEAD, AnySealer, Kind, Purpose, is_sealed

@@ -17,8 +17,15 @@ import numpy as np
 
 from sash.core.counts.costs import definitions
 from sash.core.counts.costs.estimates import pair_tokens, spoken_tokens, tokens_in
+from sash.core.counts.costs.message_cost import (
+    LIST_BEGINS,
+    LIST_ENDS,
+    is_guessed,
+    message_cost,
+    reasoning_cost,
+    reasoning_of,
+)
 from sash.core.counts.costs.over_limits import over_limits
-from sash.core.counts.costs.prices import LIST_BEGINS, LIST_ENDS, is_guessed, message_cost, reasoning_cost, thoughts_of
 from sash.core.counts.costs.vendor_costs import definitions_cost, format_cost, is_forced
 from sash.core.counts.measures.attachments import KIND, ORIGINAL, Image, image_tokens, is_guess
 from sash.core.counts.measures.measures import HEADING_TOKENS, Extra, Measure, measure_each
@@ -49,13 +56,13 @@ class RequestCount(msgspec.Struct, frozen=True, kw_only=True):
 # ---- messages
 
 
-def message_tokens(measure: Measure, model: Model, *, parallel: int = 0, said: int | None = None) -> int:
+def message_tokens(measure: Measure, model: Model, *, parallel: int = 0, own_tokens: int | None = None) -> int:
     """Return a message's tokens for ``model``.
 
     ``parallel`` is not 0 for a result of several parallel calls, and has the bits LIST_BEGINS and LIST_ENDS for the first
-    and the last result. ``said`` are the tokens of the message's text in the model's own vocabulary, if counted.
+    and the last result. ``own_tokens`` are the tokens of the message's text in the model's own vocabulary, if counted.
     """
-    cost: int = message_cost(whole_row(measure, model), model, ONE, place=parallel, said=said)
+    cost: int = message_cost(whole_row(measure, model), model, ONE, parallel=parallel, own_tokens=own_tokens)
     return cost
 
 
@@ -74,7 +81,7 @@ def whole_row(measure: Measure, model: Model) -> Row:
         row["has_images"] = 1
     if extra.beside is not None:
         row["beside_images"] = _images_tokens(extra.beside.images, model)
-        row["thoughts_images"] = _images_tokens(extra.beside.thoughts_images, model)
+        row["reasoning_images"] = _images_tokens(extra.beside.reasoning_images, model)
     return row
 
 
@@ -118,16 +125,18 @@ _MANY_FROM = 8
 """Messages from which on arrays are faster."""
 
 
-def messages_tokens(measures: Sequence[Measure], model: Model, said: Sequence[int | None] | None = None) -> list[int]:
+def messages_tokens(
+    measures: Sequence[Measure], model: Model, own_tokens: Sequence[int | None] | None = None
+) -> list[int]:
     """Return the tokens of each of consecutive messages, including reasoning.
 
-    The results of one message's calls are billed as a list, so neighbours matter. ``said`` has a value for each message, as
-    in ``message_tokens``.
+    The results of one message's calls are billed as a list, so neighbours matter. ``own_tokens`` has a value for each
+    message, as in ``message_tokens``.
     """
     costs: list[int] = []
     parallel = False
     roles = [measured.role for measured in measures]
-    plain = _plain_tokens(measures, model) if said is None else {}
+    plain = _plain_tokens(measures, model) if own_tokens is None else {}
     for index, measured in enumerate(measures):
         if measured.role == ASSISTANT:
             parallel = measured.extra is not None and measured.extra.calls > 1
@@ -135,7 +144,9 @@ def messages_tokens(measures: Sequence[Measure], model: Model, said: Sequence[in
             costs.append(plain[index])
             continue
         place = parallel | list_place(roles, index) if parallel else 0
-        tokens = message_tokens(measured, model, parallel=place, said=said[index] if said is not None else None)
+        tokens = message_tokens(
+            measured, model, parallel=place, own_tokens=own_tokens[index] if own_tokens is not None else None
+        )
         costs.append(tokens + reasoning_tokens(measured, model, model.format))
     return costs
 
@@ -179,7 +190,7 @@ def reasoning_tokens(measure: Measure, model: Model, form: str = CHAT) -> int:
 
 
 def seals_tokens(measure: Measure, model: Model, form: str) -> int:
-    """Return the tokens of a message's signatures: its reasoning without thoughts."""
+    """Return the tokens of a message's signatures: its reasoning without the words."""
     if measure.extra is None:
         return 0
     tokens: int = reasoning_cost(whole_row(measure, model), model, form, ONE, seals_alone=True)
@@ -187,11 +198,11 @@ def seals_tokens(measure: Measure, model: Model, form: str) -> int:
 
 
 def without_free_seals(measure: Measure, model: Model) -> Measure:
-    """Return the measure of a message before the newest question, without sealed thoughts that the family does not bill."""
+    """Return the measure of a message before the newest question, without sealed reasoning that the family does not bill."""
     extra = measure.extra
     if extra is None or extra.beside is None or not model.rules.forgets:
         return measure
-    beside = msgspec.structs.replace(extra.beside, thoughts_sealed=0, texts_sealed=0)
+    beside = msgspec.structs.replace(extra.beside, reasoning_sealed=0, texts_sealed=0)
     return msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, beside=beside))
 
 
@@ -199,7 +210,7 @@ def turn_place(roles: bytes, question: int) -> int:
     """Return the place of the question that began the newest turn; 0 or less if it may be before ``roles``.
 
     ``question`` is the place of the newest user message. Directly after tool results it continues the turn: Anthropic
-    answers 400 to results of a call without the thoughts before the call.
+    answers 400 to results of a call without the reasoning before the call.
     """
     while question > 0 and roles[question - 1] in (TOOL, FUNCTION):
         question = roles.rfind(USER, 0, question)
@@ -207,11 +218,11 @@ def turn_place(roles: bytes, question: int) -> int:
 
 
 def _as_remembered(measures: Sequence[Measure], model: Model) -> list[Measure]:
-    """Return the measures of a request's messages without thoughts of earlier turns that the family does not bill."""
+    """Return the measures of a request's messages without reasoning of earlier turns that the family does not bill."""
     roles = bytes(each.role for each in measures)
     asked = max(0, roles.rfind(USER))
     forgets = isinstance(model.rules, VendorRules) and model.rules.forgets_thinking
-    if not (forgets and PROVIDERS[model.format].forgets_thoughts):
+    if not (forgets and PROVIDERS[model.format].forgets_reasoning):
         return [*(without_free_seals(each, model) for each in measures[:asked]), *measures[asked:]]
     begins = max(0, turn_place(roles, asked))
     return [*map(_without_thinking, measures[:begins]), *measures[begins:]]
@@ -221,7 +232,9 @@ def _without_thinking(measure: Measure) -> Measure:
     extra = measure.extra
     if extra is None:
         return measure
-    beside = extra.beside and msgspec.structs.replace(extra.beside, thoughts=(0, 0), thoughts_sealed=0, texts_sealed=0)
+    beside = extra.beside and msgspec.structs.replace(
+        extra.beside, native_reasoning=(0, 0), reasoning_sealed=0, texts_sealed=0
+    )
     return msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, reasoning=None, beside=beside))
 
 
@@ -261,7 +274,7 @@ def reference_tokens_in(column: int, measure: Measure, *, parallel: int = 0) -> 
     if measure.extra is None:
         return model.rules.role_costs[measure.role] + (measure.cl100k if column else measure.o200k)
     row = whole_row(measure, model)
-    tokens: int = message_cost(row, model, ONE, place=int(bool(parallel))) + thoughts_of(row, column)
+    tokens: int = message_cost(row, model, ONE, parallel=int(bool(parallel))) + reasoning_of(row, column)
     return tokens
 
 
@@ -352,8 +365,10 @@ def count_request(
     tools = [*(tools or ()), *({"function": function} for function in functions or ())]
     alone = model.counts_o200k_alone
     measures = _as_remembered(measure_each(messages, o200k_alone=alone), model)
-    said = [spoken_tokens(message, model.vocabulary) for message in messages] if model.vocabulary is not None else None
-    costs = messages_tokens(measures, model, said)
+    own_tokens = (
+        [spoken_tokens(message, model.vocabulary) for message in messages] if model.vocabulary is not None else None
+    )
+    costs = messages_tokens(measures, model, own_tokens)
     priming = model.priming + (0 if any(map(is_system, measures)) else model.lone)
     defined = tools_tokens(
         model,

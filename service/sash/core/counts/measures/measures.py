@@ -12,8 +12,8 @@ import msgspec
 
 from sash.core.chat.calls import arguments_of, compact, functions_called, written_object
 from sash.core.counts.measures.attachments import DETAILS, Guess, Image, guess, guess_line, image_size, text_in
-from sash.core.counts.measures.beside import Beside, measure_beside
 from sash.core.counts.measures.media_facts import Medium, media_of
+from sash.core.counts.measures.native_parts import NativeParts, measure_native_parts
 from sash.core.counts.measures.reasoning import Reasoning, reasoning_of
 from sash.core.counts.measures.unpriced import unpriced_tokens
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, ROLE_INDEX, SYSTEM, TOOL, USER
@@ -67,7 +67,7 @@ class Extra(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     closes_list: Pair = ZERO
     heading: Pair = ZERO  # tokens of a heading before a system text, in addition to HEADING_TOKENS
     bare_names: Pair | None = None  # called functions' names without ``functions.``, if different from ``call_names``
-    beside: Beside | None = None  # native parts, which are sent only to their own provider
+    beside: NativeParts | None = None  # native parts, which are sent only to their own provider
     pages: int = 0  # pages of PDFs, which some providers bill
     paged: int = 0  # the part of ``estimated`` for these PDFs
     mix: Mix | None = None  # scripts and digits, for estimates in other vocabularies; None for plain Latin text
@@ -87,7 +87,7 @@ class Extra(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
         """Whether only ``mix`` is set, which matters for estimates only."""
         return msgspec.structs.replace(self, mix=None) == _PLAIN
 
-    def native_in(self, form: str) -> Beside | None:
+    def native_in(self, form: str) -> NativeParts | None:
         """Return the native parts, if they are sent in this format."""
         return self.beside if self.beside is not None and self.beside.format == form else None
 
@@ -170,7 +170,7 @@ def measure_each(messages: Sequence[Mapping[str, Any]], *, o200k_alone: bool = F
 def _enclosed(message: Mapping[str, Any], images: Sequence[Image], guesses: Sequence[Guess]) -> dict[str, Any]:
     """Return the measure's fields of what a message has beside its chat form and its text."""
     own = restore(message) if message.get("native") and not has_foreign(message) else None
-    fields: dict[str, Any] = {"beside": measure_beside(message, own or ())} if message.get("native") else {}
+    fields: dict[str, Any] = {"beside": measure_native_parts(message, own or ())} if message.get("native") else {}
     media = media_of(message, own, images, guesses)
     return fields | ({"media": media} if media else {})
 

@@ -22,7 +22,7 @@ class Medium(msgspec.Struct, array_like=True, frozen=True):
     """A picture, file or sound. ``size`` is the length of its base64 or address, ``width`` and ``height`` are in pixels.
 
     ``tokens`` are the estimate of a file or sound, of which ``paged`` are for its ``pages``. ``form`` is the only form that
-    sends it; empty if others do. ``in_thought``: it is sent where the model's thought is. A figure that is not known is 0.
+    sends it; empty if others do. ``in_reasoning``: it is sent where the model's reasoning is. An unknown figure is 0.
     """
 
     kind: int
@@ -35,7 +35,7 @@ class Medium(msgspec.Struct, array_like=True, frozen=True):
     paged: int = 0
     form: str = ""
     is_linked: bool = False
-    in_thought: bool = False
+    in_reasoning: bool = False
 
     @property
     def side(self) -> int:
@@ -81,4 +81,4 @@ def _alone(one: Enclosure, kind: int, *, is_told: bool) -> Medium:
     pages = pages_in(url) if kind == FILE else 0
     tokens = 0 if is_told or kind in (IMAGE, REPLY) else max(UPLOADED_FILE, len(one.data) // FILE_CHARACTERS)
     found = Medium(kind, one.media_type, len(one.data), *size, pages, tokens, form=one.form, is_linked=one.is_linked)
-    return msgspec.structs.replace(found, in_thought=one.in_thought)
+    return msgspec.structs.replace(found, in_reasoning=one.in_reasoning)

@@ -7,7 +7,7 @@ import msgspec
 
 from sash.core.counts.text import Pair, strings, text_tokens
 from sash.core.counts.text.unicode_scripts import Mix, mix_of
-from sash.core.providers.messages.thoughts import BLOCKS, PLAIN, SIGNED
+from sash.core.providers.messages.reasoning_members import BLOCKS, PLAIN, SIGNED
 
 
 class Reasoning(msgspec.Struct, array_like=True, frozen=True):

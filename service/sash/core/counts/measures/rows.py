@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from sash.core.counts.measures.beside import Beside
 from sash.core.counts.measures.measures import Extra, Measure
+from sash.core.counts.measures.native_parts import NativeParts
 from sash.core.counts.measures.reasoning import Reasoning
 from sash.core.counts.text.numbers import Number
 from sash.core.counts.text.unicode_scripts import Mix
@@ -32,17 +32,17 @@ _SAID: Final = (
 _GIVEN: Final = ("name", "padding", "bare_names", "call_objects", "together_objects", "call_compact")
 """Pairs of ``Extra`` that may be None."""
 _COUNTED: Final = ("calls", "estimated", "pages", "paged")
-_THOUGHT: Final = ("plain", "blocks", "signatures")
+_OF_REASONING: Final = ("plain", "blocks", "signatures")
 """Pairs of ``Reasoning``."""
 _MENDED: Final = ("unfitted", "spoken", "pictured")
 """Pairs of ``Extra`` of messages that are not sent as they came."""
-_NATIVE: Final = ("thoughts", "rest", "apart")
-"""Pairs of ``Beside``."""
-_SEALED: Final = ("thoughts_sealed", "rest_sealed", "wrappings")
+_NATIVE: Final = ("native_reasoning", "rest", "apart")
+"""Pairs of ``NativeParts``."""
+_SEALED: Final = ("reasoning_sealed", "rest_sealed", "wrappings")
 _IDENTIFIED: Final = ("identified", "stored", "texts_sealed")
 _MIXES: Final = ("mix", "calls_mix", "reasoning_mix", "beside_mix")
 _WIDTHS: Final[Mapping[str, int]] = {
-    **dict.fromkeys((*_SAID, *_GIVEN, *_THOUGHT, *_NATIVE), 2),
+    **dict.fromkeys((*_SAID, *_GIVEN, *_OF_REASONING, *_NATIVE), 2),
     **dict.fromkeys((*_COUNTED, "legacy_call", "textless", *_SEALED, "beside_estimated"), 1),
     "beside": 2,  # its form, from 1 on, and its size in bytes
     **dict.fromkeys(_MIXES, 3),  # size, digits, characters
@@ -110,7 +110,7 @@ def stored_row(extra: Extra) -> bytes | None:
         extra.media
         or extra.images
         or extra.parts
-        or (beside and (beside.images or beside.only or beside.thoughts_images))
+        or (beside and (beside.images or beside.only or beside.reasoning_images))
     ):
         return None
     fields = _fields(extra)
@@ -143,12 +143,12 @@ def extra_of(row: bytes) -> Extra:
         for name in _MIXES
         if name in fields
     }
-    thought = _pairs(fields, _THOUGHT)
+    thought = _pairs(fields, _OF_REASONING)
     reasoning = Reasoning(**thought, mix=mixes.get("reasoning_mix")) if thought or "reasoning_mix" in mixes else None
     beside = None
     if "beside" in fields:
         form, size = fields["beside"]
-        beside = Beside(
+        beside = NativeParts(
             format=form_named(form),
             size=size,
             **_pairs(fields, _NATIVE),
@@ -294,7 +294,7 @@ def _fields(extra: Extra) -> Fields:
     if not extra.has_text:
         found["textless"] = (1,)
     if (reasoning := extra.reasoning) is not None:
-        found |= {name: pair for name in _THOUGHT if any(pair := getattr(reasoning, name))}
+        found |= {name: pair for name in _OF_REASONING if any(pair := getattr(reasoning, name))}
     if (beside := extra.beside) is not None:
         found["beside"] = form_number(beside.format), beside.size
         found |= {name: pair for name in _NATIVE if any(pair := getattr(beside, name))}

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
-from sash.core.counts.measures.beside import Beside
 from sash.core.counts.measures.measures import ZERO, Measure, Part
 from sash.core.counts.measures.media_facts import IMAGE, Medium
+from sash.core.counts.measures.native_parts import NativeParts
 from sash.core.counts.models.families import TOOL
 from sash.core.counts.text import Pair, both
 from sash.core.counts.text.unicode_scripts import Mix, mix_of
@@ -28,8 +28,8 @@ def without_media(measure: Measure, lines: Mapping[int, str]) -> Measure:
     extra = measure.extra
     if extra is None:
         return measure
-    told = [_part(line) for place, line in lines.items() if not extra.media[place].in_thought]
-    thought = [_part(line) for place, line in lines.items() if extra.media[place].in_thought]
+    told = [_part(line) for place, line in lines.items() if not extra.media[place].in_reasoning]
+    thought = [_part(line) for place, line in lines.items() if extra.media[place].in_reasoning]
     more = _sum(told)
     fields: dict[str, Any] = {
         "media": tuple(each for place, each in enumerate(extra.media) if place not in lines),
@@ -66,7 +66,7 @@ def _added(a: Pair, b: Pair) -> Pair:
 def _pictures(media: Sequence[Medium], form: str) -> list[int]:
     """The places of the pictures that other forms send too, or that only ``form`` sends."""
     return [
-        place for place, each in enumerate(media) if each.kind == IMAGE and each.form == form and not each.in_thought
+        place for place, each in enumerate(media) if each.kind == IMAGE and each.form == form and not each.in_reasoning
     ]
 
 
@@ -87,18 +87,20 @@ def _estimates(media: Sequence[Medium], lines: Mapping[int, str]) -> dict[str, i
     }
 
 
-def _beside(beside: Beside, media: Sequence[Medium], lines: Mapping[int, str], thought: Sequence[Part]) -> Beside:
+def _beside(
+    beside: NativeParts, media: Sequence[Medium], lines: Mapping[int, str], thought: Sequence[Part]
+) -> NativeParts:
     gone = [media[place] for place in lines]
-    alone = [each for each in gone if each.form and not each.in_thought]
-    less = sum(each.tokens for each in gone if each.in_thought)
-    shown = [place for place, each in enumerate(media) if each.kind == IMAGE and each.in_thought]
-    words = _added(beside.thoughts, (-less, -less))
+    alone = [each for each in gone if each.form and not each.in_reasoning]
+    less = sum(each.tokens for each in gone if each.in_reasoning)
+    shown = [place for place, each in enumerate(media) if each.kind == IMAGE and each.in_reasoning]
+    words = _added(beside.native_reasoning, (-less, -less))
     return msgspec.structs.replace(
         beside,
         images=tuple(_others(beside.images, _pictures(media, beside.format), lines)),
         estimated=beside.estimated - sum(each.tokens for each in alone),
-        thoughts=_added(words, _sum(thought)),
-        thoughts_images=tuple(_others(beside.thoughts_images, shown, lines)),
+        native_reasoning=_added(words, _sum(thought)),
+        reasoning_images=tuple(_others(beside.reasoning_images, shown, lines)),
         mix=joined_mix(beside.mix, words, thought) if thought else beside.mix,
         sent=beside.sent + sum(LINE_BYTES - each.size for each in gone),
     )

@@ -73,8 +73,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     ``single_call`` wraps a call and its result, ``parallel_calls`` a group of several. ``parallel_unknown``: no bill has
     such a group. With ``each_call`` each of several calls is billed by itself, and so is its result. A call's name is billed
     twice, once without its recipient if ``names_bare``. A call that came with its item's id costs ``identified_call`` more,
-    and ``stored_call`` if the item's status came too. If the family ``forgets``, sealed thoughts before the user's last
-    message are free. ``thinking`` are instructions to think, if the request asks for thoughts, ``thinking_beside``
+    and ``stored_call`` if the item's status came too. If the family ``forgets``, sealed reasoning before the user's last
+    message is free. ``thinking`` are instructions to think, if the request asks for reasoning, ``thinking_beside``
     those beside definitions. ``is_settled``: bills of the same request agree.
     """
 
@@ -241,7 +241,7 @@ _RESPONSES_5 = {
     "each_call": 14,
     "names_bare": False,
 }
-# Sealed thoughts before the question are free: 23 bills. A call costs 17: 12 bills; with an id, 23: one bill.
+# Sealed reasoning before the question is free: 23 bills. A call costs 17: 12 bills; with an id, 23: one bill.
 _RESPONSES_GPT_5 = _RESPONSES_5 | {"single_call": 17, "identified_call": 6, "forgets": True}
 _RESPONSES_O = {"apart": True, "heads_system": False, "joins_leading_system": False, "tools_overhead": -78}
 _RESPONSES_O_MINI = _RESPONSES_O | {"tools_overhead": 6, "single_call": 17}

@@ -34,8 +34,8 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     its result, and ``together`` for each of several calls. The tags of a call's arguments cost ``tagged`` times the
     arguments' tokens, at most ``most_tags`` a call. A token of a result costs ``result``. ``json_object`` is added for a
     reply in JSON, ``response_format`` for a reply's schema, whose JSON costs ``format_spelled`` times its tokens as text. A
-    PDF's page costs ``page``, and its words at most ``page_words``, if they are billed too. A character of sealed thoughts
-    costs ``sealed``, also of a text if the family ``seals_texts``. If the family ``forgets_thinking``, all thoughts before
+    PDF's page costs ``page``, and its words at most ``page_words``, if they are billed too. A character of sealed reasoning
+    costs ``sealed``, also of a text if the family ``seals_texts``. If the family ``forgets_thinking``, all reasoning before
     the newest turn are free. ``adaptive`` is added for adaptive thinking.
     """
 
@@ -175,13 +175,13 @@ VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
             _GEMINI_3,
             # Gemini 3 behind Vertex: 22 bills; earlier and later families cost the same there as elsewhere
             msgspec.structs.replace(_GEMINI_3, family="gemini-3-vertex", definition=0, **_WORDS_ALONE),
-            # 53 bills: a definition costs 16; older thoughts are billed too: 4
+            # 53 bills: a definition costs 16; older reasoning is billed too: 4
             msgspec.structs.replace(
                 _GEMINI_3, family="gemini-3.1", definition=18, call=9, forgets=False, seals_texts=True
             ),
         )
     }
-    # Opus 4.5, and Opus and Sonnet 4.6: billed alike, but they keep thoughts, by the same documents
+    # Opus 4.5, and Opus and Sonnet 4.6: billed alike, but they keep reasoning, by the same documents
     | {"claude-4.6": msgspec.structs.replace(_CLAUDE, forgets_thinking=False, thinking_beside=0, adaptive=14)}
 )
 

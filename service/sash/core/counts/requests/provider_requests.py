@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.counts.costs.counting import RequestCount, count_request, plain_text_tokens
-from sash.core.counts.measures.beside import is_of_vertex
+from sash.core.counts.measures.native_parts import is_of_vertex
 from sash.core.counts.models.families import HOSTED_BY_OPENAI
 from sash.core.counts.models.models import Model
 from sash.core.counts.models.vendors import HOSTED, VENDORS, VendorRules
@@ -73,7 +73,7 @@ def _count(form: str, request: Mapping[str, Any], chat: ChatRequest, model: Mode
         tools=chat.tools,
         tool_choice=chat.tool_choice,
         response_format=chat.response_format,
-        thinks=asks_for_thoughts(chat.rest),
+        thinks=asks_for_reasoning(chat.rest),
     )
     besides = _hosted_tokens(chat.hosted, model) + _rest_tokens(form, chat, model)
     besides += _modes_tokens(chat, model) if PROVIDERS[form].is_openais else 0
@@ -91,7 +91,7 @@ def _is_whole(chat: ChatRequest, request: Mapping[str, Any], provider: Provider)
 def _as_billed(model: Model, chat: ChatRequest) -> Model:
     """The model; with Vertex's rules if a seal (a thought signature) is from Vertex and the family has such rules.
 
-    A request that says which thoughts Claude keeps (``context_management``) is billed as if it kept all.
+    A request that says which reasoning Claude keeps (``context_management``) is billed as if it kept all.
     """
     if isinstance(model.rules, VendorRules) and chat.rest.get("context_management"):
         return msgspec.structs.replace(model, rules=msgspec.structs.replace(model.rules, forgets_thinking=False))
@@ -109,7 +109,7 @@ def _seals(message: Mapping[str, Any]) -> Iterator[Any]:
     yield from (part[name] for part in parts if isinstance(part, dict) for name in provider.kinds.seals & part.keys())
 
 
-def asks_for_thoughts(request: Mapping[str, Any]) -> bool:
+def asks_for_reasoning(request: Mapping[str, Any]) -> bool:
     """Return whether members of a request turn thinking on: Anthropic's, OpenAI's, or a gateway's."""
     thinking, reasoning = request.get("thinking"), request.get("reasoning")
     if isinstance(thinking, Mapping):

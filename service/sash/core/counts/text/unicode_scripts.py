@@ -179,7 +179,7 @@ def extra_tokens(text: str) -> int:
 
 
 def is_plain(text: str, o200k: int, cl100k: int) -> bool:
-    """Return whether it shows at first sight that a text with these tokens has no mix."""
+    """Return whether it shows at first visible that a text with these tokens has no mix."""
     is_english = text.isascii() and cl100k <= OTHER_LATIN_FROM * o200k + 1
     return is_english and not NUMBER.search(text) and "\n " not in text and "\n\t" not in text
 

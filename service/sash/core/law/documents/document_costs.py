@@ -49,9 +49,9 @@ class DocumentedContent:
 
     def cost(self, before: str, after: str, added: Pair | None = None) -> int:
         """The tokens of the message as it is sent, with texts before and after its own. ``added`` are as in ``added``."""
-        said = self._said(before, after)
+        own_tokens = self._own_tokens(before, after)
         ways = self._ways(before, after, added or self.added(before, after))
-        return max(message_tokens(each, self.model, said=said) for each in ways)
+        return max(message_tokens(each, self.model, own_tokens=own_tokens) for each in ways)
 
     def added(self, before: str, after: str) -> Pair:
         """The tokens that these texts add to the content's, in both encodings."""
@@ -85,10 +85,10 @@ class DocumentedContent:
         mix = mix_of(before + self.text + after, *pair)
         return joined_mix(mix, pair, lines) if lines else mix
 
-    def _said(self, before: str, after: str) -> int | None:
+    def _own_tokens(self, before: str, after: str) -> int | None:
         """The tokens of all that the message says, in the model's own vocabulary, if that counted it."""
-        said, vocabulary = self.record.said, self.model.vocabulary
-        if said is None or vocabulary is None:
+        own_tokens, vocabulary = self.record.own_tokens, self.model.vocabulary
+        if own_tokens is None or vocabulary is None:
             return None
         value = msgspec.json.decode(self._value) if self._value else None
         parts = value or [] if isinstance(value, list) else _text_part(self.text)
@@ -96,7 +96,7 @@ class DocumentedContent:
             sent: str | list[Any] = [*_text_part(before), *parts, *_text_part(after)]
         else:
             sent = before + self.text + after
-        return said + _spoken(sent, vocabulary) - _spoken(parts, vocabulary)
+        return own_tokens + _spoken(sent, vocabulary) - _spoken(parts, vocabulary)
 
 
 class Joining:

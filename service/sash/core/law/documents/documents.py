@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from sash.core.counts.costs.prices import beside_text
+from sash.core.counts.costs.message_cost import beside_text
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.unicode_scripts import SINGLE_DIGITS
 from sash.core.law.documents.document_costs import Joining, Source

@@ -1,7 +1,7 @@
 """A conversation's settings, and the parts of every window that follow from them."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Annotated, Any, Final, Literal
 
@@ -111,13 +111,14 @@ read_settings = msgspec.json.Decoder(ConversationSettings).decode
 
 def decode_settings(stored: bytes, send: Names = NO_NAMES) -> tuple[ConversationSettings, FixedParts]:
     """Stored settings, and the fixed parts that follow from them, as in ``fixed_parts``. The result is cached."""
-    return _cached(_DECODERS, stored, send)
+    return _DECODERS[bisect_left(_SIZES, len(stored))](stored, send)
 
 
 def _decode_all(stored: bytes, send: Names) -> tuple[ConversationSettings, FixedParts]:
     members = _read_members(stored)
     personal = {name: members.pop(name) for name in _PERSONAL if name in members}
-    settings, parts = _cached(_SHARED, encode_settings(members), send)
+    shared = encode_settings(members)
+    settings, parts = _SHARED[bisect_left(_SIZES, len(shared))](shared, send)
     if personal:
         own = read_settings(encode_settings(personal))
         settings = msgspec.structs.replace(settings, **{name: getattr(own, name) for name in _PERSONAL})
@@ -135,10 +136,6 @@ _Decoded = Callable[[bytes, Names], tuple[ConversationSettings, FixedParts]]
 def _caches(decode: _Decoded) -> list[_Decoded]:
     """Caches by size, so that their bytes are limited: long prompts could otherwise fill the memory."""
     return [lru_cache(maxsize=each)(decode) for each in (2048, 128, 8)]
-
-
-def _cached(caches: Sequence[_Decoded], stored: bytes, send: Names) -> tuple[ConversationSettings, FixedParts]:
-    return caches[bisect_left(_SIZES, len(stored))](stored, send)
 
 
 _SIZES = (16 * 1024, 256 * 1024)

@@ -8,7 +8,7 @@ import msgspec
 
 from sash.core.counts.costs.counting import first_system, is_system, messages_tokens, tools_tokens
 from sash.core.counts.costs.estimates import spoken_tokens
-from sash.core.counts.costs.prices import is_left_out
+from sash.core.counts.costs.message_cost import is_left_out
 from sash.core.counts.measures.measures import Measure
 from sash.core.counts.measures.rows import row_of
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, TOOL
@@ -30,10 +30,10 @@ from sash.problems import FormatCannotCarry
 
 
 class Line(NamedTuple):
-    """A note. ``said`` are its text's tokens in the model's own vocabulary; None if they are estimated."""
+    """A note. ``own_tokens`` are its text's tokens in the model's own vocabulary; None if they are estimated."""
 
     measure: Measure
-    said: int | None = None
+    own_tokens: int | None = None
 
 
 class Fixed(msgspec.Struct, frozen=True):
@@ -51,24 +51,24 @@ class Fixed(msgspec.Struct, frozen=True):
     """Bytes of these parts as JSON."""
     has_media: bool = False
     """Whether a few-shot encloses a picture, a file or a sound."""
-    _said: dict[Vocabulary, list[int]] = msgspec.field(default_factory=dict)
+    _own_tokens: dict[Vocabulary, list[int]] = msgspec.field(default_factory=dict)
     _sent: dict[str, tuple[list[dict[str, Any]], Any]] = msgspec.field(default_factory=dict)
 
     def message_costs(self, model: Model) -> tuple[int, int]:
         """Tokens of the system prompt and of the few-shots."""
-        said, split = self._said_in(model.vocabulary), len(self.system)
+        own_tokens, split = self._own_tokens_in(model.vocabulary), len(self.system)
         return (
-            sum(messages_tokens(self.system, model, said[:split] if said else None)),
-            sum(messages_tokens(self.few_shots, model, said[split:] if said else None)),
+            sum(messages_tokens(self.system, model, own_tokens[:split] if own_tokens else None)),
+            sum(messages_tokens(self.few_shots, model, own_tokens[split:] if own_tokens else None)),
         )
 
-    def _said_in(self, vocabulary: Vocabulary | None) -> list[int] | None:
+    def _own_tokens_in(self, vocabulary: Vocabulary | None) -> list[int] | None:
         """Tokens of each message's text in a vocabulary. They are counted once, because every window has the same parts."""
         if vocabulary is None or not self.messages:
             return None
-        if vocabulary not in self._said:
-            self._said[vocabulary] = [spoken_tokens(message, vocabulary) for message in self.messages]
-        return self._said[vocabulary]
+        if vocabulary not in self._own_tokens:
+            self._own_tokens[vocabulary] = [spoken_tokens(message, vocabulary) for message in self.messages]
+        return self._own_tokens[vocabulary]
 
     def defines(self, form: str) -> bool:
         """Whether a request in ``form`` may have definitions."""
@@ -95,7 +95,7 @@ class Fixed(msgspec.Struct, frozen=True):
         if self.tools and not PROVIDERS[form].is_chat_form and form not in self._sent:
             try:
                 sent = read_request(form, render_request(form, (), tools=self.tools, tool_choice=self.tool_choice))
-            except FormatCannotCarry:  # refused when the messages are rendered, with their own refusals
+            except FormatCannotCarry:  # refused when the messages are rendered, with their own writing
                 return self.tools, self.tool_choice
             self._sent[form] = sent.tools, sent.tool_choice
         return self._sent.get(form, (self.tools, self.tool_choice))
@@ -141,6 +141,6 @@ def fixed_costs(
         "system": system,
         "few_shots": few_shots + few_shots_fillers(fixed.few_shots, model, form, are_first=not is_compacted),
         "tools": tools,
-        "summary": sum(messages_tokens(measures, model, [line.said for line in lines]))
+        "summary": sum(messages_tokens(measures, model, [line.own_tokens for line in lines]))
         + (joints and joints * blank_line_tokens(model)),
     }

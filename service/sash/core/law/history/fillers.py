@@ -61,7 +61,7 @@ def unseen_tokens(measure: Measure, model: Model) -> int:
 
 
 def _is_silent(measure: Measure, form: str) -> bool:
-    """Return whether a message has no content in ``form`` beside calls and thoughts."""
+    """Return whether a message has no content in ``form`` beside calls and reasoning."""
     extra = measure.extra
     if measure.o200k or (extra is not None and (extra.images or extra.estimated)):
         return False

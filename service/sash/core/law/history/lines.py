@@ -8,7 +8,7 @@ import msgspec
 
 from sash.core.counts.costs.counting import message_tokens
 from sash.core.counts.costs.estimates import spoken_tokens
-from sash.core.counts.costs.prices import LIST_BEGINS, LIST_ENDS
+from sash.core.counts.costs.message_cost import LIST_BEGINS, LIST_ENDS
 from sash.core.counts.measures.measures import measure
 from sash.core.counts.measures.media_facts import Medium
 from sash.core.counts.models.families import FUNCTION, TOOL
@@ -22,10 +22,10 @@ NO_RESULT: Final = "No result was recorded: the call was interrupted."
 _KINDS: Final = ("image", "file", "audio", "audio")
 
 
-def medium_line(medium: Medium, seq: int, place: str, *, is_lost: bool = False) -> str:
+def medium_line(medium: Medium, seq: int, path: str, *, is_lost: bool = False) -> str:
     """The text in place of a picture, file or sound: its kind and size, and where it is kept, or that it is lost.
 
-    ``place`` is the path of the conversation's messages, or empty. The line depends on the stored message alone, so that a
+    ``path`` is that of the conversation's messages, or empty. The line depends on the stored message alone, so that a
     provider's prompt cache holds.
     """
     facts = [_KINDS[medium.kind]]
@@ -34,16 +34,16 @@ def medium_line(medium: Medium, seq: int, place: str, *, is_lost: bool = False) 
     facts += [] if medium.is_linked else [f"{-(-medium.size * 3 // 4000)} kB"]
     if is_lost:
         return f"[{', '.join(facts)}, not stored any more]\n"
-    where = f"; it is at {place}{seq}" if place else ""
+    where = f"; it is at {path}{seq}" if path else ""
     return f"[{', '.join(facts)}, left out{where}]\n"
 
 
 def medium_lines(
-    record: Record, numbers: Sequence[int], seq: int, place: str, lost: Sequence[int] = ()
+    record: Record, numbers: Sequence[int], seq: int, path: str, lost: Sequence[int] = ()
 ) -> dict[int, str]:
     """The texts in place of a message's media of these numbers, as ``medium_line`` writes them; some are ``lost``."""
     media = record.enclosed
-    return {number: medium_line(media[number], seq, place, is_lost=number in lost) for number in sorted(numbers)}
+    return {number: medium_line(media[number], seq, path, is_lost=number in lost) for number in sorted(numbers)}
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -87,5 +87,5 @@ def longest_lines(record: Record, calls: int, model: Model) -> int:
 @lru_cache(maxsize=256)
 def _line_tokens(model: Model, role: int, place: int) -> int:
     line = line_of({"id": ""} if role == TOOL else {"name": ""})
-    said = None if model.vocabulary is None else spoken_tokens(line, model.vocabulary)
-    return message_tokens(measure(line), model, parallel=place, said=said)
+    own_tokens = None if model.vocabulary is None else spoken_tokens(line, model.vocabulary)
+    return message_tokens(measure(line), model, parallel=place, own_tokens=own_tokens)

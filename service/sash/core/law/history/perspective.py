@@ -31,8 +31,8 @@ import numpy as np
 from sash.core.counts.models.families import DEVELOPER, USER
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import Number
-from sash.core.law.history.sight import Sight, sight_of, taken
 from sash.core.law.history.view import History, Perspective
+from sash.core.law.history.visibility import Visible, taken, visible_to
 from sash.core.law.recall.recall import bound
 from sash.core.law.records.costs import message_costs, reference_costs
 from sash.core.law.records.late_results import heads_of, late_orphans
@@ -55,26 +55,26 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
     starts = history.tokens - np.cumsum(lengths[::-1])[::-1]
     horizon = _horizon(history, block)
     is_whole = history.first_seq == 1 or (horizon > 0 and len(starts) > 0 and int(starts[0]) <= horizon)
-    sight, heads = sight_of(records, view), heads_of(records)
+    visible, heads = visible_to(records, view), heads_of(records)
     if history.first_seq > 1:
         # The call of these results may be another agent's: they count as before the tail.
         leading, late = range(front, front + records.leading_results), late_orphans(records)
         apart = {*leading, *late}
         if not is_whole and any(index >= leading.stop for index in late):
             return None
-        if history.first_seq > bound(history.length) and _is_newest(apart, records, sight):
+        if history.first_seq > bound(history.length) and _is_newest(apart, records, visible):
             return None  # its group must be in the window, if the call can be sent
         if (leading and history.first_seq - 1 in history.before) or not apart.isdisjoint(records.where(Flags.PINNED)):
             return None  # their group must be in the window, whole
-        sight = sight._replace(kept=sight.kept[~np.isin(sight.kept, [*apart])])
-    question, newest = _question(history, sight), _newest(history, sight, heads)
+        visible = visible._replace(kept=visible.kept[~np.isin(visible.kept, [*apart])])
+    question, newest = _question(history, visible), _newest(history, visible, heads)
     if question is None or newest is None:
         return None
     if horizon and is_whole:
         is_near = _must_be_in(history, heads, [*question, *newest])
         is_near[front:] |= starts[np.maximum(0, heads[front:] - front)] >= horizon
-        sight = Sight(*(indexes[is_near[indexes]] for indexes in sight))
-    kept = sight.kept
+        visible = Visible(*(indexes[is_near[indexes]] for indexes in visible))
+    kept = visible.kept
     tail = kept[kept >= front]
     if not (is_whole or len(tail)):
         return None
@@ -86,8 +86,8 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
     changed = msgspec.structs.replace(
         history,
         first_seq=first,
-        records=taken(records, kept, sight.texts, sight.pinned)
-        if len(kept) < len(records) or len(sight.texts)
+        records=taken(records, kept, visible.texts, visible.pinned)
+        if len(kept) < len(records) or len(visible.texts)
         else records,
         before=before.tolist(),
         length=history.length - unseen,
@@ -95,9 +95,11 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
         names=history.seqs[kept],
         seen=Perspective(
             lengths=np.append(begins[1:], history.tokens)[: len(tail)] - begins,
-            texts=frozenset(history.seqs[sight.texts].tolist()),
-            retired=taken(records, sight.retired, sight.left, sight.pinned) if len(sight.retired) else Records(b""),
-            behind=np.minimum(np.searchsorted(tail, sight.retired), len(tail) - 1),
+            texts=frozenset(history.seqs[visible.texts].tolist()),
+            retired=taken(records, visible.retired, visible.left, visible.pinned)
+            if len(visible.retired)
+            else Records(b""),
+            behind=np.minimum(np.searchsorted(tail, visible.retired), len(tail) - 1),
             is_whole=is_whole,
             is_short=horizon > 0 and is_whole,
         ),
@@ -128,9 +130,9 @@ def _horizon(history: History, block: int) -> int:
     return max(0, history.tokens // block - HORIZON_BLOCKS) * block
 
 
-def _question(history: History, sight: Sight) -> list[int] | None:
+def _question(history: History, visible: Visible) -> list[int] | None:
     """The index of the newest user message that the agent sees, if there is one; None if it may be before the tail."""
-    roles, kept, seqs = np.frombuffer(history.records.roles, np.uint8), sight.kept, history.seqs
+    roles, kept, seqs = np.frombuffer(history.records.roles, np.uint8), visible.kept, history.seqs
     last = bound(history.length)
     asked = kept[(roles[kept] == USER) & ((seqs[kept] >= last) | (seqs[kept] == history.question))]
     asked = asked[(asked >= history.records.front) | (seqs[asked] == history.question)]
@@ -139,10 +141,10 @@ def _question(history: History, sight: Sight) -> list[int] | None:
     return None
 
 
-def _newest(history: History, sight: Sight, heads: Number) -> list[int] | None:
+def _newest(history: History, visible: Visible, heads: Number) -> list[int] | None:
     """The index of the newest message that can be sent to the agent, if there is one; None if it may be before the tail."""
     records, front, last = history.records, history.records.front, bound(history.length)
-    for index in sight.kept[::-1].tolist():
+    for index in visible.kept[::-1].tolist():
         if index < front:
             break
         if records.unsent[index] or records.roles[heads[index]] in RESULTS:
@@ -152,9 +154,9 @@ def _newest(history: History, sight: Sight, heads: Number) -> list[int] | None:
     return [] if history.first_seq <= last else None
 
 
-def _is_newest(apart: set[int], records: Records, sight: Sight) -> bool:
+def _is_newest(apart: set[int], records: Records, visible: Visible) -> bool:
     """Whether the newest message that the agent sees, and that can be sent, is one of these."""
-    return next((index in apart for index in sight.kept[::-1].tolist() if not records.unsent[index]), False)
+    return next((index in apart for index in visible.kept[::-1].tolist() if not records.unsent[index]), False)
 
 
 def _must_be_in(history: History, heads: Number, indexes: list[int]) -> Number:

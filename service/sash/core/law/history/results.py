@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from sash.core.counts.costs.counting import whole_row
-from sash.core.counts.costs.prices import COLUMNS, message_cost
+from sash.core.counts.costs.message_cost import COLUMNS, message_cost
 from sash.core.counts.measures.measures import Measure, measure
 from sash.core.counts.measures.rows import Row, column_of_mixes, of_these, row_of
 from sash.core.counts.models.models import Model
@@ -62,14 +62,12 @@ class Edit(msgspec.Struct, frozen=True):
     only_text: bool = False
 
 
-def left_out_line(
-    tokens: int, seq: int, place: str, what: str = "this tool result", *, lost: Sequence[str] = ()
-) -> str:
+def left_out_line(tokens: int, seq: int, path: str, what: str = "this tool result", *, lost: Sequence[str] = ()) -> str:
     """Return the line in place of left-out tokens, and of ``lost`` kinds of part, such as an image.
 
-    ``place`` is the path of the conversation's messages, or empty.
+    ``path`` is that of the conversation's messages, or empty.
     """
-    where = f"; the whole is at {place}{seq}" if place else ""
+    where = f"; the whole is at {path}{seq}" if path else ""
     missing = [f"{tokens} tokens"] if tokens or not lost else []
     return f"[… {' and '.join([*missing, *(f'the {kind}' for kind in lost)])} of {what} left out{where} …]"
 
@@ -101,7 +99,7 @@ def line_costs(
     row.update(zip(_OF_TEXT, np.array([_numbers_of_text(line) for line in lines], np.int64)[which].T, strict=True))
     if model.ratios is not None:
         row["mix"] = column_of_mixes([lines[kind].get("mix") for kind in which])
-    costs: list[int] = for_each(message_cost(row, model, MANY, place=records.places[at]), len(places)).tolist()
+    costs: list[int] = for_each(message_cost(row, model, MANY, parallel=records.places[at]), len(places)).tolist()
     for number, place in enumerate(places):
         if place in records.with_parts:  # its line names them
             costs[number] = _line_cost(records[place], seqs[number], path, model, alone=alone)
@@ -113,7 +111,7 @@ def _line_cost(record: Record, seq: int, path: str, model: Model, *, alone: bool
     line = left_out_line(max(measured.o200k, measured.cl100k), seq, path, lost=_kinds_beside(measured))
     row = _beside_text(whole_row(measured, model), alone=alone)
     row.update(_row_of_line(line), role=measured.role)
-    cost: int = message_cost(row, model, ONE, place=record.parallel)
+    cost: int = message_cost(row, model, ONE, parallel=record.parallel)
     return cost
 
 
@@ -141,7 +139,7 @@ def shared_limits(costs: Sequence[int], least: Sequence[int], room: int) -> list
 
 
 def cut_result(
-    message: Mapping[str, Any], record: Record, limit: int, model: Model, *, seq: int, place: str
+    message: Mapping[str, Any], record: Record, limit: int, model: Model, *, seq: int, path: str
 ) -> tuple[dict[str, Any], int]:
     """Return the message with its result cut to at most ``limit`` of the model's tokens, and the message's new cost.
 
@@ -152,7 +150,7 @@ def cut_result(
     without_text = _with_text(message, "", alone=alone)
     is_native = "native" in without_text
     lost = () if is_native and not alone else _kinds_beside(record.measure)
-    line = partial(left_out_line, seq=seq, place=place, lost=lost)
+    line = partial(left_out_line, seq=seq, path=path, lost=lost)
     text = _text(message.get("content"))
     whole = record.measure.cl100k if model.column else record.measure.o200k
     beside = written_cost(without_text, model, parallel=record.parallel) if is_native else 0

@@ -75,10 +75,10 @@ class History(msgspec.Struct, frozen=True, dict=True):
             return self
         before = [*added, *self.before]
         joined = Records.lone([*added.values()]).before(self.records)
-        order, aside = np.argsort(before), self.records.aside
+        order, front_records = np.argsort(before), self.records.front_records
         found = joined.taken(np.append(order, np.arange(len(before), len(joined))))
         found.front = len(before)
-        found.aside = [[*added.values(), *aside][index] for index in order] if aside else ()
+        found.front_records = [[*added.values(), *front_records][index] for index in order] if front_records else ()
         return msgspec.structs.replace(self, records=found, before=sorted(before))
 
     def without_required(self, seqs: AbstractSet[int]) -> "History":

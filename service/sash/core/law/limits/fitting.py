@@ -21,7 +21,7 @@ import msgspec
 from sash.core.counts.measures.media_facts import IMAGE
 from sash.core.counts.measures.without_media import without_media
 from sash.core.counts.models.models import Model
-from sash.core.law.fixed_parts.terms import Terms
+from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.enclosing import bytes_of, with_records
 from sash.core.law.history.lines import medium_lines
 from sash.core.law.history.results import Edit
@@ -42,24 +42,24 @@ T = TypeVar("T", int, str)
 _ROUNDS: Final = 64
 
 
-def fitted(history: History, terms: Terms, build: Build) -> Window | NeedOlder:
+def fitted(history: History, spec: WindowSpec, build: Build) -> Window | NeedOlder:
     """The window inside the limits, or NeedOlder. Raises WindowDoesNotFit with the limit that required parts are over."""
     grouped = grouped_units(history)
     if grouped is None:
         return build(history, ALL)  # it asks for older messages
-    media = HistoryMedia(history, grouped[0], terms.model, terms.fixed, terms.options)
-    fitting = _Fitting(media, build, terms.model, terms.place)
-    if terms.options.stable:
+    media = HistoryMedia(history, grouped[0], spec.model, spec.fixed, spec.options)
+    fitting = _Fitting(media, build, spec.model, spec.path)
+    if spec.options.stable:
         return fitting.stable()
     return fitting.settled(media.refused | media.beyond_kept(media.found, media.required.keys()))
 
 
 class _Fitting:
-    """The making of one window. ``place`` is the path of the conversation's messages, or empty."""
+    """The making of one window. ``path`` is that of the conversation's messages, or empty."""
 
-    def __init__(self, media: HistoryMedia, build: Build, model: Model, place: str) -> None:
+    def __init__(self, media: HistoryMedia, build: Build, model: Model, path: str) -> None:
         self.media, self.history, self.build = media, media.history, build
-        self.model, self.place = model, place
+        self.model, self.path = model, path
         self.lined: Mapping[int, Record] = {}
 
     def stable(self) -> Window | NeedOlder:
@@ -132,11 +132,11 @@ class _Fitting:
         if media != extra.media:
             measure = msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, media=media))
         name = self.history.name(place)
-        lines = medium_lines(record, numbers, name, self.place, self.history.lost.get(name, ()))
-        said = record.said
-        if said is not None and self.model.vocabulary is not None:
-            said += sum(map(self.model.vocabulary.count, lines.values())) + 2 * len(lines)
-        return msgspec.structs.replace(record, measure=without_media(measure, lines), said=said)
+        lines = medium_lines(record, numbers, name, self.path, self.history.lost.get(name, ()))
+        own_tokens = record.own_tokens
+        if own_tokens is not None and self.model.vocabulary is not None:
+            own_tokens += sum(map(self.model.vocabulary.count, lines.values())) + 2 * len(lines)
+        return msgspec.structs.replace(record, measure=without_media(measure, lines), own_tokens=own_tokens)
 
     def _told(self, window: Window, lines: Left) -> Window:
         """The window with the lines among its edits and its figures."""
@@ -160,7 +160,7 @@ class _Fitting:
         return msgspec.structs.replace(
             window,
             edits=edits,
-            place=self.place,
+            path=self.path,
             lined={place: self.lined[place] for place in numbers},
             stop_reason=stop,
             explain=window.explain and [_explained(line, reasons.get(line.seq, ())) for line in window.explain],

@@ -36,7 +36,7 @@ class HistoryMedia:
         self._sums = np.concatenate(([0], np.cumsum(self.texts)))
         thinks_from = {"all": 0, "turn": begins_turn(history)}.get(options.reasoning, history.length) + 1
         given = enclosures(history, options.format)
-        self.all = [each for each in given if not each.medium.in_thought or each.place >= thinks_from]
+        self.all = [each for each in given if not each.medium.in_reasoning or each.place >= thinks_from]
         found = [each for each in self.all if self._may_be_sent(each.place)]
         self.refused: Left = {each.key: name for each in found if (name := self._why_line(each))}
         self.found = [each for each in found if each.key not in self.refused]

@@ -8,7 +8,7 @@ import numpy as np
 
 from sash.core.counts.costs.counting import REFERENCE_MODELS, message_tokens, reference_tokens_in
 from sash.core.counts.costs.estimates import spoken_tokens
-from sash.core.counts.costs.prices import message_cost, thoughts_of
+from sash.core.counts.costs.message_cost import message_cost, reasoning_of
 from sash.core.counts.measures.measures import measure
 from sash.core.counts.models.families import TOOL
 from sash.core.counts.models.models import Model
@@ -30,8 +30,8 @@ def message_costs(records: Records, model: Model) -> Number:
         if priced is model:
             return costs
     if records.details:
-        said = records.said if records.said is None else records.said - 1
-        cost = message_cost(records.columns_for(model), model, MANY, place=records.places, said=said)
+        own_tokens = records.own_tokens if records.own_tokens is None else records.own_tokens - 1
+        cost = message_cost(records.columns_for(model), model, MANY, parallel=records.places, own_tokens=own_tokens)
         found = _with_rare(records, cost, partial(record_cost, model=model))
     else:
         found = _plain_costs(records, model)
@@ -69,18 +69,18 @@ def _estimated(records: Records, ratios: str) -> Number:
     """Tokens of each message's text for a family of ``RATIOS``: as counted in its vocabulary, else estimated."""
     a, b = RATIOS[ratios]["latin"]
     texts = np.ceil(a * records.tokens(0) + b * records.tokens(1)).astype(np.int64)
-    return texts if records.said is None else np.where(records.said > 0, records.said - 1, texts)
+    return texts if records.own_tokens is None else np.where(records.own_tokens > 0, records.own_tokens - 1, texts)
 
 
 def record_cost(record: Record, model: Model) -> int:
     """One message's cost in the model's tokens, without documents and reasoning."""
-    return message_tokens(record.measure, model, parallel=record.parallel, said=record.said)
+    return message_tokens(record.measure, model, parallel=record.parallel, own_tokens=record.own_tokens)
 
 
 def written_cost(message: Mapping[str, Any], model: Model, *, parallel: int = 0) -> int:
     """The same of a message that is written for this window. ``parallel`` is as in ``message_tokens``."""
-    said = None if model.vocabulary is None else spoken_tokens(message, model.vocabulary)
-    return message_tokens(measure(message), model, parallel=parallel, said=said)
+    own_tokens = None if model.vocabulary is None else spoken_tokens(message, model.vocabulary)
+    return message_tokens(measure(message), model, parallel=parallel, own_tokens=own_tokens)
 
 
 def reference_cost(record: Record, column: int) -> int:
@@ -98,8 +98,8 @@ def reference_costs(records: Records, column: int) -> Number:
     for priced, costs in records.costs:
         if priced is model or costs_as_counted(records, priced, column):
             return costs
-    place = records.places & Flags.PARALLEL
-    cost = message_cost(records.columns, model, MANY, place=place) + thoughts_of(records.columns, column)
+    parallel = records.places & Flags.PARALLEL
+    cost = message_cost(records.columns, model, MANY, parallel=parallel) + reasoning_of(records.columns, column)
     costs = _with_rare(records, cost, partial(reference_cost, column=column))
     records.costs.append((model, costs))
     return costs

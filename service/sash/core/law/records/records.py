@@ -20,17 +20,17 @@ import numpy as np
 
 from sash.core.chat.audiences import EVERYBODY, Party, party_digest
 from sash.core.chat.messages import digest
-from sash.core.counts.costs.prices import LIST_BEGINS, LIST_ENDS
+from sash.core.counts.costs.message_cost import LIST_BEGINS, LIST_ENDS
 from sash.core.counts.measures.measures import ZERO, Extra, Measure
 from sash.core.counts.measures.media_facts import IMAGE, Medium
 from sash.core.counts.measures.rows import Row, columns_of, stored_row, taken
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import Number
-from sash.core.law.records.apart import GAP, StoredMedium
 from sash.core.law.records.details import Details, StoredDetails
 from sash.core.law.records.identities import Identity, short_form
 from sash.core.law.records.reasons import Reason
+from sash.core.law.records.split_media import GAP, StoredMedium
 
 if TYPE_CHECKING:
     from sash.core.law.records.units import Units
@@ -82,13 +82,13 @@ _OF_DETAILS = _IN_DETAILS | Flags.MEDIA | Flags.NAMED
 """Flags that follow from the details."""
 _ENDS = LIST_BEGINS | LIST_ENDS
 _OF_ORDER = (Flags.MENDED | Flags.GOES_ON) >> 8
-_THOUGHTS = frozenset({"plain0", "blocks0", "signatures0", "form"})
+_REASONING = frozenset({"plain0", "blocks0", "signatures0", "form"})
 _UNSENT = Flags.WITHHELD | Flags.COMPACTION
 _GROUPED = Flags.LEGACY_CALL | _UNSENT
 RESULTS: Final = bytes((TOOL, FUNCTION))
 """The roles of results."""
 _NO_CONTENT = digest(["assistant", None], DIGEST_BYTES)
-"""The digest of all assistant messages without content (refusals, calls), which are not duplicates of each other."""
+"""The digest of all assistant messages without content (writing, calls), which are not duplicates of each other."""
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -101,7 +101,7 @@ class Record(msgspec.Struct, frozen=True):
     calls: int
     content_digest: bytes
     grounding: tuple[int, int] | None = None
-    said: int | None = None
+    own_tokens: int | None = None
     """Tokens of its text in the model's own vocabulary, if counted; not stored in the record."""
     digits: int = 0
     links: str = ""
@@ -207,18 +207,22 @@ _NO_EXTRA = Extra()
 
 class Records(Sequence[Record]):
     """Consecutive messages as columns. ``details`` are the messages' details, or None if no message is rich, nor needs its
-    scripts. ``said`` are their tokens + 1 in the model's own vocabulary (0: not counted), or None."""
+    scripts. ``own_tokens`` are their tokens + 1 in the model's own vocabulary (0: not counted), or None."""
 
     def __init__(
-        self, packed: bytes, details: StoredDetails | None = None, said: Sequence[int] | None = None, front: int = 0
+        self,
+        packed: bytes,
+        details: StoredDetails | None = None,
+        own_tokens: Sequence[int] | None = None,
+        front: int = 0,
     ) -> None:
         self.packed = packed
         self.front = front
         """The number of messages before those of a tail; other messages are between these and the tail."""
-        self.aside: Sequence[Record] = ()
+        self.front_records: Sequence[Record] = ()
         """The messages before the tail, if their details are read from here, and not from ``details``."""
         self.details: StoredDetails = details  # type: ignore[assignment] # code that needs them knows that they were read
-        self.said: Number = None if said is None else np.asarray(said, np.int64)
+        self.own_tokens: Number = None if own_tokens is None else np.asarray(own_tokens, np.int64)
         self.whole: Records | None = None
         """The records as they are stored, if some of these are of messages that are sent with less."""
         self.flags = packed[::RECORD_BYTES]
@@ -242,10 +246,10 @@ class Records(Sequence[Record]):
 
     @classmethod
     def lone(cls, records: Sequence[Record]) -> "Records":
-        """The columns of these records, with ``said``. They have details only if one of them is more than plain text."""
+        """The columns of these records, with ``own_tokens``, and with details only if one is more than plain text."""
         is_plain = all(each.measure.extra is None and each.lone_text for each in records)
         found = cls.bare(records) if is_plain else cls.of(records)
-        return found.counted([each.said for each in records])
+        return found.counted([each.own_tokens for each in records])
 
     def counted(self, tokens: Sequence[int | None]) -> "Records":
         """These records with their tokens in the model's own vocabulary, where these are known."""
@@ -282,8 +286,8 @@ class Records(Sequence[Record]):
 
     def record(self, index: int, details: Details | None = None) -> Record:
         """A message's record, with its details: these, or those that were read."""
-        if details is None and index < len(self.aside):
-            return self.aside[index]
+        if details is None and index < len(self.front_records):
+            return self.front_records[index]
         low, role, calls, high, o200k, cl100k, size, digest = _LAYOUT.unpack_from(self.packed, index * RECORD_BYTES)
         flags = (low | high << 8) & ~_ENDS
         if details is None:
@@ -296,7 +300,7 @@ class Records(Sequence[Record]):
             calls,
             digest,
             details.grounding,
-            int(self.said[index]) - 1 if self.said is not None and self.said[index] else None,
+            int(self.own_tokens[index]) - 1 if self.own_tokens is not None and self.own_tokens[index] else None,
             details.digits,
             details.links,
             details.media,
@@ -309,10 +313,10 @@ class Records(Sequence[Record]):
         part = Records(
             np.frombuffer(self.packed, f"V{RECORD_BYTES}")[places].tobytes(),
             self.details and self.details.taken(places),
-            self.said if self.said is None else self.said[places],
+            self.own_tokens if self.own_tokens is None else self.own_tokens[places],
             len(before),
         )
-        part.aside = [self.aside[index] for index in before] if self.aside else ()
+        part.front_records = [self.front_records[index] for index in before] if self.front_records else ()
         part._columns = {mixes: taken(columns, places) for mixes, columns in self._columns.items()}
         part.whole = self.whole and self.whole.taken(places)
         if self.costs and (part.places == self.places[places]).all():  # a result's cost may depend on its neighbours
@@ -322,13 +326,15 @@ class Records(Sequence[Record]):
     def before(self, newer: "Records", *, front: int = 0) -> "Records":
         """These records, followed by the ``newer`` ones; the first ``front`` of all are not of the tail."""
         parts, details = (self, newer), None
-        said: Number = None
+        own_tokens: Number = None
         if self.details or newer.details:
             older, later = (part.details or _NO_DETAILS.taken(np.zeros(len(part), np.int64)) for part in parts)
             details = older.before(later)
-        if self.said is not None or newer.said is not None:
-            said = np.concatenate([np.zeros(len(part)) if part.said is None else part.said for part in parts])
-        return Records(self.packed + newer.packed, details, said, front)
+        if self.own_tokens is not None or newer.own_tokens is not None:
+            own_tokens = np.concatenate(
+                [np.zeros(len(part)) if part.own_tokens is None else part.own_tokens for part in parts]
+            )
+        return Records(self.packed + newer.packed, details, own_tokens, front)
 
     def rows(self) -> Number:
         """The records as rows of bytes, which may be changed."""
@@ -336,25 +342,25 @@ class Records(Sequence[Record]):
 
     def flagged(self, rows: Number) -> "Records":
         """These records with the flags of these rows, and with what was read of their details."""
-        changed = Records(rows.tobytes(), self.details, self.said, self.front)
-        changed._columns, changed.aside = self._columns, self.aside
+        changed = Records(rows.tobytes(), self.details, self.own_tokens, self.front)
+        changed._columns, changed.front_records = self._columns, self.front_records
         return changed
 
     def replaced(self, records: Mapping[int, Record]) -> "Records":
         """These records with others in their place, by index."""
         rows, details, replace = self.rows(), {}, msgspec.structs.replace
-        said = self.said if self.said is None else self.said.copy()
+        own_tokens = self.own_tokens if self.own_tokens is None else self.own_tokens.copy()
         for index, record in records.items():
             place = rows[index, 3] & _OF_ORDER
             rows[index] = np.frombuffer(encode_record(record), np.uint8)
             rows[index, 3] |= place
             facts, old = details_of(record, _NOBODY), self.details[index]
             details[index] = replace(facts, digest=old.digest, id=old.id, stamp=old.stamp, status=old.status)
-            if said is not None and record.said is not None:
-                said[index] = record.said + 1
-        changed = Records(rows.tobytes(), self.details and self.details.replaced(details), said, self.front)
+            if own_tokens is not None and record.own_tokens is not None:
+                own_tokens[index] = record.own_tokens + 1
+        changed = Records(rows.tobytes(), self.details and self.details.replaced(details), own_tokens, self.front)
         changed.whole = self.whole or self
-        changed.aside = [records.get(index, each) for index, each in enumerate(self.aside)]
+        changed.front_records = [records.get(index, each) for index, each in enumerate(self.front_records)]
         return changed
 
     def as_plain(self, places: Number, flags: int) -> "Records":
@@ -362,8 +368,8 @@ class Records(Sequence[Record]):
         rows = self.rows()
         rows[places, 0] &= flags
         rows[places, 2:4] = 0
-        found = Records(rows.tobytes(), self.details and self.details.without_rows(places), self.said, self.front)
-        found.aside = self.aside
+        found = Records(rows.tobytes(), self.details and self.details.without_rows(places), self.own_tokens, self.front)
+        found.front_records = self.front_records
         return found
 
     def covered(self, places: Collection[int]) -> "Records":
@@ -462,7 +468,7 @@ class Records(Sequence[Record]):
     def thinks(self) -> bool:
         """Whether a message has reasoning, or parts in a provider's own format."""
         extras = (self.details[index].extra for index in self.rare)
-        return not _THOUGHTS.isdisjoint(self.columns) or any(
+        return not _REASONING.isdisjoint(self.columns) or any(
             each and (each.reasoning or each.beside) for each in extras
         )
 
@@ -575,7 +581,7 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     """The author of that message. It is not stored."""
     replaces: bool = False
     """Whether it was put in place of such a message, and so stands as that did. It is not stored."""
-    said: int | None = None
+    own_tokens: int | None = None
     """The text's tokens in a model's own vocabulary, while a window is made for this model. It is not stored."""
 
     def for_those(self, names: frozenset[str] | None) -> "Summary":

@@ -10,7 +10,7 @@ import numpy as np
 
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, SYSTEM, TOOL, USER
 from sash.core.counts.models.models import Model
-from sash.core.law.fixed_parts.terms import Terms
+from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.results import share_of
 from sash.core.law.history.view import History, View, unit_costs
 from sash.core.law.records.costs import message_costs
@@ -24,7 +24,7 @@ from sash.core.providers import PROVIDERS
 
 def keeps_reasoning_from(
     view: View,
-    terms: Terms,
+    spec: WindowSpec,
     *,
     room: int,
     kept: frozenset[int],
@@ -41,7 +41,7 @@ def keeps_reasoning_from(
     sent between the two
     (platform.claude.com/docs/en/build-with-claude/compaction-thinking-blocks, November 2026); 0 without one.
     """
-    history, model, options = view.history, terms.model, terms.options
+    history, model, options = view.history, spec.model, spec.options
     behind = history.length + 1
     if not is_whole and cut is None:
         return behind
@@ -59,15 +59,15 @@ def keeps_reasoning_from(
         if options.grounding == "all":  # a repeated document moves to the newest question
             return behind
         stands = max(stands, history.question + 1)  # documents of earlier questions are not sent again
-        asked = _documents_cost(history, terms, room)
+        asked = _documents_cost(history, spec, room)
     stands = max(stands, _behind_pressed(view, model, options, room, asked))
     return stands if is_whole or cut is None else max(stands, _behind_cut(view, kept, cut, noted=options.note))
 
 
-def _documents_cost(history: History, terms: Terms, room: int) -> int:
+def _documents_cost(history: History, spec: WindowSpec, room: int) -> int:
     """The tokens of the newest question's documents that fit a room."""
     seq = history.question
-    chosen = terms.documents.choose(seq, history.record(seq), terms.model, room) if seq else None
+    chosen = spec.documents.choose(seq, history.record(seq), spec.model, room) if seq else None
     return chosen.cost if chosen else 0
 
 

@@ -22,7 +22,7 @@ from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION
 from sash.core.counts.text.numbers import Number
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.fixed_parts.fixed import Fixed, Line, fixed_costs, has_calls
-from sash.core.law.fixed_parts.terms import Terms
+from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.fillers import came_in, longest_opening, opening_tokens
 from sash.core.law.history.lines import longest_lines
 from sash.core.law.history.notes import longest_note, note_measure
@@ -38,11 +38,11 @@ from sash.core.law.selection.sending import (
     Trimming,
     begins_turn,
     dearer,
+    decided_reasoning,
     is_turn_unknown,
     with_fillers,
     with_links,
     with_reasoning,
-    without_thoughts,
 )
 from sash.core.law.selection.stable import Before, Cut, cut_seq
 from sash.core.law.selection.walk import SKIP_HORIZON, Bounds, Walk, first_required, open_request, walk
@@ -56,19 +56,19 @@ BLOCK = 4
 often."""
 
 
-def choose(history: History, terms: Terms, allowed: Allowed) -> Window | NeedOlder:
+def choose(history: History, spec: WindowSpec, allowed: Allowed) -> Window | NeedOlder:
     """The window by all rules inside what is ``allowed``, or NeedOlder. The problem is that of ``build_window``."""
-    model, budget, options = terms.model, terms.budget, without_thoughts(terms.options, terms.model)
+    model, budget, options = spec.model, spec.budget, decided_reasoning(spec.options, spec.model)
     view = None if is_turn_unknown(history, options) else view_history(history, model)
     if view is None:
         return older(budget)
-    terms = msgspec.structs.replace(terms, options=options)
-    trimming = Trimming(model, options, terms.place)
-    view = _as_sent(view, trimming, terms.fixed)
-    line = _line_of(history, trimming, terms.fixed) if options.stable and allowed.cut is None else None
+    spec = msgspec.structs.replace(spec, options=options)
+    trimming = Trimming(model, options, spec.path)
+    view = _as_sent(view, trimming, spec.fixed)
+    line = _line_of(history, trimming, spec.fixed) if options.stable and allowed.cut is None else None
     if isinstance(line, NeedOlder):
         return line
-    frame = _Frame(terms, trimming, allowed, view, line or view, budget).with_cuts()
+    frame = _Frame(spec, trimming, allowed, view, line or view, budget).with_cuts()
     below = below_a_tier(options, model, budget)
     if below < budget:
         try:
@@ -127,14 +127,14 @@ class _Selected(msgspec.Struct, frozen=True):
 class _Frame(msgspec.Struct, frozen=True, dict=True):
     """What stays the same while a window is chosen, and chosen again with a summary and a note."""
 
-    terms: Terms
+    spec: WindowSpec
     trimming: Trimming
     allowed: Allowed
     view: View
     line: View
     """The messages in the order of the log."""
     budget: int
-    """That of the terms, or what is below a price tier."""
+    """That of the spec, or what is below a price tier."""
     spared: int = 0
     """Tokens above a price tier, which history leaves free: the required parts alone are above it."""
     is_priced: bool = False
@@ -147,7 +147,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
 
     def chosen(self) -> Window | NeedOlder:
         """The window, or NeedOlder. Raises WindowDoesNotFit."""
-        options, history = self.terms.options, self.view.history
+        options, history = self.spec.options, self.view.history
         summary, noted = (history.summary if options.summary == "always" else None), False
         # A summary or a note takes room, so the choice is made again with each.
         while isinstance(selected := self.select(summary, noted=noted), _Selected):
@@ -164,7 +164,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         view, history = self.view, self.view.history
         if view.units.single and not view.front and FUNCTION not in history.records.roles:
             return self
-        summary = history.summary if self.terms.options.summary == "always" else None
+        summary = history.summary if self.spec.options.summary == "always" else None
         room = self._room(summary) + sum(self.always.values())
         view = self.trimming.required(self.trimming.overlong(view, room), room, self._beside_messages)
         line = view if self.line is self.view else self.trimming.overlong(self.line, room)
@@ -174,7 +174,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
 
     def select(self, summary: Summary | None, *, noted: bool) -> _Selected | NeedOlder:
         """Steps 1 to 4 of the module's docstring. Raises WindowDoesNotFit."""
-        terms, room = self.terms, self._room(summary)
+        spec, room = self.spec, self._room(summary)
         if room < 0:
             raise self._refusal(summary)
         beside = room
@@ -184,12 +184,12 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             beside = self._room(summary, self._longest_note())
             room = max(beside, min(room, self._beside_messages()))
         state = self._ask(summary, room)
-        aside = terms.aside + self.spared
+        recall_reserve = spec.recall_reserve + self.spared
         # Documents of required messages before the question may not take the opening's tokens.
-        held = min(state.room, aside + (self._least_opening if terms.options.grounding == "all" else 0))
+        held = min(state.room, recall_reserve + (self._least_opening if spec.options.grounding == "all" else 0))
         state.room -= held
-        opening = longest_opening(terms.model, terms.options.format) if self._is_opened else 0
-        cut = self._cut(beside + sum(self.always.values()) - aside - opening)
+        opening = longest_opening(spec.model, spec.options.format) if self._is_opened else 0
+        cut = self._cut(beside + sum(self.always.values()) - recall_reserve - opening)
         if isinstance(cut, NeedOlder):
             return cut
         # A stable window clears results when its cut moves and not before, so that its beginning stays.
@@ -211,14 +211,14 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def _is_opened(self) -> bool:
         """Whether the request costs more if the first message of the history is the assistant's."""
-        if self.terms.fixed.few_shots or not PROVIDERS[self.terms.options.format].fills:
+        if self.spec.fixed.few_shots or not PROVIDERS[self.spec.options.format].fills:
             return False
-        summary = self.view.history.summary if self.terms.options.summary == "always" else None
+        summary = self.view.history.summary if self.spec.options.summary == "always" else None
         return summary is None or summary.compaction is None
 
     def _opening(self, seq: int) -> int:
         """The tokens that the request costs more if message ``seq`` is its first, beside system messages."""
-        model, form = self.terms.model, self.terms.options.format
+        model, form = self.spec.model, self.spec.options.format
         record, role = self.view.history.record, self.view.history.role
         systems = self.view.systems
         is_beside = bool(systems) and any(came_in(record(each).measure, form) for each in systems)
@@ -243,7 +243,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
     def _whole_documents(self) -> int:
         """The tokens of the newest question's documents if they may not be trimmed."""
         seq = self.view.history.question
-        if not seq or self.terms.options.grounding == "none" or self.terms.documents.overflow != "error":
+        if not seq or self.spec.options.grounding == "none" or self.spec.documents.overflow != "error":
             return 0
         chosen = self._documents(seq, 0)
         return chosen.cost if chosen else 0
@@ -252,7 +252,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         """A message's documents that fit the room, without those that the walk has already."""
         seen, spent = (state.seen, state.spent) if state else (frozenset(), 0)
         record = self.view.history.record(seq)
-        return self.terms.documents.choose(seq, record, self.terms.model, room, seen, spent=spent)
+        return self.spec.documents.choose(seq, record, self.spec.model, room, seen, spent=spent)
 
     def _refusal(self, summary: Summary | None) -> WindowDoesNotFit:
         """The problem with each part that a window must have, so that a budget of its ``needed`` is enough."""
@@ -263,7 +263,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         """Step 3: the newest question with its documents."""
         state = Walk(room=room, grounding={}, seen=set())
         seq = self.view.history.question
-        if seq and self.terms.options.grounding != "none":
+        if seq and self.spec.options.grounding != "none":
             chosen = self._documents(seq, max(0, room - self._least_opening))
             if chosen is not None and chosen.cost > room:
                 raise self._refusal(summary)
@@ -273,11 +273,11 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
 
     def _cut(self, room: int) -> Cut | NeedOlder | None:
         """The stable cut; None without one. ``room`` is the budget minus the fixed parts, in tokens."""
-        terms, options, history = self.terms, self.terms.options, self.view.history
+        spec, options, history = self.spec, self.spec.options, self.view.history
         if not options.stable or self.allowed.cut is not None:
             return self.allowed.cut
-        length = cut_length(options, terms.model, terms.budget)
-        found = cut_seq(self.line, room, length * options.stable_step, BLOCK * length, terms)
+        length = cut_length(options, spec.model, spec.budget)
+        found = cut_seq(self.line, room, length * options.stable_step, BLOCK * length, spec)
         if isinstance(found, Before):
             return NeedOlder(place=found.place)
         since = history.since(found.since_seq) if found.since_seq else 0
@@ -285,7 +285,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
 
     def _bounds(self, summary: Summary | None, cut: Cut | None) -> Bounds:
         """The bounds of history, and the options of the walk."""
-        options, history, allowed = self.terms.options, self.view.history, self.allowed
+        options, history, allowed = self.spec.options, self.view.history, self.allowed
         is_told = history.covered and history.is_whole  # the messages that are not covered may be among older ones
         limit_seq = history.since(history.length - options.limit + 1) if options.limit else 1
         turns_seq = history.turn(options.turns) if options.turns else 1
@@ -305,7 +305,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
     def wants_summary(self, selected: _Selected) -> bool:
         """Whether messages that the summary covers are left out, and the summary fits with the required parts."""
         summary = self.view.history.summary
-        is_asked = self.terms.options.summary == "auto" and selected.summary is None
+        is_asked = self.spec.options.summary == "auto" and selected.summary is None
         if not is_asked or summary is None or selected.taken.stop == "complete":
             return False
         covered = sum(1 for seq in selected.seqs if seq <= summary.through_seq)
@@ -313,7 +313,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
 
     def window(self, selected: _Selected) -> Window:
         """The window of the selected messages, with the note if it fits with the required parts."""
-        terms, taken, seqs, summary = self.terms, selected.taken, selected.seqs, selected.summary
+        spec, taken, seqs, summary = self.spec, selected.taken, selected.seqs, selected.summary
         at = selected.at
         # Remaining room extends the newest results again, if these were cut.
         view = self.trimming.grown(selected.view, taken.room)
@@ -321,7 +321,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         lines = (summary, Line(note_measure(note)) if note else None)
         fixed = self._fixed_costs(view, lines, selected.opening)
         accepted = 0
-        if binds_reasoning(terms.model.id):
+        if binds_reasoning(spec.model.id):
             accepted = self._accepted_from(selected, view, self.budget - sum(fixed.values()), note)
         is_refused = (view.reasoning > 0) & (view.history.seqs < accepted)
         sent = np.where(is_refused, 0, view.reasoning)
@@ -342,13 +342,13 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             note=note,
             tokens={"total": sum(tokens.values()), **tokens},
             dropped={
-                **dropped(view, taken, seqs, summary, grounding, terms.model),
+                **dropped(view, taken, seqs, summary, grounding, spec.model),
                 "reasoning_tokens": int(left[at].sum()),
             },
             stop_reason=taken.stop,
-            explain=explain(view, taken, summary, sent, left) if terms.options.explain else None,
+            explain=explain(view, taken, summary, sent, left) if spec.options.explain else None,
             edits=self._edits(view, seqs, left[at].tolist(), accepted),
-            place=terms.place,
+            path=spec.path,
             cut=selected.cut if selected.cut is not None and selected.cut.since_seq else None,
             passed=_passed(taken, view) if taken.reasons else frozenset(),
         )
@@ -367,8 +367,8 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         edits = {seq: view.edits[seq] for seq in seqs if seq in view.edits} if view.edits else {}
         order, seen = view.history.order, view.history.seen
         if any(left):
-            # Signatures go with ``reasoning=none``, but those of the newest turn, and where the model refuses the thoughts.
-            turn = begins_turn(view.history) + 1 if self.terms.options.reasoning == "none" else 0
+            # Signatures go with ``reasoning=none``, but those of the newest turn, and where the model refuses the reasoning.
+            turn = begins_turn(view.history) + 1 if self.spec.options.reasoning == "none" else 0
             for seq, tokens in zip(seqs, left, strict=True):
                 if tokens:
                     is_unsigned = seq < max(accepted, turn)
@@ -392,12 +392,12 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         is_lined = note or self.allowed.is_lined or any(each.limit == 0 for each in view.edits.values())
         accepted = keeps_reasoning_from(
             view,
-            self.terms,
+            self.spec,
             room=room,
             kept=frozenset((*view.always, *taken.kept)),
             is_whole=(taken.stop == "summary" if stood else is_all) and not is_lined,
             # Recalled messages and a summary may be new, and then so is the text before the reasoning.
-            cut=None if self.terms.aside or (summary is not None and not stood) else selected.cut,
+            cut=None if self.spec.recall_reserve or (summary is not None and not stood) else selected.cut,
             stood=stood,
             since=self._since_compaction(selected.seqs, compaction) if compaction else 0,
         )
@@ -412,8 +412,8 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         stands = history.covered
         between = [seq for seq in seqs if history.numbered(seq) <= stands and history.role(seq) > DEVELOPER]
         # Another question had other recalled messages before it.
-        asked = history.question + 1 if self.terms.aside else 0
-        if not (between or self.terms.fixed.few_shots):
+        asked = history.question + 1 if self.spec.recall_reserve else 0
+        if not (between or self.spec.fixed.few_shots):
             return asked
         if not summary.seq:  # it was put at an unknown time
             return history.length + 1
@@ -425,18 +425,18 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
 
         Where one stands in for tools, it is sent beside calls alone.
         """
-        fixed, form, view = self.terms.fixed, self.terms.options.format, self.view
+        fixed, form, view = self.spec.fixed, self.spec.options.format, self.view
         if not fixed.defines(form):
             return 0
         leading = sorted({*seqs[:1], *view.systems})
         beside = [each.measure for each in (*lines, *map(view.history.record, leading)) if each is not None]
         stands_in = PROVIDERS[form].stand_in_tool is not None
         calls = stands_in and any(has_calls(view.history.record(seq).measure) for seq in seqs)
-        return fixed.tools_tokens(self.terms.model, beside, calls=calls)
+        return fixed.tools_tokens(self.spec.model, beside, calls=calls)
 
     def _fixed_costs(self, view: View, lines: Lines, opening: int = 0) -> dict[str, int]:
-        terms, given = self.terms, [each for each in lines if each is not None]
-        return fixed_costs(view, terms.model, terms.fixed, given, terms.options.format, opening)
+        spec, given = self.spec, [each for each in lines if each is not None]
+        return fixed_costs(view, spec.model, spec.fixed, given, spec.options.format, opening)
 
     def _room(self, *lines: Line | Summary | None) -> int:
         """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""

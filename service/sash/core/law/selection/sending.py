@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from sash.core.counts.costs.counting import turn_place, whole_row
-from sash.core.counts.costs.prices import reasoning_cost
+from sash.core.counts.costs.message_cost import reasoning_cost
 from sash.core.counts.measures.rows import Row
 from sash.core.counts.models.families import FUNCTION, TOOL, USER
 from sash.core.counts.models.models import Model
@@ -30,7 +30,7 @@ Q = TypeVar("Q", bound=WindowQuery)
 _WITHOUT_THOUGHTS: Final = frozenset({OPENAI.maker, STRICT_MAKER})
 
 
-def without_thoughts(query: Q, model: Model) -> Q:
+def decided_reasoning(query: Q, model: Model) -> Q:
     """The query with ``reasoning=none`` for a model in chat form whose maker refuses members with reasoning."""
     if query.reasoning == "none" or model.provider not in _WITHOUT_THOUGHTS or not PROVIDERS[query.format].is_chat_form:
         return query
@@ -71,7 +71,7 @@ def _sent_and_whole(
     is_left: Number = is_old
     if options.reasoning == "none":
         is_left, seals = True, by.where(is_old, 0, seals)
-    if PROVIDERS[form].replies_are_items:  # free thoughts are left out too: they only make the request longer
+    if PROVIDERS[form].replies_are_items:  # free reasoning is left out too: it only makes the request longer
         whole = by.where(is_left, reasoning_cost(row, model, CHAT, by), whole)
     return by.where(is_left, seals, tokens), whole
 
@@ -164,11 +164,11 @@ def dearer(view: View, more: Mapping[int, int]) -> View:
 
 
 class Trimming(msgspec.Struct, frozen=True):
-    """The cutting of tool results. ``place`` is the path at which whole results can be read, or empty."""
+    """The cutting of tool results. ``path`` is that of the conversation's messages, or empty."""
 
     model: Model
     options: WindowQuery
-    place: str
+    path: str
 
     def limited(self, view: View) -> View:
         """The view with results cut to ``tool_result_max_tokens``."""
@@ -269,7 +269,7 @@ class Trimming(msgspec.Struct, frozen=True):
         history = view.history
         names = (history.seqs if history.names is None else history.names).tolist()
         named = [names[index] for index in results]
-        return line_costs(history.records, results, named, self.place, self.model, alone=alone) if results else []
+        return line_costs(history.records, results, named, self.path, self.model, alone=alone) if results else []
 
 
 def _results_in(view: View, units: Iterable[int]) -> list[int]:

@@ -27,7 +27,7 @@ import numpy as np
 
 from sash.core.counts.models.families import DEVELOPER, TOOL, USER
 from sash.core.counts.text.numbers import Number
-from sash.core.law.fixed_parts.terms import Terms
+from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.view import View, unit_costs
 from sash.core.law.records.costs import message_costs
 from sash.core.law.records.records import Flags, Record
@@ -80,14 +80,14 @@ class Begins(NamedTuple):
     since: int | None = None
 
 
-def cut_seq(view: View, room: int, step: float, block: int, terms: Terms) -> Cut | Before:
+def cut_seq(view: View, room: int, step: float, block: int, spec: WindowSpec) -> Cut | Before:
     """The stable cut; Before if the tail is too short to find it.
 
     ``room`` is the budget minus the fixed parts and ``step`` a length, both in the model's tokens; ``block`` is in reference
     tokens.
     """
     history = view.history
-    spans, steady = _spans(view, room, terms)
+    spans, steady = _spans(view, room, spec)
     room -= steady
     asked = None
     if history.question in history.before:
@@ -95,7 +95,7 @@ def cut_seq(view: View, room: int, step: float, block: int, terms: Terms) -> Cut
         question = history.records[index]
         own = 0 if question.pinned else int(_lasting(view)[index])
         room += own
-        before, beside = _placed(question, terms)
+        before, beside = _placed(question, spec)
         asked = EarlierQuestion(own + before, beside)
     found = stable_cut(
         spans,
@@ -112,9 +112,9 @@ def cut_seq(view: View, room: int, step: float, block: int, terms: Terms) -> Cut
     return Cut(view.seq(view.front + found.cut), since_seq)
 
 
-def _placed(question: Record, terms: Terms) -> tuple[int, int]:
+def _placed(question: Record, spec: WindowSpec) -> tuple[int, int]:
     """The tokens of a question's documents in each later window, and those with the newest question alone."""
-    added, mode = terms.documents.most_tokens(question, terms.model), terms.options.grounding
+    added, mode = spec.documents.most_tokens(question, spec.model), spec.options.grounding
     return (added, 0) if mode == "all" else (0, added if mode == "latest" else 0)
 
 
@@ -123,7 +123,7 @@ def _lasting(view: View) -> Number:
     return view.costs - view.reasoning + view.lasting
 
 
-def _spans(view: View, room: int, terms: Terms) -> tuple[Spans, int]:
+def _spans(view: View, room: int, spec: WindowSpec) -> tuple[Spans, int]:
     """The tail's units, and the tokens of the required ones, whose room no other message has.
 
     An unfinished pinned group is not sent, but its room stays reserved: otherwise the cut would move back.
@@ -141,17 +141,17 @@ def _spans(view: View, room: int, terms: Terms) -> tuple[Spans, int]:
     beside, while_open = np.zeros(count, np.int64), np.zeros(count, np.int64)
     is_grounded = np.frombuffer(records.flags, np.uint8)[starts] & Flags.GROUNDED != 0
     for index in np.flatnonzero((roles == USER) & is_grounded).tolist():
-        before, beside[index] = _placed(records[units.starts[index]], terms)
+        before, beside[index] = _placed(records[units.starts[index]], spec)
         cost[index] += before
     if history.seen is not None and len(history.seen.behind) and count > front:
-        gone = np.minimum(message_costs(history.seen.retired, terms.model), max(0, room))
+        gone = np.minimum(message_costs(history.seen.retired, spec.model), max(0, room))
         behind = np.searchsorted(starts, records.front + history.seen.behind, side="right") - 1
         np.add.at(cost, behind, gone)
     if history.covered:
         is_sent = np.frombuffer(records.having(Flags.COVERED), np.uint8)[starts] == 0
         cost, reasoning, beside = (each * is_sent for each in (cost, reasoning, beside))
     for index in {unit_at(units, history.index(seq)) for seq in view.edits}:
-        while_open[index] = _while_open(view, index, room, terms.options.tool_result_max_tokens)
+        while_open[index] = _while_open(view, index, room, spec.options.tool_result_max_tokens)
     for seq, tokens in view.brings.items():
         while_open[unit_at(units, history.index(seq))] += tokens
     # A question continues the turn before it if it follows tool results, or a message that was not read yet.

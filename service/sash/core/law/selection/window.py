@@ -50,7 +50,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     explain: list[Explained] | None
     edits: Mapping[int, Edit] = {}
     """Changes to stored messages before they are sent, by seq."""
-    place: str = ""
+    path: str = ""
     """The path of the conversation's messages, for lines in place of tool results."""
     cut: Cut | None = None
     """Where a stable cut lets history begin."""

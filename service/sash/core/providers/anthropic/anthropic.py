@@ -66,6 +66,7 @@ from sash.core.providers.messages.pieces import (
 )
 from sash.core.providers.writing.media import Media, read_data_url, read_file
 from sash.core.providers.writing.media_types import PDF, UNTAKEN, is_web
+from sash.core.providers.writing.native_messages import NativeMessages, Shape, in_turns
 from sash.core.providers.writing.shared_mends import CALL_ID, CALL_NAME, RESULTS_FIRST, SYSTEM_ROLE
 from sash.core.providers.writing.tools import Choice, Function, read_choice, read_functions
 from sash.core.providers.writing.turns import (
@@ -75,16 +76,15 @@ from sash.core.providers.writing.turns import (
     Outgoing,
     Part,
     PlainRun,
-    Refusals,
     Result,
     Said,
+    Writing,
     as_line,
     asks,
     only_text,
     read_steps,
     tell_sounds,
 )
-from sash.core.providers.writing.whole import Shape, Whole, in_turns
 
 # ---- reading messages
 
@@ -400,45 +400,45 @@ _SHAPE: Final = Shape(
 
 
 _EMPTY: Final = {"type": "text", "text": NOTHING_SAID}
-_Turn = tuple[str, list[Block]] | Whole
+_Turn = tuple[str, list[Block]] | NativeMessages
 
 
 def _write(
-    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
+    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, writing: Writing
 ) -> dict[str, Any]:
     """Return ``messages``, with ``system``, ``tools`` and ``tool_choice`` where they are not empty."""
     tidy = partial(FOREIGN.sub, "_")
-    steps = read_steps(messages, _SHAPE, refusals, tidy=tidy, renames=CALL_ID, groups=True, takes=CLAUDES_MEDIA)
-    history = [_with_place(step, refusals) for step in steps]
+    steps = read_steps(messages, _SHAPE, writing, tidy=tidy, renames=CALL_ID, groups=True, takes=CLAUDES_MEDIA)
+    history = [_with_place(step, writing) for step in steps]
     system = [step for step in history if isinstance(step, Said) and step.is_system]
-    turns = [turn for step in history for turn in _turns(step, refusals)]
-    if any(isinstance(step, Whole) for step in history):  # results that are written here stand first
-        turns = list(_with_joined_results(turns, refusals))
+    turns = [turn for step in history for turn in _turns(step, writing)]
+    if any(isinstance(step, NativeMessages) for step in history):  # results that are written here stand first
+        turns = list(_with_joined_results(turns, writing))
     sent = in_turns(turns, dict(_EMPTY), _SHAPE)
     if not sent and asks(history):  # with a blank text alone, beside results that are not in the window
         sent = [{"role": "user", "content": [dict(_EMPTY)]}]
     request: dict[str, Any] = {"messages": sent}
-    if text := _system(system, refusals):
+    if text := _system(system, writing):
         request["system"] = text
-    request |= _tools(list(read_functions(tools, refusals)), read_choice(tool_choice, refusals), refusals)
-    has_own = any(isinstance(step, Whole) or (isinstance(step, Said) and step.thinking) for step in history)
-    return without_refused(request, messages[-1].seq if messages else 0, refusals, has_own=has_own)
+    request |= _tools(list(read_functions(tools, writing)), read_choice(tool_choice, writing), writing)
+    has_own = any(isinstance(step, NativeMessages) or (isinstance(step, Said) and step.thinking) for step in history)
+    return without_refused(request, messages[-1].seq if messages else 0, writing, has_own=has_own)
 
 
-def _with_place(step: HistoryStep, refusals: Refusals) -> HistoryStep:
+def _with_place(step: HistoryStep, writing: Writing) -> HistoryStep:
     """Return the step; as system text if it came as a system message, which the model does not take among the others."""
-    if not isinstance(step, Whole) or step.role != "system" or takes_system_role(refusals.model):
+    if not isinstance(step, NativeMessages) or step.role != "system" or takes_system_role(writing.model):
         return step
     blocks = [block for message in step.messages for block in content_parts(message["content"])]
     if any(block.get("type") != "text" for block in blocks):  # only newer models have others, such as a tool's addition
         return step
-    refusals.mends.add(SYSTEM_ROLE, step.seq)
+    writing.mends.add(SYSTEM_ROLE, step.seq)
     return Said("system", [Part(f"messages/{step.seq}", block) for block in blocks], [], seq=step.seq)
 
 
-def _system(messages: Iterable[Said], refusals: Refusals) -> str | list[Block]:
+def _system(messages: Iterable[Said], writing: Writing) -> str | list[Block]:
     """Return the system text as one string, or as blocks where a part marks the end of the prompt cache."""
-    texts = [list(only_text(said.parts, refusals, "system")) for said in messages]
+    texts = [list(only_text(said.parts, writing, "system")) for said in messages]
     blocks = [block for parts in texts for part in parts for block in _text(part)]
     if any("cache_control" in block for block in blocks):
         return blocks
@@ -446,29 +446,27 @@ def _system(messages: Iterable[Said], refusals: Refusals) -> str | list[Block]:
     return "\n\n".join(text for text in joined if text.strip())
 
 
-def _turns(step: HistoryStep, refusals: Refusals) -> Sequence[_Turn]:
+def _turns(step: HistoryStep, writing: Writing) -> Sequence[_Turn]:
     match step:
         case PlainRun():
             return list(map(_plain_turn, step.messages))
         case Result():
             result: Block = {"type": "tool_result", "tool_use_id": step.call.id}
-            if blocks := _result_blocks(step, refusals):
+            if blocks := _result_blocks(step, writing):
                 result["content"] = blocks
-            return (("user", refusals.owned([result], step.seq)),)
+            return (("user", writing.owned([result], step.seq)),)
         case Said(role="assistant"):
-            texts = _texts(step.parts, refusals, "assistant")
-            blocks = [*_thinking(step, refusals), *texts, *_uses(step, refusals)]
-            return (("assistant", refusals.owned(blocks, step.seq)),)
+            texts = _texts(step.parts, writing, "assistant")
+            blocks = [*_thinking(step, writing), *texts, *_uses(step, writing)]
+            return (("assistant", writing.owned(blocks, step.seq)),)
         case Said(is_system=False):
-            return (
-                ("user", refusals.owned(list(_blocks(step.parts, step.seq, refusals)) or [dict(_EMPTY)], step.seq)),
-            )
+            return (("user", writing.owned(list(_blocks(step.parts, step.seq, writing)) or [dict(_EMPTY)], step.seq)),)
         case Said():
             return ()
-        case Whole():
-            whole = mended(step, refusals)
+        case NativeMessages():
+            whole = mended(step, writing)
             for message in whole.messages:
-                refusals.owned(message["content"] if isinstance(message["content"], list) else [], step.seq)
+                writing.owned(message["content"] if isinstance(message["content"], list) else [], step.seq)
             return (whole,) if whole.messages or step.role == "assistant" else ()
 
 
@@ -485,45 +483,45 @@ def _use(identity: str, name: str, arguments: str, *, custom: bool = False) -> B
     return {"type": "tool_use", "id": identity, "name": name, "input": arguments_object(arguments, custom=custom)}
 
 
-def _result_blocks(step: Result, refusals: Refusals) -> list[Block]:
+def _result_blocks(step: Result, writing: Writing) -> list[Block]:
     if len(step.parts) == 1 and step.parts[0].text is not None:  # as nearly all
         return _text(step.parts[0])
-    return list(_blocks(tell_sounds(step, refusals), step.seq, refusals))
+    return list(_blocks(tell_sounds(step, writing), step.seq, writing))
 
 
-def _thinking(step: Said, refusals: Refusals) -> list[Block]:
+def _thinking(step: Said, writing: Writing) -> list[Block]:
     """Return the thinking blocks that Claude knows as its own; all for another model."""
     if not step.thinking:
         return []
-    signed = [block for block in step.thinking if is_signed(block) or not is_claude(refusals.model)]
+    signed = [block for block in step.thinking if is_signed(block) or not is_claude(writing.model)]
     if len(signed) < len(step.thinking):
-        refusals.mends.add(UNSIGNED_THINKING, step.seq)
+        writing.mends.add(UNSIGNED_THINKING, step.seq)
     return signed
 
 
-def _uses(step: Said, refusals: Refusals) -> Iterator[Block]:
+def _uses(step: Said, writing: Writing) -> Iterator[Block]:
     for call in step.calls:
-        name = fit_name(call.name) if is_claude(refusals.model) else call.name
+        name = fit_name(call.name) if is_claude(writing.model) else call.name
         if name != call.name:
-            refusals.mends.add(CALL_NAME, step.seq)
+            writing.mends.add(CALL_NAME, step.seq)
         yield _use(call.id, name, call.arguments, custom=call.custom)
 
 
-def _with_joined_results(turns: Iterable[_Turn], refusals: Refusals) -> Iterator[_Turn]:
+def _with_joined_results(turns: Iterable[_Turn], writing: Writing) -> Iterator[_Turn]:
     """Yield the turns; neighbouring turns of the user with a written tool result become one, its results first.
 
     Anthropic answers 400 unless all results of a turn's calls begin the one message after it. They come apart where only
     some of them are sent as they came, and where text came between them.
     """
-    for role, group in groupby(turns, key=lambda turn: turn.role if isinstance(turn, Whole) else turn[0]):
+    for role, group in groupby(turns, key=lambda turn: turn.role if isinstance(turn, NativeMessages) else turn[0]):
         run = list(group)
         blocks = [block for turn in run for block in _blocks_of(turn)] if role == "user" and len(run) > 1 else []
         ordered = sorted(blocks, key=lambda block: not _is_result(block))
         results = sum(map(_is_result, blocks))
-        late = {refusals.owners.get(id(block), 0) for block in blocks[:results] if not _is_result(block)}
+        late = {writing.owners.get(id(block), 0) for block in blocks[:results] if not _is_result(block)}
         for seq in late:
-            refusals.mends.add(RESULTS_FIRST, seq)
-        made = (block for turn in run if not isinstance(turn, Whole) for block in turn[1])
+            writing.mends.add(RESULTS_FIRST, seq)
+        made = (block for turn in run if not isinstance(turn, NativeMessages) for block in turn[1])
         if late or (len(run) > 1 and any(map(_is_result, made))):
             yield "user", ordered
         else:
@@ -535,13 +533,13 @@ def _is_result(block: Block) -> bool:
 
 
 def _blocks_of(turn: _Turn) -> list[Block]:
-    if not isinstance(turn, Whole):
+    if not isinstance(turn, NativeMessages):
         return turn[1]
     return [block for message in turn.messages for block in content_parts(message["content"])]
 
 
-def _texts(parts: Sequence[Part], refusals: Refusals, whose: str) -> list[Block]:
-    return [block for part in only_text(parts, refusals, whose) for block in _text(part)] if parts else []
+def _texts(parts: Sequence[Part], writing: Writing, whose: str) -> list[Block]:
+    return [block for part in only_text(parts, writing, whose) for block in _text(part)] if parts else []
 
 
 def _text(part: Part) -> list[Block]:
@@ -557,7 +555,7 @@ def _cache(body: dict[str, Any]) -> Block:
     return {"cache_control": body["cache_control"]} if body.get("cache_control") else {}
 
 
-def _blocks(parts: Iterable[Part], seq: int, refusals: Refusals) -> Iterator[Block]:
+def _blocks(parts: Iterable[Part], seq: int, writing: Writing) -> Iterator[Block]:
     for part in parts:
         match part.body:
             case {"type": "text"}:
@@ -565,17 +563,17 @@ def _blocks(parts: Iterable[Part], seq: int, refusals: Refusals) -> Iterator[Blo
             case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
                 if is_web(url):
                     yield {"type": "image", "source": {"type": "url", "url": url}} | _cache(part.body)
-                elif media := read_data_url(url, part.place, refusals):
+                elif media := read_data_url(url, part.place, writing):
                     yield _image(media, part)
             case {"type": "file", "file": {"file_id": str(file_id)}} if file_id.startswith("file_"):  # OpenAI: file-
                 yield {"type": "document", "source": {"type": "file", "file_id": file_id}} | _cache(part.body)
             case {"type": "file", "file": {"file_id": str(url)}} if is_web(url):
                 yield {"type": "document", "source": {"type": "url", "url": url}} | _cache(part.body)
             case {"type": "file", "file": dict(file)}:
-                if media := read_file(file, part.place, refusals):
-                    yield _document(media, file.get("filename"), part, seq, refusals)
+                if media := read_file(file, part.place, writing):
+                    yield _document(media, file.get("filename"), part, seq, writing)
             case _:
-                refusals.add(part.place, "has no place in the Messages API, which takes text, images and files")
+                writing.add(part.place, "has no place in the Messages API, which takes text, images and files")
 
 
 def _image(media: Media, part: Part) -> Block:
@@ -583,7 +581,7 @@ def _image(media: Media, part: Part) -> Block:
     return {"type": "image", "source": source} | _cache(part.body)
 
 
-def _document(media: Media, title: str | None, part: Part, seq: int, refusals: Refusals) -> Block:
+def _document(media: Media, title: str | None, part: Part, seq: int, writing: Writing) -> Block:
     """Return a file of a type that Claude takes; the line of a text that is not in UTF-8, or has no words."""
     if media.media_type.startswith("image/"):
         return _image(media, part)
@@ -593,14 +591,14 @@ def _document(media: Media, title: str | None, part: Part, seq: int, refusals: R
     elif text and text.strip():
         source = {"type": "text", "media_type": "text/plain", "data": text}
     else:
-        refusals.mends.add(UNTAKEN, seq)
+        writing.mends.add(UNTAKEN, seq)
         return {"type": "text", "text": as_line(part.body)["text"]} | _cache(part.body)
     return {"type": "document", "source": source} | ({"title": title} if title else {}) | _cache(part.body)
 
 
-def _tools(functions: list[Function], choice: Choice | None, refusals: Refusals) -> dict[str, Any]:
+def _tools(functions: list[Function], choice: Choice | None, writing: Writing) -> dict[str, Any]:
     """Return ``tools`` and ``tool_choice``. Anthropic has no choice among several tools, so the other tools are left out."""
-    tools = [_tool(function, refusals) for function in functions]
+    tools = [_tool(function, writing) for function in functions]
     match choice:
         case None:
             request: dict[str, Any] = {"tools": tools}
@@ -612,9 +610,9 @@ def _tools(functions: list[Function], choice: Choice | None, refusals: Refusals)
     return request if request["tools"] else {}
 
 
-def _tool(function: Function, refusals: Refusals) -> Block:
+def _tool(function: Function, writing: Writing) -> Block:
     if any(word in function.schema for word in ("oneOf", "allOf", "anyOf")):
-        refusals.add(f"{function.place}/function/parameters", "must not be oneOf, allOf or anyOf at its top")
+        writing.add(f"{function.place}/function/parameters", "must not be oneOf, allOf or anyOf at its top")
     tool: Block = {"name": function.name, "input_schema": function.schema}
     if function.description:
         tool["description"] = function.description
@@ -738,7 +736,7 @@ def _said_before_question(messages: list[Block]) -> int:
 
 
 def _markable(blocks: list[Block], end: int) -> int:
-    """The last place up to ``end`` after a block that may be marked; not thoughts, empty text or deferred tools."""
+    """The last place up to ``end`` after a block that may be marked; not reasoning, empty text or deferred tools."""
     while end:
         block = blocks[end - 1]
         is_empty = block.get("type") == "text" and not block.get("text")
@@ -783,7 +781,7 @@ ANTHROPIC = Provider(
     compacts_in_words=True,
     unknown_kinds=unknown_blocks,
     kinds=PartKinds(
-        thoughts=kinds("thinking", "redacted_thinking"),
+        reasoning=kinds("thinking", "redacted_thinking"),
         images=kinds("image"),
         files=kinds("document", "container_upload"),
         sealed=frozenset({"encrypted_content", "encrypted_index", "encrypted_stdout"}),
@@ -803,7 +801,7 @@ ANTHROPIC = Provider(
     takes=CLAUDES_MEDIA,
     mends=(*OF_BLOCKS, *OF_REQUESTS),
     has_system_messages=takes_system_role,
-    forgets_thoughts=True,
+    forgets_reasoning=True,
     free_members=frozenset(
         {
             *("anthropic_version", "anthropic_beta", "betas", "container", "context_management"),

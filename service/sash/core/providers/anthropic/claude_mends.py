@@ -25,6 +25,7 @@ from sash.core.providers.writing.media_types import (
     is_web,
     picture_type,
 )
+from sash.core.providers.writing.native_messages import NativeMessages
 from sash.core.providers.writing.shared_mends import (
     BLANK_TEXT,
     CALL_ID,
@@ -33,8 +34,7 @@ from sash.core.providers.writing.shared_mends import (
     RESULTS_FIRST,
     SYSTEM_ROLE,
 )
-from sash.core.providers.writing.turns import NOTHING_SAID, Block, Refusals
-from sash.core.providers.writing.whole import Whole
+from sash.core.providers.writing.turns import NOTHING_SAID, Block, Writing
 
 UNSIGNED_THINKING: Final = Mend(
     name="unsigned_thinking",
@@ -116,73 +116,73 @@ def is_signed(block: Block) -> bool:
     return seal is None or bool(block.get(seal))
 
 
-def mended(whole: Whole, refusals: Refusals) -> Whole:
+def mended(whole: NativeMessages, writing: Writing) -> NativeMessages:
     """Return a message that came in this form as it is accepted. What needs no mend stays as it came."""
     ids = iter(whole.ids)
-    made = (_message(message, ids, whole, refusals) for message in whole.messages)
+    made = (_message(message, ids, whole, writing) for message in whole.messages)
     messages = [message for message in made if message["content"] or message["role"] == "assistant"]
     if whole.at and not any(_is_result(block) for message in messages for block in message["content"]):
-        refusals.mends.add(RESULTS_FIRST, whole.seq)  # it stood before a result
+        writing.mends.add(RESULTS_FIRST, whole.seq)  # it stood before a result
     return msgspec.structs.replace(whole, messages=messages, at=())
 
 
-def _message(message: Block, ids: Iterator[str], whole: Whole, refusals: Refusals) -> Block:
+def _message(message: Block, ids: Iterator[str], whole: NativeMessages, writing: Writing) -> Block:
     content, role = message["content"], message["role"]
     if isinstance(content, str):
         if content.strip():
             return message
         blocks: Sequence[Block] = ()
-        refusals.mends.add(BLANK_TEXT, whole.seq)
+        writing.mends.add(BLANK_TEXT, whole.seq)
     else:
-        blocks = [left for block in content for left in _block(block, ids, whole.seq, refusals)]
+        blocks = [left for block in content for left in _block(block, ids, whole.seq, writing)]
         if blocks and blocks == content:
             return message
     if not blocks and whole.pieces == 1:
-        refusals.mends.add(BLANK_TEXT, whole.seq)
+        writing.mends.add(BLANK_TEXT, whole.seq)
     if not blocks and role == "user" and whole.pieces == 1:
         blocks = [{"type": "text", "text": NOTHING_SAID}]
     return {**message, "content": list(blocks)}
 
 
-def _block(block: Block, ids: Iterator[str], seq: int, refusals: Refusals) -> Iterator[Block]:
+def _block(block: Block, ids: Iterator[str], seq: int, writing: Writing) -> Iterator[Block]:
     """Yield the block as it is accepted; nothing where it is left out."""
     match block:
         case {"type": "text", "text": str(text)} if not text.strip():
-            refusals.mends.add(BLANK_TEXT, seq)
+            writing.mends.add(BLANK_TEXT, seq)
         case {"type": "compaction", "content": str(words)} if not words.strip():
-            refusals.mends.add(BLANK_TEXT, seq)
-        case {"type": "thinking" | "redacted_thinking"} if not is_signed(block) and is_claude(refusals.model):
-            refusals.mends.add(UNSIGNED_THINKING, seq)
+            writing.mends.add(BLANK_TEXT, seq)
+        case {"type": "thinking" | "redacted_thinking"} if not is_signed(block) and is_claude(writing.model):
+            writing.mends.add(UNSIGNED_THINKING, seq)
         case {"type": "tool_use", "id": given, "name": str(name)}:
-            yield _use(block, next(ids, given), name, seq, refusals)
+            yield _use(block, next(ids, given), name, seq, writing)
         case {"type": "tool_result"}:
-            yield _result(block, seq, refusals)
+            yield _result(block, seq, writing)
         case {"type": "text" | "image" | "document"}:
-            yield _part(block, seq, refusals)
+            yield _part(block, seq, writing)
         case {"type": "server_tool_use" | "mcp_tool_use", "input": given} if not isinstance(given, dict):
-            refusals.mends.add(HOSTED_INPUT, seq)
+            writing.mends.add(HOSTED_INPUT, seq)
             yield {**block, "input": arguments_object(given, custom=False) if isinstance(given, str) else {}}
         case _:
             yield block
 
 
-def _part(block: Block, seq: int, refusals: Refusals) -> Block:
+def _part(block: Block, seq: int, writing: Writing) -> Block:
     """Return a text, a picture or a document as Claude takes it; another block as it came."""
     if block.get("type") == "text":
-        return cited(block, seq, refusals)
+        return cited(block, seq, writing)
     source = block.get("source")
     if not isinstance(source, dict) or block.get("type") not in ("image", "document"):
         return block
     if block["type"] == "document":
-        block = titled(block, seq, refusals)
+        block = titled(block, seq, writing)
     if source.get("type") == "content" and isinstance(held := source.get("content"), list):
-        inner = [_part(each, seq, refusals) for each in held]
+        inner = [_part(each, seq, writing) for each in held]
         block = block if inner == held else {**block, "source": {**source, "content": inner}}
-        return marked_outside(block, inner, seq, refusals)
+        return marked_outside(block, inner, seq, writing)
     found = (_image if block["type"] == "image" else _document)(block, source)
     if found != block:
         is_typed = found.get("type") == block["type"] and found["source"]["type"] == "base64"
-        refusals.mends.add(MEDIA_TYPE if is_typed else UNTAKEN, seq)
+        writing.mends.add(MEDIA_TYPE if is_typed else UNTAKEN, seq)
     return found
 
 
@@ -220,31 +220,31 @@ def _line(block: Block, part: Block) -> Block:
     return {"type": "text", "text": media_line(part), **marked}
 
 
-def _use(block: Block, identity: str, name: str, seq: int, refusals: Refusals) -> Block:
-    fit = fit_name(name) if is_claude(refusals.model) else name
+def _use(block: Block, identity: str, name: str, seq: int, writing: Writing) -> Block:
+    fit = fit_name(name) if is_claude(writing.model) else name
     if fit != name:
-        refusals.mends.add(CALL_NAME, seq)
+        writing.mends.add(CALL_NAME, seq)
     return block if (identity, fit) == (block["id"], name) else {**block, "id": identity, "name": fit}
 
 
-def _result(block: Block, seq: int, refusals: Refusals) -> Block:
+def _result(block: Block, seq: int, writing: Writing) -> Block:
     content, changed = block.get("content"), block
     if isinstance(content, list):
         left = [each for each in content if not (each.get("type") == "text" and not str(each.get("text", "")).strip())]
         if len(left) < len(content):
-            refusals.mends.add(BLANK_TEXT, seq)
-        left = [_part(each, seq, refusals) for each in left]
+            writing.mends.add(BLANK_TEXT, seq)
+        left = [_part(each, seq, writing) for each in left]
         if left != content:
             changed = {**block, "content": left}
     elif isinstance(content, str):
         if content and not content.strip():
-            refusals.mends.add(BLANK_TEXT, seq)
+            writing.mends.add(BLANK_TEXT, seq)
             changed = {**block, "content": ""}
     elif "content" in block:  # null is no content
         changed = {name: value for name, value in block.items() if name != "content"}
     failed = changed.get("is_error", False)
     if failed is None or (failed and not changed.get("content")):
-        refusals.mends.add(NULL_MEMBER if failed is None else FAILED_WITHOUT_WORDS, seq)
+        writing.mends.add(NULL_MEMBER if failed is None else FAILED_WITHOUT_WORDS, seq)
         changed = {name: value for name, value in changed.items() if name != "is_error"}
     return changed
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from sash.core.providers.anthropic.claude_mends import LAST_THINKING, THOUGHTS, is_claude
 from sash.core.providers.form.cache_marks import BREAKPOINTS, content_parts
 from sash.core.providers.messages.mends import Mend
-from sash.core.providers.writing.turns import Block, Refusals
+from sash.core.providers.writing.turns import Block, Writing
 
 CACHE_MARKS: Final = Mend(
     name="cache_marks",
@@ -34,19 +34,19 @@ _MARKS_OF_OURS: Final = 2
 """Marks that ``cache=auto`` has at least, where a client has too many."""
 
 
-def without_refused(request: Block, newest: int, refusals: Refusals, *, has_own: bool) -> Block:
+def without_refused(request: Block, newest: int, writing: Writing, *, has_own: bool) -> Block:
     """Return the request, whose blocks belong to it alone, as it is accepted. ``newest`` is its newest message's seq.
 
     ``has_own``: some blocks came in Anthropic's form; only these are thinking, or of tools that Anthropic runs.
     """
     if has_own:
-        messages = _paired(request["messages"], refusals)
-        if is_claude(refusals.model):
-            messages = _without_last_thoughts(messages, refusals)
+        messages = _paired(request["messages"], writing)
+        if is_claude(writing.model):
+            messages = _without_last_reasoning(messages, writing)
         request = {**request, "messages": messages}
     if request["messages"] and request["messages"][-1]["role"] == "assistant":
-        _end_cleanly(request["messages"][-1], newest, refusals)
-    _leave_out_marks(request, refusals)
+        _end_cleanly(request["messages"][-1], newest, writing)
+    _leave_out_marks(request, writing)
     return request
 
 
@@ -73,7 +73,7 @@ def _is_hosted_result(block: Block) -> bool:
     return str(block.get("type")).endswith("_tool_result") and isinstance(block.get("tool_use_id"), str)
 
 
-def _paired(messages: list[Block], refusals: Refusals) -> list[Block]:
+def _paired(messages: list[Block], writing: Writing) -> list[Block]:
     """Return the messages without hosted calls and results that have no counterpart."""
     hosted = [
         (message, block)
@@ -87,7 +87,7 @@ def _paired(messages: list[Block], refusals: Refusals) -> list[Block]:
     def keeps(block: Block) -> bool:
         if id(block) not in alone:
             return True
-        refusals.mends.add(HOSTED_PAIR, refusals.owners.get(id(block), 0))
+        writing.mends.add(HOSTED_PAIR, writing.owners.get(id(block), 0))
         return False
 
     return _kept(messages, keeps) if alone else messages
@@ -114,7 +114,7 @@ def _calls_alone(hosted: Sequence[tuple[Block, Block]], newest: Block | None) ->
 # ---- the end of messages
 
 
-def _without_last_thoughts(messages: list[Block], refusals: Refusals) -> list[Block]:
+def _without_last_reasoning(messages: list[Block], writing: Writing) -> list[Block]:
     """Return the messages without thinking at the end of the assistant's."""
     found = []
     for message in messages:
@@ -127,13 +127,13 @@ def _without_last_thoughts(messages: list[Block], refusals: Refusals) -> list[Bl
             and content[end - 1].get("type") in THOUGHTS
         ):
             end -= 1
-            refusals.mends.add(LAST_THINKING, refusals.owners.get(id(content[end]), 0))
+            writing.mends.add(LAST_THINKING, writing.owners.get(id(content[end]), 0))
         if end:
             found.append(message if end == len(content) else {**message, "content": content[:end]})
     return found
 
 
-def _end_cleanly(message: Block, newest: int, refusals: Refusals) -> None:
+def _end_cleanly(message: Block, newest: int, writing: Writing) -> None:
     """Remove the white space at the end of the last message's text."""
     match message["content"]:
         case str(text) if text != text.rstrip():
@@ -142,13 +142,13 @@ def _end_cleanly(message: Block, newest: int, refusals: Refusals) -> None:
             last["text"] = text.rstrip()
         case _:
             return
-    refusals.mends.add(LAST_WHITE_SPACE, newest)
+    writing.mends.add(LAST_WHITE_SPACE, newest)
 
 
 # ---- marks of the prompt cache
 
 
-def _leave_out_marks(request: Block, refusals: Refusals) -> None:
+def _leave_out_marks(request: Block, writing: Writing) -> None:
     """Remove marks that are too many, of five minutes before one of an hour, or on thinking."""
     marks = marked(request)
     if not marks:
@@ -157,11 +157,11 @@ def _leave_out_marks(request: Block, refusals: Refusals) -> None:
     fit = (place for place, (_, block) in enumerate(marks) if place >= last_hour or is_hour(block))
     stay = [place for place in fit if marks[place][1].get("type") not in THOUGHTS]
     if len(stay) > BREAKPOINTS:
-        stay = stay[-(BREAKPOINTS - _MARKS_OF_OURS if refusals.hinted else BREAKPOINTS) :]
+        stay = stay[-(BREAKPOINTS - _MARKS_OF_OURS if writing.hinted else BREAKPOINTS) :]
     for place in {*range(len(marks))} - {*stay}:
         owner, block = marks[place]
         del block["cache_control"]
-        refusals.mends.add(CACHE_MARKS, refusals.owners.get(id(owner), 0))
+        writing.mends.add(CACHE_MARKS, writing.owners.get(id(owner), 0))
 
 
 def is_hour(block: Block) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from sash.core.providers.messages.mends import Mend
-from sash.core.providers.writing.turns import Block, Refusals
+from sash.core.providers.writing.turns import Block, Writing
 
 TITLE: Final = Mend(
     name="title",
@@ -27,18 +27,18 @@ _LONGEST_CITED: Final = 255
 _CITED_TITLES: Final = ("document_title", "title")
 
 
-def titled(document: Block, seq: int, refusals: Refusals) -> Block:
+def titled(document: Block, seq: int, writing: Writing) -> Block:
     """Return a document with a title and a context that are accepted."""
     left = {name: each for name, each in document.items() if each != "" or name not in ("title", "context")}
     if isinstance(title := left.get("title"), str):
         left["title"] = title[:_LONGEST_TITLE]
     if left == document:
         return document
-    refusals.mends.add(TITLE, seq)
+    writing.mends.add(TITLE, seq)
     return left
 
 
-def cited(text: Block, seq: int, refusals: Refusals) -> Block:
+def cited(text: Block, seq: int, writing: Writing) -> Block:
     """Return a text whose citations have titles that are accepted."""
     given = text.get("citations")
     if not isinstance(given, list):
@@ -46,7 +46,7 @@ def cited(text: Block, seq: int, refusals: Refusals) -> Block:
     found = [_with_title(each) if isinstance(each, dict) else each for each in given]
     if found == given:
         return text
-    refusals.mends.add(TITLE, seq)
+    writing.mends.add(TITLE, seq)
     return {**text, "citations": found}
 
 
@@ -55,12 +55,12 @@ def _with_title(citation: Block) -> Block:
     return {**citation, **{name: title[:_LONGEST_CITED] or None for name, title in titles.items()}}
 
 
-def marked_outside(document: Block, held: Sequence[Block], seq: int, refusals: Refusals) -> Block:
+def marked_outside(document: Block, held: Sequence[Block], seq: int, writing: Writing) -> Block:
     """Return a document of these blocks with their last mark for the prompt cache on it, if it has none."""
     marks = [block["cache_control"] for block in held if block.get("cache_control")]
     if not marks:
         return document
-    refusals.mends.add(NESTED_MARK, seq)
+    writing.mends.add(NESTED_MARK, seq)
     inner = [{name: each for name, each in block.items() if name != "cache_control"} for block in held]
     source = {**document["source"], "content": inner}
     return {**document, "source": source, "cache_control": document.get("cache_control") or marks[-1]}

@@ -50,6 +50,7 @@ from sash.core.providers.messages.mends import AS_TEXT
 from sash.core.providers.messages.pieces import Keeps, Name, Object, Piece, convert, read_turn, rest_of, to_json
 from sash.core.providers.writing.media import Media, read_data_url, read_file
 from sash.core.providers.writing.media_types import is_web
+from sash.core.providers.writing.native_messages import NativeMessages, Shape
 from sash.core.providers.writing.shared_mends import BLANK_TEXT, CALL_ID, CALL_NAME, RESULTS_FIRST, SYSTEM_ROLE
 from sash.core.providers.writing.tools import Choice, Function, read_choice, read_functions
 from sash.core.providers.writing.turns import (
@@ -59,16 +60,15 @@ from sash.core.providers.writing.turns import (
     Outgoing,
     Part,
     PlainRun,
-    Refusals,
     Result,
     Said,
+    Writing,
     as_line,
     asks,
     only_text,
     read_steps,
     tell_sounds,
 )
-from sash.core.providers.writing.whole import Shape, Whole
 
 # ---- reading messages
 
@@ -353,45 +353,45 @@ _NO_TOOL: Final[Object] = {
 
 
 def _write(
-    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
+    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, writing: Writing
 ) -> dict[str, Any]:
     """Return ``messages``, with ``system`` and ``toolConfig`` where they are not empty."""
-    names, told, turns = Names(refusals), list[list[Block]](), list[SentTurn]()
-    last: Whole | None = None
-    history = list(read_steps(messages, _SHAPE, refusals, tidy=fit, renames=CALL_ID, takes=BEDROCKS_MEDIA))
+    names, told, turns = Names(writing), list[list[Block]](), list[SentTurn]()
+    last: NativeMessages | None = None
+    history = list(read_steps(messages, _SHAPE, writing, tidy=fit, renames=CALL_ID, takes=BEDROCKS_MEDIA))
     for step in history:
-        if (isinstance(step, Said) and step.is_system) or (isinstance(step, Whole) and step.role == "system"):
-            told.append(list(_system(step, refusals)))
+        if (isinstance(step, Said) and step.is_system) or (isinstance(step, NativeMessages) and step.role == "system"):
+            told.append(list(_system(step, writing)))
             continue
-        turns += _turns(step, last, names, refusals)
-        last = step if isinstance(step, Whole) else None
-    turns = with_documents(in_order(turns, refusals), refusals)
+        turns += _turns(step, last, names, writing)
+        last = step if isinstance(step, NativeMessages) else None
+    turns = with_documents(in_order(turns, writing), writing)
     if turns[0].role == "assistant" if turns else asks(history):  # a blank text may be all that the user says
         turns.insert(0, SentTurn("user", [Sent(0, {"text": NOTHING_SAID})]))
-    config = _tool_config(list(read_functions(tools, refusals)), read_choice(tool_choice, refusals))
+    config = _tool_config(list(read_functions(tools, writing)), read_choice(tool_choice, writing))
     if not config and any(each.block.keys() & {"toolUse", "toolResult"} for turn in turns for each in turn.blocks):
-        refusals.mends.add(UNDECLARED_TOOLS, 0)
-        config = _tool_config(list(read_functions([_NO_TOOL], refusals)), None)
+        writing.mends.add(UNDECLARED_TOOLS, 0)
+        config = _tool_config(list(read_functions([_NO_TOOL], writing)), None)
     system = _joined(told)
-    fitted(system, config.get("tools", []), turns, refusals)
+    fitted(system, config.get("tools", []), turns, writing)
     request: dict[str, Any] = {
         "messages": [{"role": turn.role, "content": [each.block for each in turn.blocks]} for turn in turns]
     }
     return request | ({"system": system} if system else {}) | ({"toolConfig": config} if config else {})
 
 
-def _system(step: Said | Whole, refusals: Refusals) -> Iterator[Block]:
+def _system(step: Said | NativeMessages, writing: Writing) -> Iterator[Block]:
     if isinstance(step, Said):
-        for part in only_text(step.parts, refusals, "system"):
+        for part in only_text(step.parts, writing, "system"):
             yield from _text(part)
         return
-    refusals.mends.add(SYSTEM_ROLE, step.seq)
+    writing.mends.add(SYSTEM_ROLE, step.seq)
     for message in step.messages:
         for index, block in enumerate(message["content"]):
             if block.keys() & {"text", "guardContent", "cachePoint"}:
                 yield from () if is_blank(block) else (block,)
             else:
-                refusals.add(f"messages/{step.seq}/content/{index}", "system content is text alone")
+                writing.add(f"messages/{step.seq}/content/{index}", "system content is text alone")
 
 
 def _joined(told: Sequence[list[Block]]) -> list[Block]:
@@ -404,42 +404,42 @@ def _joined(told: Sequence[list[Block]]) -> list[Block]:
     return [{"text": text}] if text else []
 
 
-def _turns(step: HistoryStep, last: Whole | None, names: Names, refusals: Refusals) -> Iterator[SentTurn]:
+def _turns(step: HistoryStep, last: NativeMessages | None, names: Names, writing: Writing) -> Iterator[SentTurn]:
     match step:
         case PlainRun():
             for said in step.messages:
                 yield SentTurn(said["role"], [Sent(0, {"text": said["content"]})])
-        case Whole():
-            yield from _own(step, last, names, refusals)
+        case NativeMessages():
+            yield from _own(step, last, names, writing)
         case Result():
-            content = list(_blocks(tell_sounds(step, refusals), step.seq, names, refusals))
+            content = list(_blocks(tell_sounds(step, writing), step.seq, names, writing))
             kept = [block for block in content if "cachePoint" not in block]
             points = [block for block in content if "cachePoint" in block]
             answer = {"toolResult": {"toolUseId": step.call.id, "content": kept}}
             yield SentTurn("user", [Sent(step.seq, block) for block in (answer, *points[-1:])])
         case Said(role="assistant"):
-            texts = [block for part in only_text(step.parts, refusals, "assistant") for block in _text(part)]
-            made = [*_reasoning(step, refusals), *texts, *_uses(step, refusals)]
+            texts = [block for part in only_text(step.parts, writing, "assistant") for block in _text(part)]
+            made = [*_reasoning(step, writing), *texts, *_uses(step, writing)]
             yield SentTurn("assistant", [Sent(step.seq, block) for block in made])
         case Said():
-            made = list(_blocks(step.parts, step.seq, names, refusals)) or [{"text": NOTHING_SAID}]
+            made = list(_blocks(step.parts, step.seq, names, writing)) or [{"text": NOTHING_SAID}]
             yield SentTurn("user", [Sent(step.seq, block) for block in made])
 
 
-def _reasoning(step: Said, refusals: Refusals) -> Iterator[Block]:
+def _reasoning(step: Said, writing: Writing) -> Iterator[Block]:
     """Yield Claude's signed thinking as reasoning; signatures are the same at Anthropic and at Bedrock."""
     for block in step.thinking:
         signature = block.get("signature")
-        if block.get("type") == "thinking" and signature and is_claude(refusals.model):
+        if block.get("type") == "thinking" and signature and is_claude(writing.model):
             yield {"reasoningContent": {"reasoningText": {"text": block["thinking"], "signature": signature}}}
         else:
-            refusals.mends.add(UNSIGNED_REASONING, step.seq)
+            writing.mends.add(UNSIGNED_REASONING, step.seq)
 
 
-def _uses(step: Said, refusals: Refusals) -> Iterator[Block]:
+def _uses(step: Said, writing: Writing) -> Iterator[Block]:
     for call in step.calls:
         if fit(call.name) != call.name:
-            refusals.mends.add(CALL_NAME, step.seq)
+            writing.mends.add(CALL_NAME, step.seq)
         yield {"toolUse": {"toolUseId": call.id, "name": fit(call.name), "input": call.arguments_object()}}
 
 
@@ -451,7 +451,7 @@ def _text(part: Part) -> Iterator[Block]:
             yield point(part.body["cache_control"])
 
 
-def _blocks(parts: Iterable[Part], seq: int, names: Names, refusals: Refusals) -> Iterator[Block]:
+def _blocks(parts: Iterable[Part], seq: int, names: Names, writing: Writing) -> Iterator[Block]:
     for part in parts:
         found: Block | None = None
         match part.body:
@@ -459,28 +459,28 @@ def _blocks(parts: Iterable[Part], seq: int, names: Names, refusals: Refusals) -
                 yield from _text(part)
                 continue
             case {"type": "image_url", "image_url": {"url": str(url)} | str(url)} if url[:5].lower() != "data:":
-                found = _line(part, seq, refusals)
+                found = _line(part, seq, writing)
             case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
-                media = read_data_url(url, part.place, refusals)
+                media = read_data_url(url, part.place, writing)
                 found = _image(media) if media else None
             case {"type": "file", "file": {"file_id": str(url)}} if is_web(url):
-                found = _line(part, seq, refusals)
+                found = _line(part, seq, writing)
             case {"type": "file", "file": dict(file)}:
-                media = read_file(file, part.place, refusals)
+                media = read_file(file, part.place, writing)
                 found = _file(media, file.get("filename"), names, seq) if media else None
             case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(form)}}:
                 found = {"audio": {"format": form, "source": {"bytes": data}}}
             case _:
-                refusals.add(part.place, "has no place in Converse, which takes text, images and documents")
+                writing.add(part.place, "has no place in Converse, which takes text, images and documents")
         if found is not None:
             yield found
             if part.body.get("cache_control"):
                 yield point(part.body["cache_control"])
 
 
-def _line(part: Part, seq: int, refusals: Refusals) -> Block:
+def _line(part: Part, seq: int, writing: Writing) -> Block:
     """Return the line that tells a link, because Bedrock reads none."""
-    refusals.mends.add(AS_TEXT, seq)
+    writing.mends.add(AS_TEXT, seq)
     return {"text": as_line(part.body)["text"]}
 
 
@@ -492,49 +492,49 @@ def _file(media: Media, filename: str | None, names: Names, seq: int) -> Block:
     return _image(media) if media.media_type.startswith("image/") else document(media, filename, names, seq)
 
 
-def _own(step: Whole, last: Whole | None, names: Names, refusals: Refusals) -> Iterator[SentTurn]:
+def _own(step: NativeMessages, last: NativeMessages | None, names: Names, writing: Writing) -> Iterator[SentTurn]:
     """Yield a message that came in this form as it is accepted. What needs no mend stays as it came."""
     ids = iter(step.ids)
     if step.at and not any("toolResult" in block for message in step.messages for block in message["content"]):
-        refusals.mends.add(RESULTS_FIRST, step.seq)  # it stood before a result
+        writing.mends.add(RESULTS_FIRST, step.seq)  # it stood before a result
     for message in step.messages:
         role = message["role"]
         blocks = [
             Sent(step.seq, left)
             for block in message["content"]
-            for left in _own_block(block, role, ids, step.seq, names, refusals)
+            for left in _own_block(block, role, ids, step.seq, names, writing)
         ]
         if role == "assistant":
-            blocks = [left for each in blocks for left in without_media(each, refusals)]
+            blocks = [left for each in blocks for left in without_media(each, writing)]
         elif step.pieces == 1 and all("cachePoint" in each.block for each in blocks):
-            refusals.mends.add(BLANK_TEXT, step.seq)
+            writing.mends.add(BLANK_TEXT, step.seq)
             blocks = [Sent(step.seq, {"text": NOTHING_SAID}), *blocks]
         yield SentTurn(role, blocks, own=True, follows=last is not None and step.follows(last))
 
 
 def _own_block(
-    block: Block, role: str, ids: Iterator[str], seq: int, names: Names, refusals: Refusals
+    block: Block, role: str, ids: Iterator[str], seq: int, names: Names, writing: Writing
 ) -> Iterator[Block]:
     match block:
         case _ if is_blank(block):
-            refusals.mends.add(BLANK_TEXT, seq)
+            writing.mends.add(BLANK_TEXT, seq)
         case {"reasoningContent": dict()}:
-            if role == "assistant" and is_signed(block) and is_claude(refusals.model):
+            if role == "assistant" and is_signed(block) and is_claude(writing.model):
                 yield block
             else:
-                refusals.mends.add(UNSIGNED_REASONING, seq)
+                writing.mends.add(UNSIGNED_REASONING, seq)
         case {"toolUse": dict(use)} if not use.get("type"):
             identity, name = next(ids, use["toolUseId"]), fit(use["name"])
             if name != use["name"]:
-                refusals.mends.add(CALL_NAME, seq)
+                writing.mends.add(CALL_NAME, seq)
             yield {"toolUse": {**use, "toolUseId": identity, "name": name}}
         case {"toolResult": dict(answer)} if role == "user":
-            found = result(answer, seq, refusals)["toolResult"]
-            given = [own_medium(each, seq, refusals) for each in found.get("content") or ()]
+            found = result(answer, seq, writing)["toolResult"]
+            given = [own_medium(each, seq, writing) for each in found.get("content") or ()]
             named = [names.own(each, seq) if "document" in each else each for each in given]
             yield {"toolResult": {**found, "content": named}}
         case _ if not block.keys().isdisjoint(KINDS):
-            found = own_medium(block, seq, refusals)
+            found = own_medium(block, seq, writing)
             yield names.own(found, seq) if "document" in found else found
         case _:
             yield block
@@ -600,7 +600,7 @@ CONVERSE = Provider(
     is_call=lambda part: isinstance(use := part.get("toolUse"), dict) and not use.get("type"),
     unknown_kinds=_unknown_kinds,
     kinds=PartKinds(
-        thoughts=kinds(".reasoningContent"),
+        reasoning=kinds(".reasoningContent"),
         images=kinds(".image.source"),
         files=kinds(".document.source", ".audio.source", ".video.source"),
         sealed=frozenset({"redactedContent"}),

@@ -13,7 +13,7 @@ from sash.core.providers.messages.mends import Mend
 from sash.core.providers.messages.pieces import SOUNDS, Object, data_url, file_part
 from sash.core.providers.writing.media import Media
 from sash.core.providers.writing.media_types import MEDIA_TYPE, UNTAKEN, USUAL_PICTURES, Takes, picture_type
-from sash.core.providers.writing.turns import Block, Refusals
+from sash.core.providers.writing.turns import Block, Writing
 
 _OFFICE: Final = "application/vnd.openxmlformats-officedocument"
 _DOCUMENTS: Final = {
@@ -60,8 +60,8 @@ _LONGEST_NAME: Final = 160
 class Names:
     """The names of the documents of one request."""
 
-    def __init__(self, refusals: Refusals) -> None:
-        self._refusals = refusals
+    def __init__(self, writing: Writing) -> None:
+        self._refusals = writing
         self._used: set[str] = set()
 
     def given(self, name: str, seq: int) -> str:
@@ -84,7 +84,7 @@ class Names:
         return {"document": {**document, "name": found}}
 
 
-def own_medium(block: Block, seq: int, refusals: Refusals) -> Block:
+def own_medium(block: Block, seq: int, writing: Writing) -> Block:
     """Return a medium that came in this form, a picture with the format of its bytes; a line for what Bedrock refuses."""
     kind = next((name for name in KINDS if isinstance(block.get(name), dict)), "")
     match block.get(kind):
@@ -94,10 +94,10 @@ def own_medium(block: Block, seq: int, refusals: Refusals) -> Block:
             return block
     is_other = told not in _FORMATS_OF.get(kind, (told,))
     if not data or is_other or (found and BEDROCKS_MEDIA.refuses_picture(found)):
-        refusals.mends.add(UNTAKEN, seq)
+        writing.mends.add(UNTAKEN, seq)
         return {"text": media_line(read_media(kind, block[kind]) or {"type": kind})}
     if found and found != f"image/{told}":
-        refusals.mends.add(MEDIA_TYPE, seq)
+        writing.mends.add(MEDIA_TYPE, seq)
         return {**block, "image": {**block["image"], "format": format_of(found)}}
     return block
 

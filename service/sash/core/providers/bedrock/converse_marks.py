@@ -6,7 +6,7 @@ from typing import Final
 
 from sash.core.providers.bedrock.converse_mends import CACHE_POINTS, SentTurn
 from sash.core.providers.form.cache_marks import BREAKPOINTS, CacheKind, CachePrices, Caching, Places
-from sash.core.providers.writing.turns import Block, Refusals
+from sash.core.providers.writing.turns import Block, Writing
 
 _OF_OURS: Final = 2
 """Points that ``cache=auto`` has at least, where a client has too many."""
@@ -51,12 +51,12 @@ def point(mark: object) -> Block:
     return {"cachePoint": {"type": "default", "ttl": _HOUR} if is_hour else {"type": "default"}}
 
 
-def fitted(system: list[Block], tools: list[Block], turns: list[SentTurn], refusals: Refusals) -> None:
+def fitted(system: list[Block], tools: list[Block], turns: list[SentTurn], writing: Writing) -> None:
     """Remove cache points that Bedrock refuses from the lists of a request."""
     seqs = {id(each.block): each.seq for turn in turns for each in turn.blocks}
     contents = [tools, system, *([each.block for each in turn.blocks] for turn in turns)]
     points = [
-        (block, not place or "reasoningContent" in content[place - 1] or (content is tools and is_nova(refusals.model)))
+        (block, not place or "reasoningContent" in content[place - 1] or (content is tools and is_nova(writing.model)))
         for content in contents
         for place, block in enumerate(content)
         if "cachePoint" in block
@@ -67,14 +67,14 @@ def fitted(system: list[Block], tools: list[Block], turns: list[SentTurn], refus
     stay = [
         block
         for place, (block, is_misplaced) in enumerate(points)
-        if not is_misplaced and (place >= last_hour or _is_hour(block)) and caches(refusals.model)
+        if not is_misplaced and (place >= last_hour or _is_hour(block)) and caches(writing.model)
     ]
     if len(stay) > BREAKPOINTS:
-        stay = stay[-(BREAKPOINTS - _OF_OURS if refusals.hinted else BREAKPOINTS) :]
+        stay = stay[-(BREAKPOINTS - _OF_OURS if writing.hinted else BREAKPOINTS) :]
     kept = set(map(id, stay))
     gone = {id(block) for block, _ in points} - kept
     for each in sorted({seqs.get(found, 0) for found in gone}):
-        refusals.mends.add(CACHE_POINTS, each)
+        writing.mends.add(CACHE_POINTS, each)
     for blocks in (tools, system):
         blocks[:] = [block for block in blocks if id(block) not in gone]
     for turn in turns:

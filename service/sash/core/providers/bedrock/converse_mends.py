@@ -20,7 +20,7 @@ from sash.core.providers.writing.shared_mends import (
     RESULTS_FIRST,
     SYSTEM_ROLE,
 )
-from sash.core.providers.writing.turns import NOTHING_SAID, Block, Refusals
+from sash.core.providers.writing.turns import NOTHING_SAID, Block, Writing
 
 RESULT_JSON: Final = Mend(
     name="result_json",
@@ -163,19 +163,19 @@ def line_in_place(block: Block) -> Block | None:
     return None
 
 
-def result(found: Mapping[str, Any], seq: int, refusals: Refusals) -> Block:
+def result(found: Mapping[str, Any], seq: int, writing: Writing) -> Block:
     """Return a tool result that came in this form as it is accepted."""
     content = found.get("content") or []
     left = [each for each in content if not is_blank(each)]
     changed = dict(found)
     if left != found.get("content"):
-        refusals.mends.add(BLANK_TEXT, seq)
+        writing.mends.add(BLANK_TEXT, seq)
         changed["content"] = left
     if any(map(_is_no_object, left)):
-        refusals.mends.add(RESULT_JSON, seq)
+        writing.mends.add(RESULT_JSON, seq)
         changed["content"] = [{"text": to_json(each["json"])} if _is_no_object(each) else each for each in left]
     if not left and found.get("status") == "error":
-        refusals.mends.add(FAILED_WITHOUT_WORDS, seq)
+        writing.mends.add(FAILED_WITHOUT_WORDS, seq)
         del changed["status"]
     return {"toolResult": changed}
 
@@ -187,13 +187,13 @@ def _is_no_object(block: Block) -> bool:
 # ---- the whole request
 
 
-def in_order(turns: Iterable[SentTurn], refusals: Refusals) -> list[SentTurn]:
+def in_order(turns: Iterable[SentTurn], writing: Writing) -> list[SentTurn]:
     """Return turns of which each is of another role than the one before it, and has content that Bedrock takes."""
-    made = [_ended(turn, refusals) for turn in _joined(turns, refusals)]
-    return [_results_first(turn, refusals) for turn in _joined((turn for turn in made if turn.blocks), refusals)]
+    made = [_ended(turn, writing) for turn in _joined(turns, writing)]
+    return [_results_first(turn, writing) for turn in _joined((turn for turn in made if turn.blocks), writing)]
 
 
-def _joined(turns: Iterable[SentTurn], refusals: Refusals) -> list[SentTurn]:
+def _joined(turns: Iterable[SentTurn], writing: Writing) -> list[SentTurn]:
     found: list[SentTurn] = []
     for turn in turns:
         if not (found and found[-1].role == turn.role):
@@ -201,19 +201,19 @@ def _joined(turns: Iterable[SentTurn], refusals: Refusals) -> list[SentTurn]:
             continue
         before = found[-1]
         if (turn.own or before.own) and not turn.follows and turn.blocks:
-            refusals.mends.add(JOINED_TURNS, turn.blocks[0].seq)
+            writing.mends.add(JOINED_TURNS, turn.blocks[0].seq)
         found[-1] = SentTurn(turn.role, [*before.blocks, *turn.blocks], own=before.own or turn.own)
     return found
 
 
-def _ended(turn: SentTurn, refusals: Refusals) -> SentTurn:
+def _ended(turn: SentTurn, writing: Writing) -> SentTurn:
     """Return an assistant's turn without reasoning at its end, and without cache points alone."""
     blocks = list(turn.blocks)
     while turn.role == "assistant" and blocks and blocks[-1].block.keys() & {"reasoningContent", "cachePoint"}:
         if "cachePoint" in blocks[-1].block and not _ends_in_reasoning(blocks):
             break
         mend = LAST_REASONING if "reasoningContent" in blocks[-1].block else CACHE_POINTS
-        refusals.mends.add(mend, blocks.pop().seq)
+        writing.mends.add(mend, blocks.pop().seq)
     return turn._replace(blocks=blocks)
 
 
@@ -222,25 +222,25 @@ def _ends_in_reasoning(blocks: Sequence[Sent]) -> bool:
     return before is None or "reasoningContent" in before
 
 
-def _results_first(turn: SentTurn, refusals: Refusals) -> SentTurn:
+def _results_first(turn: SentTurn, writing: Writing) -> SentTurn:
     """Return the user's turn with its results before all else."""
     places = [place for place, each in enumerate(turn.blocks) if "toolResult" in each.block]
     if turn.role != "user" or places == [*range(len(places))]:
         return turn
     late = [each for each in turn.blocks[: places[-1]] if "toolResult" not in each.block]
     for each in late:
-        refusals.mends.add(RESULTS_FIRST, each.seq)
+        writing.mends.add(RESULTS_FIRST, each.seq)
     return turn._replace(blocks=sorted(turn.blocks, key=lambda each: "toolResult" not in each.block))
 
 
-def with_documents(turns: Sequence[SentTurn], refusals: Refusals) -> list[SentTurn]:
+def with_documents(turns: Sequence[SentTurn], writing: Writing) -> list[SentTurn]:
     """Return the turns with five documents at most, none of them in a message without a text."""
     places = [id(block) for turn in turns for each in turn.blocks for block in _documents(each.block)]
     told = set(places[:-_MOST_DOCUMENTS])
     found = []
     for turn in turns:
-        blocks = [_with_lines(each, told, refusals) for each in turn.blocks] if told else turn.blocks
-        found.append(turn._replace(blocks=_beside_text(blocks, refusals)))
+        blocks = [_with_lines(each, told, writing) for each in turn.blocks] if told else turn.blocks
+        found.append(turn._replace(blocks=_beside_text(blocks, writing)))
     return found
 
 
@@ -251,10 +251,10 @@ def _documents(block: Block) -> Iterator[Block]:
         yield from (each for each in answer.get("content") or () if "document" in each)
 
 
-def _with_lines(sent: Sent, told: set[int], refusals: Refusals) -> Sent:
+def _with_lines(sent: Sent, told: set[int], writing: Writing) -> Sent:
     if not any(id(each) in told for each in _documents(sent.block)):
         return sent
-    refusals.mends.add(MANY_DOCUMENTS, sent.seq)
+    writing.mends.add(MANY_DOCUMENTS, sent.seq)
     if "document" in sent.block:
         return Sent(sent.seq, line_in_place(sent.block) or sent.block)
     answer = sent.block["toolResult"]
@@ -262,23 +262,23 @@ def _with_lines(sent: Sent, told: set[int], refusals: Refusals) -> Sent:
     return Sent(sent.seq, {"toolResult": {**answer, "content": content}})
 
 
-def _beside_text(blocks: list[Sent], refusals: Refusals) -> list[Sent]:
+def _beside_text(blocks: list[Sent], writing: Writing) -> list[Sent]:
     alone = next((place for place, each in enumerate(blocks) if "document" in each.block), None)
     if alone is None or any("text" in each.block for each in blocks):
         return blocks
     sent = blocks[alone]
-    refusals.mends.add(DOCUMENT_ALONE, sent.seq)
+    writing.mends.add(DOCUMENT_ALONE, sent.seq)
     if text := document_text(sent.block["document"]).strip():
         return [*blocks[:alone], Sent(sent.seq, {"text": text}), *blocks[alone + 1 :]]
     return [*blocks, Sent(sent.seq, {"text": NOTHING_SAID})]
 
 
-def without_media(sent: Sent, refusals: Refusals) -> Iterator[Sent]:
+def without_media(sent: Sent, writing: Writing) -> Iterator[Sent]:
     """Yield a block of the assistant's; of a document its text, and nothing of another picture or file."""
     kind = next((name for name in KINDS if isinstance(sent.block.get(name), dict)), None)
     if kind is None:
         yield sent
         return
-    refusals.mends.add(REPLY_MEDIA, sent.seq)
+    writing.mends.add(REPLY_MEDIA, sent.seq)
     if text := document_text(sent.block[kind]).strip():
         yield Sent(sent.seq, {"text": text})

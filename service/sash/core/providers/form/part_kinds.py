@@ -46,8 +46,8 @@ NO_KINDS: Final = kinds()
 class PartKinds(msgspec.Struct, frozen=True, kw_only=True):
     """What the parts of own messages are, as far as the rest of the service asks. An item alone is a part, too."""
 
-    thoughts: Kinds = NO_KINDS
-    """Thoughts alone. Where a message has such a member beside its parts, the member is a thought."""
+    reasoning: Kinds = NO_KINDS
+    """Reasoning alone. Where a message has such a member beside its parts, the member is reasoning."""
     images: Kinds = NO_KINDS
     """Pictures, whatever their media type says."""
     files: Kinds = NO_KINDS
@@ -55,7 +55,7 @@ class PartKinds(msgspec.Struct, frozen=True, kw_only=True):
     made: Mapping[str, str] = {}
     """Types of items that are a picture of the model's, and the member with its base64."""
     seals: frozenset[str] = frozenset()
-    """Members of any part with thoughts that only the provider can read, besides those of ``thoughts``."""
+    """Members of any part with reasoning that only the provider can read, besides those of ``reasoning``."""
     sealed_calls: Kinds = NO_KINDS
     """Parts whose seals are billed by the rules of seals on calls."""
     sealed: frozenset[str] = frozenset()

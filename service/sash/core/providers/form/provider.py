@@ -18,8 +18,8 @@ from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat
 from sash.core.providers.messages.mends import Mend
 from sash.core.providers.messages.pieces import Keeps, Object, Piece
 from sash.core.providers.writing.media_types import ANY, Takes
-from sash.core.providers.writing.turns import Outgoing, Refusals
-from sash.core.providers.writing.whole import Shape
+from sash.core.providers.writing.native_messages import Shape
+from sash.core.providers.writing.turns import Outgoing, Writing
 
 ReasoningKind = Literal["plain", "blocks", "signatures"]
 """Reasoning in members of a chat message; thinking blocks; signatures on calls (``core.counts.reasoning``)."""
@@ -37,7 +37,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Reads one own message at this pointer. Raises InvalidEntry."""
     read_request: Callable[[Mapping[str, Any], ReadAsChat], ChatRequest]
     """Reads a whole request. Raises InvalidEntry."""
-    write: Callable[[Sequence[Outgoing], list[Object], Any, Refusals], Object]
+    write: Callable[[Sequence[Outgoing], list[Object], Any, Writing], Object]
     """Writes the arguments of the provider's SDK from messages, tools and the choice of a tool."""
     is_chat: Callable[[Mapping[str, Any]], bool]
     """Whether a message that was sent in this form is a chat message all the same."""
@@ -50,7 +50,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     carries: frozenset[ReasoningKind]
     """The kinds of reasoning in chat messages that this form sends."""
     seals_calls: bool
-    """Whether thoughts are sealed on calls, and sent with them in every turn."""
+    """Whether reasoning is sealed on calls, and sent with them in every turn."""
     replies_are_items: bool
     """Whether a reply is several neighbouring own messages."""
     fills: bool
@@ -100,7 +100,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     kinds: PartKinds = PartKinds()
     """What the parts of own messages are."""
     stores_items: bool = False
-    """Whether the provider may keep an item under its id, and refuses the id without the thoughts before it."""
+    """Whether the provider may keep an item under its id, and refuses the id without the reasoning before it."""
     own_members: OwnMembers = OwnMembers()
     """The members of own messages and their parts. Others are the client's, and are not sent."""
     of_reply: frozenset[str] = frozenset()
@@ -117,8 +117,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Whether each text part is counted by itself, and arguments of calls as objects."""
     media_apart: bool = False
     """Whether pictures and files of a tool result may be sent in a message of their own behind it."""
-    forgets_thoughts: bool = False
-    """Whether thoughts of earlier turns are not billed in this form, for models that forget them."""
+    forgets_reasoning: bool = False
+    """Whether reasoning of earlier turns is not billed in this form, for models that forget them."""
     free_members: frozenset[str] = frozenset()
     """Members of a request beside its messages whose text is in no bill, beside those of every provider."""
     stored_members: frozenset[str] = frozenset()

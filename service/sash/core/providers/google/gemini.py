@@ -57,6 +57,7 @@ from sash.core.providers.messages.pieces import (
 )
 from sash.core.providers.writing.media import Media, read_data_url, read_file
 from sash.core.providers.writing.media_types import guess_type, is_web
+from sash.core.providers.writing.native_messages import NativeMessages, Shape, in_turns
 from sash.core.providers.writing.tools import Choice, Function, read_choice, read_functions
 from sash.core.providers.writing.turns import (
     NOTHING_SAID,
@@ -66,14 +67,13 @@ from sash.core.providers.writing.turns import (
     Outgoing,
     Part,
     PlainRun,
-    Refusals,
     Result,
     Said,
+    Writing,
     only_text,
     read_steps,
     words,
 )
-from sash.core.providers.writing.whole import Shape, Whole, in_turns
 
 # ---- reading messages
 
@@ -350,45 +350,45 @@ _CALLING_MODES: Final = {"none": "NONE", "auto": "AUTO", "required": "ANY"}
 
 
 def _write(
-    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
+    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, writing: Writing
 ) -> dict[str, Any]:
     """Return ``contents``, and ``config`` with the system text and the tools; callers may add settings to ``config``."""
-    history = [_with_place(step, refusals) for step in read_steps(messages, _SHAPE, refusals, takes=GEMINIS_MEDIA)]
+    history = [_with_place(step, writing) for step in read_steps(messages, _SHAPE, writing, takes=GEMINIS_MEDIA)]
     said = (step for step in history if not (isinstance(step, Said) and step.is_system))
-    turns = list(_with_media(_in_call_order(said), refusals))
+    turns = list(_with_media(_in_call_order(said), writing))
     contents = _joined(in_turns(turns, {"text": NOTHING_SAID}, _SHAPE))
     if contents and contents[0].get("role") == "model" and _has(contents[0], "function_call"):
         contents.insert(0, {"role": "user", "parts": [{"text": NOTHING_SAID}]})
-    if refusals.owners:
-        contents = list(in_call_order(contents, refusals))
-        sign_calls(contents, refusals)
+    if writing.owners:
+        contents = list(in_call_order(contents, writing))
+        sign_calls(contents, writing)
     config: dict[str, Any] = {}
-    if text := system_text(history, refusals):
+    if text := system_text(history, writing):
         config["systemInstruction"] = text
-    if functions := list(read_functions(tools, refusals)):
+    if functions := list(read_functions(tools, writing)):
         config["tools"] = [{"functionDeclarations": [_declaration(function) for function in functions]}]
-    if choice := read_choice(tool_choice, refusals):
+    if choice := read_choice(tool_choice, writing):
         config["toolConfig"] = {"functionCallingConfig": _calling(choice)}
     return {"contents": contents, "config": config}
 
 
-def system_text(history: Iterable[HistoryStep], refusals: Refusals) -> str:
+def system_text(history: Iterable[HistoryStep], writing: Writing) -> str:
     """Return the texts of system and developer messages, with a blank line between them."""
     system = (step for step in history if isinstance(step, Said) and step.is_system)
-    return "\n\n".join(filter(str.strip, (words(said.parts, refusals, "system") for said in system)))
+    return "\n\n".join(filter(str.strip, (words(said.parts, writing, "system") for said in system)))
 
 
-def _with_place(step: HistoryStep, refusals: Refusals) -> HistoryStep:
+def _with_place(step: HistoryStep, writing: Writing) -> HistoryStep:
     """Return the step; as system text if it came as a content of the system."""
-    if not isinstance(step, Whole) or step.role != "system":
+    if not isinstance(step, NativeMessages) or step.role != "system":
         return step
-    refusals.mends.add(SYSTEM_CONTENT, step.seq)
+    writing.mends.add(SYSTEM_CONTENT, step.seq)
     parts = [part for content in step.messages for part in _list(content.get("parts"))]
     said = [{"type": "text", "text": part["text"]} for part in parts if isinstance(part.get("text"), str)]
     return Said("system", [Part(f"messages/{step.seq}", each) for each in said], [], seq=step.seq)
 
 
-_Turn = tuple[str, list[Block]] | Whole
+_Turn = tuple[str, list[Block]] | NativeMessages
 
 
 def _joined(contents: Iterable[Block]) -> list[Block]:
@@ -419,7 +419,7 @@ def _has(content: Block, kind: str) -> bool:
     return isinstance(parts, list) and any(member(part, kind) is not None for part in parts)
 
 
-def _with_media(steps: Iterable[HistoryStep], refusals: Refusals) -> Iterator[_Turn]:
+def _with_media(steps: Iterable[HistoryStep], writing: Writing) -> Iterator[_Turn]:
     """Yield the turns; pictures and files of results that do not go into these follow in a turn of their own.
 
     Gemini 3 takes them inside the result. Earlier models answer 400 to that, and to other parts beside several results.
@@ -428,26 +428,26 @@ def _with_media(steps: Iterable[HistoryStep], refusals: Refusals) -> Iterator[_T
     seq = 0
     for step in steps:
         if media and not (isinstance(step, Result) or _is_answer(step)):
-            yield Whole(seq, [{"role": "user", "parts": media}])
+            yield NativeMessages(seq, [{"role": "user", "parts": media}])
             media = []
-        yield from _turns(step, refusals)
-        if isinstance(step, Result) and (beside := list(_parts(_apart(step, refusals), refusals))):
+        yield from _turns(step, writing)
+        if isinstance(step, Result) and (beside := list(_parts(_apart(step, writing), writing))):
             media += beside
             seq = step.seq
     if media:
-        yield Whole(seq, [{"role": "user", "parts": media}])
+        yield NativeMessages(seq, [{"role": "user", "parts": media}])
 
 
 def _is_answer(step: HistoryStep) -> bool:
-    return isinstance(step, Whole) and any(_has(message, "function_response") for message in step.messages)
+    return isinstance(step, NativeMessages) and any(_has(message, "function_response") for message in step.messages)
 
 
-def _apart(result: Result, refusals: Refusals) -> list[Part]:
+def _apart(result: Result, writing: Writing) -> list[Part]:
     """A result's parts other than text that are not sent inside it."""
-    return [part for part in result.parts if part.text is None and not _is_within(part, refusals)]
+    return [part for part in result.parts if part.text is None and not _is_within(part, writing)]
 
 
-def _is_within(part: Part, refusals: Refusals) -> bool:
+def _is_within(part: Part, writing: Writing) -> bool:
     """Whether a part is sent inside its result: bytes, and a model from Gemini 3 on."""
     match part.body:
         case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
@@ -456,27 +456,27 @@ def _is_within(part: Part, refusals: Refusals) -> bool:
             pass
         case _:
             return False
-    return takes_media(refusals.model) and data[:5].lower() == "data:"
+    return takes_media(writing.model) and data[:5].lower() == "data:"
 
 
-def _turns(step: HistoryStep, refusals: Refusals) -> Iterator[_Turn]:
+def _turns(step: HistoryStep, writing: Writing) -> Iterator[_Turn]:
     match step:
         case PlainRun():
             for said in step.messages:
                 yield "user" if said["role"] == "user" else "model", [{"text": said["content"]}]
-        case Whole():
-            whole = mended(step, refusals)
+        case NativeMessages():
+            whole = mended(step, writing)
             for content in whole.messages:
-                refusals.owned(content["parts"], step.seq)
+                writing.owned(content["parts"], step.seq)
             if whole.messages or step.role == "model":
                 yield whole
         case Result():
-            yield "user", [_result(step, refusals)]
+            yield "user", [_result(step, writing)]
         case Said(role="assistant"):
-            texts = [{"text": part.text} for part in only_text(step.parts, refusals, "assistant")]
-            yield "model", refusals.owned(texts + [_call(call) for call in step.calls], step.seq)
+            texts = [{"text": part.text} for part in only_text(step.parts, writing, "assistant")]
+            yield "model", writing.owned(texts + [_call(call) for call in step.calls], step.seq)
         case _:
-            yield "user", list(_parts(step.parts, refusals)) or [{"text": NOTHING_SAID}]
+            yield "user", list(_parts(step.parts, writing)) or [{"text": NOTHING_SAID}]
 
 
 def _call(call: Call) -> Block:
@@ -484,13 +484,13 @@ def _call(call: Call) -> Block:
     return part | ({"thoughtSignature": call.signature} if call.signature else {})
 
 
-def _result(result: Result, refusals: Refusals) -> Block:
+def _result(result: Result, writing: Writing) -> Block:
     """Return a result with its text under ``output``, the key that Gemini looks for."""
     response = {"output": "".join(part.text or "" for part in result.parts)}
     made = result.call.as_it_came and result.call.id.startswith(f"call_{result.call.name}")  # the call had no id
     named = {} if made else {"id": result.call.id}
-    within = [part for part in result.parts if part.text is None and _is_within(part, refusals)]
-    media = {"parts": list(_parts(within, refusals))} if within else {}
+    within = [part for part in result.parts if part.text is None and _is_within(part, writing)]
+    media = {"parts": list(_parts(within, writing))} if within else {}
     return {"functionResponse": {**named, "name": result.call.name, "response": response, **media}}
 
 
@@ -512,7 +512,7 @@ class FileLink(NamedTuple):
         return guess_type(self.uri)
 
 
-def carried(parts: Iterable[Part], refusals: Refusals, form: str) -> Iterator[str | FileLink | Media]:
+def carried(parts: Iterable[Part], writing: Writing, form: str) -> Iterator[str | FileLink | Media]:
     """Yield what Google takes of the parts: texts, links and bytes. Others are refused; the client reads ``form``."""
     for part in parts:
         found: str | FileLink | Media | None = None
@@ -522,21 +522,21 @@ def carried(parts: Iterable[Part], refusals: Refusals, form: str) -> Iterator[st
             case {"type": "image_url", "image_url": {"url": str(url)} | str(url)} if is_web(url) or url[:5] == "gs://":
                 found = FileLink(url, is_image=True)
             case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
-                found = read_data_url(url, part.place, refusals)
+                found = read_data_url(url, part.place, writing)
             case {"type": "file", "file": {"file_id": str(uri)}} if "://" in uri:  # as Google's Files API names them
                 found = FileLink(uri, is_image=False)
             case {"type": "file", "file": dict(file)}:
-                found = read_file(file, part.place, refusals)
+                found = read_file(file, part.place, writing)
             case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(audio)}}:
-                found = read_data_url(f"data:audio/{audio};base64,{data}", part.place, refusals)
+                found = read_data_url(f"data:audio/{audio};base64,{data}", part.place, writing)
             case _:
-                refusals.add(part.place, f"has no place in {form}, which take text, images, files and audio")
+                writing.add(part.place, f"has no place in {form}, which take text, images, files and audio")
         if found is not None:
             yield found
 
 
-def _parts(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
-    for each in carried(parts, refusals, "Gemini's contents"):
+def _parts(parts: Iterable[Part], writing: Writing) -> Iterator[Block]:
+    for each in carried(parts, writing, "Gemini's contents"):
         match each:
             case str():
                 yield {"text": each}
@@ -618,7 +618,7 @@ GEMINI = Provider(
     is_call=lambda part: not part.keys().isdisjoint(("functionCall", "function_call")),
     unknown_kinds=unknown_parts,
     kinds=PartKinds(
-        thoughts=kinds(".thought"),
+        reasoning=kinds(".thought"),
         files=kinds(".inlineData", ".inline_data", ".fileData", ".file_data"),
         seals=frozenset({"thoughtSignature", "thought_signature"}),
         sealed_calls=kinds(".functionCall", ".function_call", ".executableCode", ".executable_code"),

@@ -10,9 +10,9 @@ from sash.core.providers.messages.hosted import media_line
 from sash.core.providers.messages.mends import Mend
 from sash.core.providers.messages.pieces import medium_part
 from sash.core.providers.writing.media_types import MEDIA_TYPE, UNTAKEN, Takes, picture_type
+from sash.core.providers.writing.native_messages import NativeMessages
 from sash.core.providers.writing.shared_mends import RESULT_ORDER
-from sash.core.providers.writing.turns import NOTHING_SAID, Block, Refusals
-from sash.core.providers.writing.whole import Whole
+from sash.core.providers.writing.turns import NOTHING_SAID, Block, Writing
 
 EMPTY_PART: Final = Mend(
     name="empty_part",
@@ -154,20 +154,20 @@ def in_camel_case(value: Any) -> Any:
             return value
 
 
-def mended(whole: Whole, refusals: Refusals) -> Whole:
+def mended(whole: NativeMessages, writing: Writing) -> NativeMessages:
     """Return contents that came in this form as they are accepted, in camel case. What needs no mend stays as it came."""
     messages = []
     for content in map(in_camel_case, whole.messages):
         if content.get("role") not in _ROLES:
-            refusals.mends.add(CONTENT_ROLE, whole.seq)
+            writing.mends.add(CONTENT_ROLE, whole.seq)
             content = {**content, "role": "user"}  # noqa: PLW2901
         parts = content.get("parts")
         given = parts if isinstance(parts, list) else [] if parts is None else [parts]
-        given = [_with_own_signature(part, whole.seq, refusals) for part in given]
-        given = [_with_pictures(part, whole.seq, refusals) for part in given]
+        given = [_with_own_signature(part, whole.seq, writing) for part in given]
+        given = [_with_pictures(part, whole.seq, writing) for part in given]
         left = [kept for part in given if (kept := _kept(part)) is not None]
         if left != given or not left:
-            refusals.mends.add(EMPTY_PART, whole.seq)
+            writing.mends.add(EMPTY_PART, whole.seq)
         if not left and content.get("role") != "model":
             if whole.pieces > 1:
                 continue
@@ -176,24 +176,24 @@ def mended(whole: Whole, refusals: Refusals) -> Whole:
     return msgspec.structs.replace(whole, messages=messages)
 
 
-def _with_own_signature(part: Any, seq: int, refusals: Refusals) -> Any:
+def _with_own_signature(part: Any, seq: int, writing: Writing) -> Any:
     """Return a part without a signature that is no base64."""
     signature = part.get("thoughtSignature") if isinstance(part, dict) else None
     if not isinstance(signature, str) or signature == SKIPS or _BASE64.fullmatch(signature):
         return part
-    refusals.mends.add(FOREIGN_SIGNATURE, seq)
+    writing.mends.add(FOREIGN_SIGNATURE, seq)
     return {name: value for name, value in part.items() if name != "thoughtSignature"}
 
 
-def _with_pictures(part: Any, seq: int, refusals: Refusals) -> Any:
+def _with_pictures(part: Any, seq: int, writing: Writing) -> Any:
     """Return a part, or a result with parts, with pictures that Gemini takes; each other picture is a line."""
     if not isinstance(part, dict):
         return part
     answer = part.get("functionResponse")
     if isinstance(answer, dict) and isinstance(media := answer.get("parts"), list):
-        shown = [_picture(each, seq, refusals) for each in media]
+        shown = [_picture(each, seq, writing) for each in media]
         return part if shown == media else {**part, "functionResponse": _told_in_response(answer, shown)}
-    return _picture(part, seq, refusals)
+    return _picture(part, seq, writing)
 
 
 def _told_in_response(answer: Block, shown: Sequence[Any]) -> Block:
@@ -208,7 +208,7 @@ def _told_in_response(answer: Block, shown: Sequence[Any]) -> Block:
     return {**kept, **told, **({"parts": left} if left else {})}
 
 
-def _picture(part: Any, seq: int, refusals: Refusals) -> Any:
+def _picture(part: Any, seq: int, writing: Writing) -> Any:
     """A part with a medium as Gemini takes it; another part as it came."""
     name = next((each for each in ("inlineData", "fileData") if isinstance(part.get(each), dict)), "")
     held = part.get(name) or {}
@@ -218,13 +218,13 @@ def _picture(part: Any, seq: int, refusals: Refusals) -> Any:
         return part
     found = picture_type(told.lower(), data if isinstance(data, str) else "")
     if is_empty or GEMINIS_MEDIA.refuses_picture(found):
-        refusals.mends.add(UNTAKEN, seq)
+        writing.mends.add(UNTAKEN, seq)
         kind = told.lower().partition("/")[0]
         line = media_line(medium_part(kind, told, data=data or "") if name == "inlineData" else _linked(uri))
         return {**{each: part[each] for each in _BESIDE_WORDS if each in part}, "text": line}
     if found == told.lower():
         return part
-    refusals.mends.add(MEDIA_TYPE, seq)
+    writing.mends.add(MEDIA_TYPE, seq)
     return {**part, name: {**held, "mimeType": found}}
 
 
@@ -243,7 +243,7 @@ def _kept(part: Any) -> Any:
     return part if part.get("text") == "" else {"text": "", **part}
 
 
-def in_call_order(contents: Sequence[Block], refusals: Refusals) -> Iterator[Block]:
+def in_call_order(contents: Sequence[Block], writing: Writing) -> Iterator[Block]:
     """Yield the contents, with results in the order of the calls before them where these have no ids."""
     calls: list[Any] = []
     for content in contents:
@@ -254,7 +254,7 @@ def in_call_order(contents: Sequence[Block], refusals: Refusals) -> Iterator[Blo
             sorted_parts = _sorted(parts, calls)
             if sorted_parts is not None:
                 moved = next(part for old, part in zip(parts, sorted_parts, strict=True) if old is not part)
-                refusals.mends.add(RESULT_ORDER, refusals.owners.get(id(moved), 0))
+                writing.mends.add(RESULT_ORDER, writing.owners.get(id(moved), 0))
                 content = {**content, "parts": sorted_parts}  # noqa: PLW2901
         calls = _of(parts, "functionCall")
         yield content
@@ -287,16 +287,16 @@ def _answers(part: Block, call: Block) -> bool:
     return not answer.get("id") or not call.get("id") or answer["id"] == call["id"]
 
 
-def sign_calls(contents: Iterable[Block], refusals: Refusals) -> None:
+def sign_calls(contents: Iterable[Block], writing: Writing) -> None:
     """Give the first call of each step of the current turn a signature if it has none and the model requires one.
 
     The current turn begins at the user's newest content that is more than results.
     """
-    if not requires_signatures(refusals.model):
+    if not requires_signatures(writing.model):
         return
     for call in _unsigned(list(contents)):
         call["thoughtSignature"] = SKIPS
-        refusals.mends.add(MISSING_SIGNATURE, refusals.owners.get(id(call), 0))
+        writing.mends.add(MISSING_SIGNATURE, writing.owners.get(id(call), 0))
 
 
 def _unsigned(contents: list[Block]) -> Iterator[Block]:

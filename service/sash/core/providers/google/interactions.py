@@ -1,6 +1,6 @@
 """Write Google's Interactions: a flat list of steps; ``call_id`` joins a result with its call. Without state at Google.
 
-A step is the user's input, the model's output, a thought, a call or a result. Thoughts are steps of their own, and carry the
+A step is the user's input, the model's output, a thought, a call or a result. Reasoning has steps of its own with the
 signatures that Gemini's contents have on calls. Gemini 3 wants one before the first call of each step of the running turn
 (``gemini_mends``). A request says ``store: false``, as the whole history is sent.
 
@@ -46,6 +46,7 @@ from sash.core.providers.messages.pieces import (
 )
 from sash.core.providers.writing.media import Media
 from sash.core.providers.writing.media_types import MEDIA_TYPE, UNTAKEN, Takes, medium_type
+from sash.core.providers.writing.native_messages import NativeMessages, Shape
 from sash.core.providers.writing.tools import Choice, read_choice, read_functions
 from sash.core.providers.writing.turns import (
     NOTHING_SAID,
@@ -55,16 +56,15 @@ from sash.core.providers.writing.turns import (
     Outgoing,
     Part,
     PlainRun,
-    Refusals,
     Result,
     Said,
+    Writing,
     answers_call,
     as_line,
     is_of,
     only_text,
     read_steps,
 )
-from sash.core.providers.writing.whole import Shape, Whole
 
 # ---- reading messages
 
@@ -273,32 +273,32 @@ _SHAPE: Final = Shape(
 
 
 def _write(
-    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
+    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, writing: Writing
 ) -> dict[str, Any]:
     """Return ``input`` and what stands beside it: the system text, the tools and the choice of a tool."""
-    joins = not refusals.model or "gemini" in refusals.model.lower()  # others bill calls together and alone differently
+    joins = not writing.model or "gemini" in writing.model.lower()  # others bill calls together and alone differently
     wordless = {each.seq for each in messages if joins and each.seq and _is_wordless(each.message)}
-    history = list(_by_reply(read_steps(messages, _SHAPE, refusals, takes=_MEDIA), wordless))
+    history = list(_by_reply(read_steps(messages, _SHAPE, writing, takes=_MEDIA), wordless))
     said = [step for step in history if not (isinstance(step, Said) and step.is_system)]
-    sent = _signed(list(_with_media(said, refusals)), refusals)
+    sent = _signed(list(_with_media(said, writing)), writing)
     if _wants_opening(said, sent):
         sent.insert(0, _Sent(0, _input([{"type": "text", "text": NOTHING_SAID}])))
     request: dict[str, Any] = {"input": [each.step for each in sent], "store": False}
-    if text := system_text(history, refusals):
+    if text := system_text(history, writing):
         request["system_instruction"] = text
-    if functions := list(read_functions(tools, refusals)):
+    if functions := list(read_functions(tools, writing)):
         request["tools"] = [
             {"type": "function", "name": each.name, "parameters": each.schema}
             | ({"description": each.description} if each.description is not None else {})
             for each in functions
         ]
-    if choice := read_choice(tool_choice, refusals):
+    if choice := read_choice(tool_choice, writing):
         request["generation_config"] = {"tool_choice": _choice(choice)}
     return request
 
 
 def _is_wordless(message: Block) -> bool:
-    """Whether a message is steps of a reply without words: of thoughts and calls."""
+    """Whether a message is steps of a reply without words: of reasoning and calls."""
     return message["role"] == "assistant" and message.get("content") is None and is_of(message, _SHAPE.name)
 
 
@@ -308,25 +308,25 @@ def _by_reply(history: Iterable[HistoryStep], wordless: AbstractSet[int]) -> Ite
     ``wordless`` are the seqs of steps without words. Those that follow each other in the log are of one reply, whether they
     were appended in one request or one by one.
     """
-    said: list[Whole] = []
+    said: list[NativeMessages] = []
     results: list[HistoryStep] = []
     for step in history:
         seq = 0 if isinstance(step, PlainRun) else step.seq
-        if said and isinstance(step, Whole) and seq in wordless and seq == said[-1].seq + 1:
+        if said and isinstance(step, NativeMessages) and seq in wordless and seq == said[-1].seq + 1:
             said.append(step)
         elif said and answers_call(step):
             results.append(step)
         else:
             yield from (*said, *_in_order_of_log(said, results))
             said, results = [], []
-            if isinstance(step, Whole) and seq in wordless:
+            if isinstance(step, NativeMessages) and seq in wordless:
                 said = [step]
             else:
                 yield step
     yield from (*said, *_in_order_of_log(said, results))
 
 
-def _in_order_of_log(said: Sequence[Whole], results: Sequence[HistoryStep]) -> Sequence[HistoryStep]:
+def _in_order_of_log(said: Sequence[NativeMessages], results: Sequence[HistoryStep]) -> Sequence[HistoryStep]:
     """The results of several messages in the order of the log, and then the lines in place of others; of one as they are."""
     if len(said) < 2:
         return results
@@ -350,7 +350,7 @@ def _input(content: list[Block]) -> Block:
 def _wants_opening(said: Sequence[HistoryStep], sent: Sequence[_Sent]) -> bool:
     """Whether the input would begin with the model: with calls, or not as the history itself begins."""
     leading = [each.step["type"] for each in takewhile(lambda each: not _is_users(each.step), sent)]
-    came = bool(said) and isinstance(said[0], Whole) and (said[0].begins or said[0].seq <= 1)
+    came = bool(said) and isinstance(said[0], NativeMessages) and (said[0].begins or said[0].seq <= 1)
     return bool(leading) and not (came and "function_call" not in leading)
 
 
@@ -358,14 +358,14 @@ def _is_users(step: Block) -> bool:
     return step["type"] in ("user_input", "function_result")
 
 
-def _with_media(steps: Iterable[HistoryStep], refusals: Refusals) -> Iterator[_Sent]:
+def _with_media(steps: Iterable[HistoryStep], writing: Writing) -> Iterator[_Sent]:
     """Yield what is sent. A model before Gemini 3 gets each result as a string; pictures and files follow as an input.
 
     It answers 400 to a list, "Multimodal function responses are not supported for this model", also to one of texts.
     """
-    takes, media = takes_media(refusals.model), list[Block]()
+    takes, media = takes_media(writing.model), list[Block]()
     seq = 0
-    for each in (sent for step in steps for sent in _sent(step, refusals)):
+    for each in (sent for step in steps for sent in _sent(step, writing)):
         is_result = each.step["type"] == "function_result"
         if media and not is_result:
             yield _Sent(seq, _input(media))
@@ -389,27 +389,25 @@ def _text_in(result: list[Block]) -> str:
     return "".join(part["text"] for part in result if part.get("type") == "text")
 
 
-def _sent(step: HistoryStep, refusals: Refusals) -> Iterator[_Sent]:
+def _sent(step: HistoryStep, writing: Writing) -> Iterator[_Sent]:
     match step:
         case PlainRun():
             for said in step.messages:
                 kind = "user_input" if said["role"] == "user" else "model_output"
                 yield _Sent(0, {"type": kind, "content": [{"type": "text", "text": said["content"]}]})
-        case Whole():
-            yield from (_Sent(step.seq, own) for each in step.messages for own in _mended(each, step.seq, refusals))
+        case NativeMessages():
+            yield from (_Sent(step.seq, own) for each in step.messages for own in _mended(each, step.seq, writing))
         case Result():
-            yield _Sent(step.seq, _result(step, refusals))
+            yield _Sent(step.seq, _result(step, writing))
         case Said(role="assistant"):
             texts: list[Block] = [
-                {"type": "text", "text": part.text}
-                for part in only_text(step.parts, refusals, "assistant")
-                if part.text
+                {"type": "text", "text": part.text} for part in only_text(step.parts, writing, "assistant") if part.text
             ]
             if texts:
                 yield _Sent(step.seq, {"type": "model_output", "content": texts})
             yield from (_Sent(step.seq, each) for call in step.calls for each in _call(call))
         case _:
-            content = list(_contents(step.parts, refusals)) or [{"type": "text", "text": NOTHING_SAID}]
+            content = list(_contents(step.parts, writing)) or [{"type": "text", "text": NOTHING_SAID}]
             yield _Sent(step.seq, _input(content))
 
 
@@ -419,69 +417,69 @@ def _call(call: Call) -> Iterator[Block]:
     yield {"type": "function_call", "id": call.id, "name": call.name, "arguments": call.arguments_object()}
 
 
-def _result(result: Result, refusals: Refusals) -> Block:
-    contents = [part for part in _contents(result.parts, refusals) if part.get("text") != ""]
+def _result(result: Result, writing: Writing) -> Block:
+    contents = [part for part in _contents(result.parts, writing) if part.get("text") != ""]
     given = contents if _media_in(contents) else _text_in(contents)
     return {"type": "function_result", "call_id": result.call.id, "name": result.call.name, "result": given}
 
 
-def _mended(step: Block, seq: int, refusals: Refusals) -> Iterator[Block]:
+def _mended(step: Block, seq: int, writing: Writing) -> Iterator[Block]:
     """Yield a step that came in this form as it is accepted: without empty texts, and not at all without content."""
     match step:
         case {"type": "thought"} if not step.get("signature"):
-            refusals.mends.add(UNSIGNED_THOUGHT, seq)
+            writing.mends.add(UNSIGNED_THOUGHT, seq)
         case {"type": "function_result", "result": list(given)} if _are_contents(given):
-            yield {**step, "result": _filled(given, seq, refusals) or ""}
+            yield {**step, "result": _filled(given, seq, writing) or ""}
         case {"type": "user_input" | "model_output" as kind}:
-            content = _filled(step.get("content") or [], seq, refusals)
+            content = _filled(step.get("content") or [], seq, writing)
             if not content:
-                refusals.mends.add(EMPTY_PART, seq)
+                writing.mends.add(EMPTY_PART, seq)
             if content or kind == "user_input":
                 yield {**step, "content": content or [{"type": "text", "text": NOTHING_SAID}]}
         case _:
             yield step
 
 
-def _filled(contents: list[Block], seq: int, refusals: Refusals) -> list[Block]:
+def _filled(contents: list[Block], seq: int, writing: Writing) -> list[Block]:
     """Return the contents that are no empty texts, with media as they are taken."""
     left = [part for part in contents if part.get("type") != "text" or part.get("text")]
     if left != contents:
-        refusals.mends.add(EMPTY_PART, seq)
-    return [_as_taken(part, seq, refusals) for part in left]
+        writing.mends.add(EMPTY_PART, seq)
+    return [_as_taken(part, seq, writing) for part in left]
 
 
-def _as_taken(content: Block, seq: int, refusals: Refusals) -> Block:
+def _as_taken(content: Block, seq: int, writing: Writing) -> Block:
     """Return a content of bytes with the type that they have, or the line of one without bytes; another one as it came."""
     medium = _medium(content) if isinstance(content.get("data"), str) else None
     if medium is None:
         return content
     if _MEDIA.refuses(medium):
-        refusals.mends.add(UNTAKEN, seq)
+        writing.mends.add(UNTAKEN, seq)
         return {"type": "text", "text": as_line(medium)["text"]}
     if not _MEDIA.retypes(medium):
         return content
-    refusals.mends.add(MEDIA_TYPE, seq)
+    writing.mends.add(MEDIA_TYPE, seq)
     return {**content, "mime_type": medium_type(str(content.get("mime_type")), content["data"])}
 
 
-def _signed(sent: list[_Sent], refusals: Refusals) -> list[_Sent]:
+def _signed(sent: list[_Sent], writing: Writing) -> list[_Sent]:
     """Return the steps with a signed thought before the first call of each step of the running turn, for Gemini 3."""
-    if not requires_signatures(refusals.model):
+    if not requires_signatures(writing.model):
         return sent
     begins = max((place for place, each in enumerate(sent) if each.step["type"] == "user_input"), default=-1) + 1
     signed, made = False, sent[:begins]
     for each in sent[begins:]:
         kind = each.step["type"]
         if kind == "function_call" and not signed:
-            refusals.mends.add(MISSING_SIGNATURE, each.seq)
+            writing.mends.add(MISSING_SIGNATURE, each.seq)
             made.append(_Sent(each.seq, {"type": "thought", "signature": SKIPS}))
         signed = kind in ("thought", "function_call") or (signed and kind != "function_result")
         made.append(each)
     return made
 
 
-def _contents(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
-    for each in carried(parts, refusals, "Interactions"):
+def _contents(parts: Iterable[Part], writing: Writing) -> Iterator[Block]:
+    for each in carried(parts, writing, "Interactions"):
         match each:
             case str():
                 yield {"type": "text", "text": each}
@@ -527,7 +525,7 @@ INTERACTIONS = Provider(
     is_call=lambda step: step.get("type") == "function_call",
     unknown_kinds=_unknown_kinds,
     kinds=PartKinds(
-        thoughts=kinds("thought"),
+        reasoning=kinds("thought"),
         images=kinds("image"),
         files=kinds("document", "audio", "video"),
         sealed_calls=kinds("thought"),  # a call follows

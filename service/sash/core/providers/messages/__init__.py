@@ -1,1 +1,1 @@
-"""What all forms share of a message: pieces, parts of texts, members, thoughts, mends, hosted tools."""
+"""What all forms share of a message: pieces, parts of texts, members, reasoning, mends, hosted tools."""

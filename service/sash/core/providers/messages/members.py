@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from sash.core.chat.file_links import LINKS
 from sash.core.chat.messages import CustomCall, File, FunctionCall, ImageUrl, InputAudio
-from sash.core.providers.messages.thoughts import MEMBERS
+from sash.core.providers.messages.reasoning_members import MEMBERS
 
 FOREIGN: Final = "foreign"
 """The format of a member ``native`` that has members which no provider is sent."""

@@ -10,7 +10,7 @@ _SAID: Final = ("refusal", "tool_calls", "function_call", "audio")
 def has_word(reply: Mapping[str, Any], *, blanks: bool = False) -> bool:
     """Return whether a reply says or does anything, in whatever form it came.
 
-    It has a text, a refusal, a call, a sound, a picture, or a part of its provider's that only this can read. Thoughts are
+    It has a text, a refusal, a call, a sound, a picture, or a part of its provider's that only this can read. Reasoning is
     no words, nor are members that no provider reads. The chat form has all that is said in a provider's own messages.
     ``blanks``: white space is a text, which most providers take.
 

@@ -28,6 +28,7 @@ from sash.core.providers.messages.mends import AS_TEXT, Mend
 from sash.core.providers.messages.pieces import Keeps, Name, Object, Piece, convert, data_url, rest_of, to_json
 from sash.core.providers.writing.media import read_data_url, read_file
 from sash.core.providers.writing.media_types import MEDIA_TYPE, UNTAKEN, Takes, picture_type
+from sash.core.providers.writing.native_messages import NativeMessages, Shape
 from sash.core.providers.writing.shared_mends import RESULT_ORDER
 from sash.core.providers.writing.tools import Choice, Function, read_choice, read_functions
 from sash.core.providers.writing.turns import (
@@ -36,16 +37,15 @@ from sash.core.providers.writing.turns import (
     Outgoing,
     Part,
     PlainRun,
-    Refusals,
     Result,
     Said,
+    Writing,
     answers_call,
     as_line,
     in_order_of_calls,
     only_text,
     read_steps,
 )
-from sash.core.providers.writing.whole import Shape, Whole
 
 # ---- reading messages
 
@@ -161,45 +161,45 @@ _SHAPE: Final = Shape(name="ollama", messages="messages", parts="content", text=
 
 
 def _write(
-    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
+    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, writing: Writing
 ) -> dict[str, Any]:
     """Return ``messages``, with ``tools`` if there are any. Ollama has no choice of a tool but to have none."""
     made: list[Block] = []
-    steps = in_order_of_calls(read_steps(messages, _SHAPE, refusals, takes=_MEDIA), RESULT_ORDER, refusals)
+    steps = in_order_of_calls(read_steps(messages, _SHAPE, writing, takes=_MEDIA), RESULT_ORDER, writing)
     for _, run in groupby(steps, answers_call):
         behind: list[Block] = []
         for step in run:
-            made += _sent(step, behind, refusals)
+            made += _sent(step, behind, writing)
         made += behind
     request: dict[str, Any] = {"messages": made}
-    if allowed := _tools(list(read_functions(tools, refusals)), read_choice(tool_choice, refusals)):
+    if allowed := _tools(list(read_functions(tools, writing)), read_choice(tool_choice, writing)):
         request["tools"] = allowed
     return request
 
 
-def _sent(step: HistoryStep, behind: list[Block], refusals: Refusals) -> Iterator[Block]:
+def _sent(step: HistoryStep, behind: list[Block], writing: Writing) -> Iterator[Block]:
     """Yield what is sent of a step. Pictures of results go ``behind`` all results, in the user's name."""
     match step:
         case PlainRun():
             yield from ({"role": said["role"], "content": said["content"]} for said in step.messages)
-        case Whole():
+        case NativeMessages():
             for said in step.messages:
                 if any(_is_url(image) for image in said.get("images") or ()):
-                    refusals.mends.add(IMAGE_URL, step.seq)
+                    writing.mends.add(IMAGE_URL, step.seq)
                     said = {**said, "images": [_base64(image) for image in said["images"]]}  # noqa: PLW2901
                 yield said
         case Result():
-            texts, images = _content(step.parts, step.seq, refusals, told=True)
+            texts, images = _content(step.parts, step.seq, writing, told=True)
             yield {"role": "tool", "tool_name": step.call.name, "content": texts}
             if images:
                 behind.append({"role": "user", "content": "", "images": images})
         case Said(role="assistant"):
-            text = "".join(part.text or "" for part in only_text(step.parts, refusals, "assistant"))
+            text = "".join(part.text or "" for part in only_text(step.parts, writing, "assistant"))
             calls = [{"function": {"name": call.name, "arguments": call.arguments_object()}} for call in step.calls]
             if text or calls:
                 yield {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
         case _:
-            texts, images = _content(step.parts, step.seq, refusals)
+            texts, images = _content(step.parts, step.seq, writing)
             role = "system" if step.is_system else "user"
             yield {"role": role, "content": texts, **({"images": images} if images else {})}
 
@@ -212,7 +212,7 @@ def _base64(image: Any) -> Any:
     return image.partition(",")[2] if _is_url(image) else image
 
 
-def _content(parts: Iterable[Part], seq: int, refusals: Refusals, *, told: bool = False) -> tuple[str, list[str]]:
+def _content(parts: Iterable[Part], seq: int, writing: Writing, *, told: bool = False) -> tuple[str, list[str]]:
     """Return the text and the pictures of a message; with ``told``, other files are a line, as links are."""
     texts, images = [], []
     for part in parts:
@@ -220,19 +220,19 @@ def _content(parts: Iterable[Part], seq: int, refusals: Refusals, *, told: bool 
             case {"type": "text", "text": str(text)}:
                 texts.append(text)
             case {"type": "image_url", "image_url": {"url": str(url)} | str(url)} if url[:5].lower() == "data:":
-                if media := read_data_url(url, part.place, refusals):
+                if media := read_data_url(url, part.place, writing):
                     images.append(media.data)
             case {"type": "file", "file": {"file_data": str(data)} as file} if data.startswith("data:text/"):
-                media = read_file(file, part.place, refusals)
+                media = read_file(file, part.place, writing)
                 said = media.text() if media else None
                 if said is None:
-                    refusals.mends.add(UNTAKEN, seq)
+                    writing.mends.add(UNTAKEN, seq)
                 texts.append(as_line(part.body)["text"] if said is None else said)
             case {"type": kind} if told or kind == "image_url":
-                refusals.mends.add(AS_TEXT, seq)
+                writing.mends.add(AS_TEXT, seq)
                 texts.append(as_line(part.body)["text"])
             case _:
-                refusals.add(part.place, "has no place in Ollama's messages, which take text and images")
+                writing.add(part.place, "has no place in Ollama's messages, which take text and images")
     return "".join(texts), images
 
 
@@ -288,7 +288,7 @@ OLLAMA = Provider(
     fills=False,
     is_call=lambda part: isinstance(part.get("function"), dict),
     unknown_kinds=_unknown_kinds,
-    kinds=PartKinds(thoughts=kinds(".thinking")),
+    kinds=PartKinds(reasoning=kinds(".thinking")),
     with_result_text=_with_result_text,
     maker="ollama",
     caching=_caching,

@@ -16,7 +16,7 @@ from sash.core.chat.file_links import LINKS, as_file, is_link
 from sash.core.providers.messages.hosted import media_line
 from sash.core.providers.messages.mends import AS_TEXT, Mend
 from sash.core.providers.messages.pieces import SOUNDS
-from sash.core.providers.messages.thoughts import MEMBERS
+from sash.core.providers.messages.reasoning_members import MEMBERS
 from sash.core.providers.writing.media_types import (
     MEDIA_TYPE,
     PDF,

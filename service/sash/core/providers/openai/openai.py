@@ -15,17 +15,17 @@ from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat
 from sash.core.providers.messages.pieces import Object, Piece, rest_of
 from sash.core.providers.openai.chat_mends import CHAT_MENDS, OPENAIS_MEDIA
 from sash.core.providers.openai.server_mends import SERVER_MENDS
-from sash.core.providers.writing.turns import Outgoing, Refusals
-from sash.core.providers.writing.whole import Shape
+from sash.core.providers.writing.native_messages import Shape
+from sash.core.providers.writing.turns import Outgoing, Writing
 
 _MARKED: Final = re.compile(r"gpt-(5\.([6-9]|\d\d)|[6-9]|\d\d)")
 _BREAKPOINT: Final = {"mode": "explicit"}
 _READ_ALIKE: Final = frozenset({"user", "tool", "system", "developer"})
 
 
-def _write(messages: Sequence[Outgoing], tools: list[Object], tool_choice: Any, refusals: Refusals) -> Object:
+def _write(messages: Sequence[Outgoing], tools: list[Object], tool_choice: Any, writing: Writing) -> Object:
     """Return ``messages``, with ``tools`` and ``tool_choice`` when there are any."""
-    del refusals
+    del writing
     request: Object = {"messages": [outgoing.message for outgoing in messages]}
     return request | ({"tools": tools} if tools else {}) | ({"tool_choice": tool_choice} if tool_choice else {})
 

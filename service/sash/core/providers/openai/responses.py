@@ -40,6 +40,7 @@ from sash.core.providers.messages.pieces import (
 from sash.core.providers.openai.item_kinds import unknown_items
 from sash.core.providers.openai.item_mends import ITEM_MENDS, ITEMS_MEDIA, Placed, as_taken, is_spoken
 from sash.core.providers.openai.openai import openai_caching, openai_limits, openai_marks
+from sash.core.providers.writing.native_messages import NativeMessages, Shape
 from sash.core.providers.writing.turns import (
     Block,
     Call,
@@ -47,22 +48,21 @@ from sash.core.providers.writing.turns import (
     Outgoing,
     Part,
     PlainRun,
-    Refusals,
     Result,
     Said,
+    Writing,
     only_text,
     read_steps,
     tell_sounds,
     words,
 )
-from sash.core.providers.writing.whole import Shape, Whole
 from sash.problems import InvalidEntry, Pointer
 
 # ---- reading messages
 
 
 _SILENT: Final = frozenset({"reasoning", "compaction", "compaction_trigger"})
-"""Items that are not sent to other providers: thoughts, and compactions, whose messages are sent instead."""
+"""Items that are not sent to other providers: reasoning, and compactions, whose messages are sent instead."""
 _INSTRUCTING: Final = frozenset({"additional_tools", "configuration_update"})
 """Items that apply to all later items, like a developer message."""
 _FUNCTIONS: Final = frozenset({"function_call", "custom_tool_call", "function_call_output", "custom_tool_call_output"})
@@ -343,18 +343,18 @@ _SHAPE: Final = Shape(
 
 
 def _write(
-    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
+    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, writing: Writing
 ) -> dict[str, Any]:
     """Return ``instructions`` and ``input``, with ``tools`` and ``tool_choice`` when there are any."""
-    history = list(read_steps(messages, _SHAPE, refusals))
+    history = list(read_steps(messages, _SHAPE, writing))
     request: dict[str, Any] = {}
     match history:
         case [Said(role="system" | "developer") as first, *rest]:
-            request["instructions"] = words(first.parts, refusals, "system")
+            request["instructions"] = words(first.parts, writing, "system")
             history = rest
-    items = [placed for step in history for placed in _items(step, refusals)]
+    items = [placed for step in history for placed in _items(step, writing)]
     functions = {step.call.id for step in history if isinstance(step, Result)}  # their results were cut or redacted
-    request["input"] = as_taken(items, functions, as_function, refusals.mends)
+    request["input"] = as_taken(items, functions, as_function, writing.mends)
     if tools:
         request["tools"] = [_tool(tool) for tool in tools]
     if tool_choice:
@@ -362,36 +362,36 @@ def _write(
     return request
 
 
-def _items(step: HistoryStep, refusals: Refusals) -> Iterator[Placed]:
+def _items(step: HistoryStep, writing: Writing) -> Iterator[Placed]:
     match step:
         case PlainRun():
             yield from (Placed(0, message) for message in step.messages)
-        case Whole():
+        case NativeMessages():
             yield from (Placed(step.seq, item, came=True) for item in step.messages)
         case Result():
             output = {
                 "type": "custom_tool_call_output" if step.call.custom else "function_call_output",
                 "call_id": step.call.id,
-                "output": _output_content(step, refusals),
+                "output": _output_content(step, writing),
             }
             yield Placed(step.seq, output)
         case Said(role="assistant"):
-            if text := words(step.parts, refusals, "assistant"):
+            if text := words(step.parts, writing, "assistant"):
                 yield Placed(step.seq, {"role": "assistant", "content": text})
             yield from (Placed(step.seq, _call(call)) for call in step.calls)
         case Said(role="user"):
-            yield Placed(step.seq, {"role": "user", "content": _content(step.parts, refusals)})
+            yield Placed(step.seq, {"role": "user", "content": _content(step.parts, writing)})
         case _:
-            texts = list(only_text(step.parts, refusals, "system"))
-            yield Placed(step.seq, {"role": step.role, "content": _content(texts, refusals)})
+            texts = list(only_text(step.parts, writing, "system"))
+            yield Placed(step.seq, {"role": step.role, "content": _content(texts, writing)})
 
 
-def _output_content(result: Result, refusals: Refusals) -> str | list[Block]:
+def _output_content(result: Result, writing: Writing) -> str | list[Block]:
     """A result's output: one string, or a list of parts if it has a picture or a file."""
-    parts = tell_sounds(result, refusals)
+    parts = tell_sounds(result, writing)
     if all(part.text is not None for part in parts):
         return "".join(part.text or "" for part in parts)
-    return list(_blocks(parts, refusals))
+    return list(_blocks(parts, writing))
 
 
 def _call(call: Call) -> Block:
@@ -400,14 +400,14 @@ def _call(call: Call) -> Block:
     return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
 
 
-def _content(parts: Sequence[Part], refusals: Refusals) -> str | list[Block]:
+def _content(parts: Sequence[Part], writing: Writing) -> str | list[Block]:
     """Return the content as a string where it is one text, else as blocks."""
     if not parts or (len(parts) == 1 and parts[0].text is not None and _HINT not in parts[0].body):
         return parts[0].text or "" if parts else ""
-    return list(_blocks(parts, refusals))
+    return list(_blocks(parts, writing))
 
 
-def _blocks(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
+def _blocks(parts: Iterable[Part], writing: Writing) -> Iterator[Block]:
     for part in parts:
         match part.body:
             case {"type": "text"}:
@@ -424,7 +424,7 @@ def _blocks(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
             case {"type": "input_audio", "input_audio": dict()}:
                 yield part.body  # its line stands in its place (``as_taken``)
             case _:
-                refusals.add(part.place, "has no place in the Responses API, which takes text, images and files")
+                writing.add(part.place, "has no place in the Responses API, which takes text, images and files")
 
 
 def _hinted(part: Part) -> Block:
@@ -505,7 +505,7 @@ RESPONSES = Provider(
     compaction=_compaction,
     unknown_kinds=unknown_items,
     kinds=PartKinds(
-        thoughts=kinds("reasoning"),
+        reasoning=kinds("reasoning"),
         images=kinds("input_image", "computer_screenshot"),
         files=kinds("input_file"),
         made={"image_generation_call": "result"},

@@ -1,7 +1,7 @@
 """What a message encloses beside its text: pictures, files and sounds; and the message with lines in place of some.
 
 Enclosures have an order: first the parts of the chat message's content, then those that only the provider's own message has,
-such as a picture that the model made, and last those in its thoughts. ``enclosed`` lists them, and ``with_lines`` replaces
+such as a picture that the model made, and last those in its reasoning. ``enclosed`` lists them, and ``with_lines`` replaces
 them by their places in it.
 """
 
@@ -17,7 +17,7 @@ from sash.core.providers.messages.members import has_foreign
 from sash.core.providers.messages.pieces import Object
 from sash.core.providers.messages.sharing import restore
 from sash.core.providers.reading.native import read_again
-from sash.core.providers.reading.own_parts import is_thought
+from sash.core.providers.reading.own_parts import is_reasoning
 from sash.core.providers.writing.media_types import as_picture
 
 Kind = Literal["image", "file", "audio", "reply"]
@@ -39,7 +39,7 @@ class Enclosure(NamedTuple):
     data: str
     part: Object
     form: str = ""
-    in_thought: bool = False
+    in_reasoning: bool = False
 
     @property
     def is_linked(self) -> bool:
@@ -56,7 +56,7 @@ def enclosed(message: Mapping[str, Any], own: Sequence[Object] | None = None) ->
         provider = PROVIDERS[message["native"]["format"]]
         visit = _Visit(provider, found)
         visit.messages(restore(message) if own is None else own)
-        found += [_of_block(block, provider) for block in (*visit.alone, *visit.in_thoughts)]
+        found += [_of_block(block, provider) for block in (*visit.alone, *visit.in_reasoning)]
     return found
 
 
@@ -104,7 +104,7 @@ def _of_block(block: Object, provider: Provider) -> Enclosure:
     is_image = provider.kinds.images.has(block) or block.get("type") in provider.kinds.made
     is_image = is_image or media_type.startswith("image/")
     kind: Kind = "image" if is_image else "audio" if media_type.startswith("audio/") else "file"
-    return Enclosure(kind, media_type, data, block, provider.name, is_thought(block, provider))
+    return Enclosure(kind, media_type, data, block, provider.name, is_reasoning(block, provider))
 
 
 def _type_of(url: str) -> str:
@@ -149,10 +149,10 @@ def _own(message: Object, chat: Object, lines: Mapping[int, str], *, is_result: 
     listed = _Visit(provider, found)
     listed.messages(given)
     first = len(found) + ("audio" in message)  # a spoken reply has no own message
-    alone = {id(block): lines.get(place) for place, block in enumerate((*listed.alone, *listed.in_thoughts), first)}
+    alone = {id(block): lines.get(place) for place, block in enumerate((*listed.alone, *listed.in_reasoning), first)}
 
     told: set[str] = set()
-    thoughts = provider.kinds.thoughts.members
+    reasoning = provider.kinds.reasoning.members
 
     def in_place(place: int | None, block: Object) -> Object | None:
         line = alone[id(block)] if place is None else lines.get(place)
@@ -161,9 +161,9 @@ def _own(message: Object, chat: Object, lines: Mapping[int, str], *, is_result: 
         told.add(line)
         if block.get("type") in provider.kinds.made:
             return {"role": "assistant", provider.shape.parts: line}
-        if is_result and not is_thought(block, provider):
+        if is_result and not is_reasoning(block, provider):
             return _REMOVED
-        stays = {name: block[name] for name in block if name == "cache_control" or name in thoughts}
+        stays = {name: block[name] for name in block if name == "cache_control" or name in reasoning}
         return {**provider.shape.text_part(line), **stays}
 
     visit = _Visit(provider, found, in_place)
@@ -182,7 +182,7 @@ class _Visit:
     """Visits the pictures and files in a provider's own messages, in order, and can replace them.
 
     ``in_place`` returns what stands in a medium's place: another part, ``_REMOVED``, or None if it stays. It gets the place
-    of the content's part that is the same medium, None for one that no part is. ``alone`` are these, but those in thoughts.
+    of the content's part that is the same medium, None for one that no part is. ``alone`` are these, but those in reasoning.
     ``is_placed``: each replaced medium stood in a list, so that a text can be in its place.
     """
 
@@ -198,7 +198,7 @@ class _Visit:
         for place, each in enumerate(found):
             self._places[_payload(each.data)].append(place)
         self.alone: list[Object] = []
-        self.in_thoughts: list[Object] = []
+        self.in_reasoning: list[Object] = []
         self.is_placed = True
 
     def messages(self, own: Sequence[Object]) -> list[Object]:
@@ -227,8 +227,8 @@ class _Visit:
 
     def _part(self, part: Any) -> Any:
         is_medium = isinstance(part, dict) and self._is_medium(part)
-        if is_thought(part, self._provider):
-            made = self._apart(self.in_thoughts, part) if is_medium else None
+        if is_reasoning(part, self._provider):
+            made = self._apart(self.in_reasoning, part) if is_medium else None
         elif not is_medium:
             return self._within(part)
         else:

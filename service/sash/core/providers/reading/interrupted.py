@@ -28,7 +28,7 @@ def without_calls(message: Mapping[str, Any], numbers: Collection[int], provider
 
 
 def text_alone(message: Mapping[str, Any]) -> Object:
-    """Return what an assistant's message said, as a message of its own: without calls, thoughts, and parts of a provider."""
+    """Return what an assistant's message said, as a message of its own: without calls, reasoning and provider's parts."""
     said: Object = {"role": message["role"], "content": message.get("content") or message.get("refusal") or ""}
     return said | ({"name": message["name"]} if message.get("name") else {})
 

@@ -11,7 +11,7 @@
       {"role": …, "content": …, "tool_calls": …,   "native": {"format": …, "messages": […]}}
        what every provider can be sent              the provider's own message, always last
              │                                        │   what the chat form says, as a reference (sharing)
-             │ measures.measure                       │   costs.measure_beside: thoughts, all else, apart
+             │ measures.measure                       │   costs.measure_native_parts: reasoning, all else, apart
              ▼                                        ▼
       a window in another format:              a window in the same format:
       the body up to ``,"native"``             restore(): the provider's messages, equal as JSON
@@ -24,7 +24,7 @@
 * ``beside`` are members that are the client's own, each with its place. They are given back by reads, and never sent.
 * ``told`` are the places of lines in the content that tell a hosted tool's part (``hosted``). Its own format sends the part.
 * ``only`` names parts that have no words and cannot be sent to other providers. A window in another format refuses them, or
-  leaves them out (``uncarried``). It leaves out thoughts, signatures, citations and cache marks.
+  leaves them out (``uncarried``). It leaves out reasoning, signatures, citations and cache marks.
 * The chat form never says more than the provider's message: ``check_native`` reads the kept message again.
 """
 
@@ -42,7 +42,7 @@ from sash.core.providers.messages.members import EVERY_MEMBER, Names, has_foreig
 from sash.core.providers.messages.pieces import Object, Piece, chat_message
 from sash.core.providers.messages.sharing import fill, restore, share
 from sash.core.providers.reading.recognition import foreign
-from sash.core.providers.writing.turns import Outgoing, Refusals, is_of
+from sash.core.providers.writing.turns import Outgoing, Writing, is_of
 from sash.problems import InvalidEntry
 
 
@@ -83,14 +83,14 @@ class _Reply:
     """The chat message of the assistant's neighbouring messages, while it grows.
 
     Items of a reply are one chat message up to its calls: results stand behind the calls, before the words that follow, as
-    they do where the items are appended one by one. Thoughts belong to what is behind them. In other forms each message is
+    they do where the items are appended one by one. Reasoning belongs to what is behind them. In other forms each message is
     one.
     """
 
     def __init__(self, form: str) -> None:
         self._form = form
         self._said: list[tuple[int, list[Piece]]] = []
-        self._thoughts: list[tuple[int, list[Piece]]] = []
+        self._reasoning: list[tuple[int, list[Piece]]] = []
         self._calls = False
 
     def add(self, pieces: list[Piece], index: int) -> list[Turn]:
@@ -98,17 +98,17 @@ class _Reply:
         is_item = PROVIDERS[self._form].replies_are_items
         calls, has_words = any(piece.calls for piece in pieces), any(piece.parts for piece in pieces)
         if is_item and not calls and not has_words:
-            self._thoughts.append((index, pieces))
+            self._reasoning.append((index, pieces))
             return []
         made = [] if is_item and (calls or not self._calls) else self._made()
-        self._said += [*self._thoughts, (index, pieces)]
-        self._thoughts, self._calls = [], self._calls or calls
+        self._said += [*self._reasoning, (index, pieces)]
+        self._reasoning, self._calls = [], self._calls or calls
         return made
 
     def ended(self) -> list[Turn]:
         """Return the chat message that is complete now, if there is one."""
-        self._said += self._thoughts
-        self._thoughts = []
+        self._said += self._reasoning
+        self._reasoning = []
         return self._made()
 
     def _made(self) -> list[Turn]:
@@ -183,12 +183,12 @@ def own_messages(form: str, message: Object) -> list[Object]:
             at, _, path = place.partition("/")
             object_at(own[int(at)], path)[name] = value
         return own
-    provider, refusals = PROVIDERS[form], Refusals(form)
+    provider, writing = PROVIDERS[form], Writing(form)
     call = _call_of(message)
     chat = message if native is None else {name: value for name, value in message.items() if name != "native"}
     sent = [Outgoing(0, each) for each in (*call, chat)]
-    written: list[Object] = provider.write(sent, [], None, refusals)[provider.shape.messages]
-    refusals.check()
+    written: list[Object] = provider.write(sent, [], None, writing)[provider.shape.messages]
+    writing.check()
     if not provider.replies_are_items or call:
         return written[-1:]
     is_opened = provider.fills and message["role"] == "assistant"  # with a turn of the user's before it

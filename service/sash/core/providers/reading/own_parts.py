@@ -1,4 +1,4 @@
-"""Parts of providers' own messages as the service asks for them: which are thoughts, and a message without them."""
+"""Parts of providers' own messages as the service asks for them: which are reasoning, and a message without them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -6,13 +6,13 @@ from typing import Any
 from sash.core.providers import PROVIDERS
 from sash.core.providers.form.provider import Provider
 from sash.core.providers.messages.pieces import Object
-from sash.core.providers.messages.thoughts import MEMBERS, SIGNED
+from sash.core.providers.messages.reasoning_members import MEMBERS, SIGNED
 
 
 def parts_of(provider: Provider, messages: Iterable[Mapping[str, Any]]) -> Iterator[Any]:
     """Yield the blocks, parts or items of a provider's messages. A thought beside a message's parts is one of them."""
     for given in messages:
-        beside = _thoughts_beside(given, provider)
+        beside = _reasoning_beside(given, provider)
         yield from ({name: given[name]} for name in beside)
         message = {name: value for name, value in given.items() if name not in beside} if beside else given
         parts = message.get(provider.shape.parts) if message.get("type") in (None, "", "message") else None
@@ -24,17 +24,17 @@ def parts_of(provider: Provider, messages: Iterable[Mapping[str, Any]]) -> Itera
             yield message
 
 
-def _thoughts_beside(message: Mapping[str, Any], provider: Provider) -> list[str]:
-    """The members of a message, beside its parts, that are thoughts."""
-    thoughts = provider.kinds.thoughts
-    if not thoughts.members:
+def _reasoning_beside(message: Mapping[str, Any], provider: Provider) -> list[str]:
+    """The members of a message, beside its parts, that are reasoning."""
+    reasoning = provider.kinds.reasoning
+    if not reasoning.members:
         return []
-    return [name for name, value in message.items() if thoughts.has_member(name, value)]
+    return [name for name, value in message.items() if reasoning.has_member(name, value)]
 
 
-def is_thought(part: Any, provider: Provider) -> bool:
-    """Return whether a block, an item or a part holds only thoughts."""
-    return isinstance(part, dict) and provider.kinds.thoughts.has(part) and not provider.is_call(part)
+def is_reasoning(part: Any, provider: Provider) -> bool:
+    """Return whether a block, an item or a part holds only reasoning."""
+    return isinstance(part, dict) and provider.kinds.reasoning.has(part) and not provider.is_call(part)
 
 
 def without_reasoning(message: Mapping[str, Any], *, seals: bool = True) -> dict[str, Any]:
@@ -45,14 +45,14 @@ def without_reasoning(message: Mapping[str, Any], *, seals: bool = True) -> dict
         left["tool_calls"] = [{name: value for name, value in call.items() if name != SIGNED} for call in calls]
     if native := left.get("native"):
         provider = PROVIDERS[native["format"]]
-        left["native"] = {**native, "messages": _without_thoughts(native["messages"], provider, seals=seals)}
+        left["native"] = {**native, "messages": _without_reasoning(native["messages"], provider, seals=seals)}
     return left
 
 
-def _without_thoughts(own: list[Object], provider: Provider, *, seals: bool) -> list[Object]:
-    """Return a provider's messages without thoughts; a thought is never shortened.
+def _without_reasoning(own: list[Object], provider: Provider, *, seals: bool) -> list[Object]:
+    """Return a provider's messages without reasoning; a thought is never shortened.
 
-    Where the provider stores items, those of the reply then lose their ids: it refuses one without the thoughts before it.
+    Where the provider stores items, those of the reply then lose their ids: it refuses one without the reasoning before it.
     """
     messages = [left for message in own for left in _without_parts(message, provider, seals=seals)]
     if provider.stores_items and len(messages) < len(own):
@@ -61,18 +61,18 @@ def _without_thoughts(own: list[Object], provider: Provider, *, seals: bool) -> 
 
 
 def _without_parts(message: Object, provider: Provider, *, seals: bool) -> list[Object]:
-    """Return the message without thoughts; nothing where it held only thoughts."""
+    """Return the message without reasoning; nothing where it held only reasoning."""
     if message.get("role") == "user":  # it has none of its own
         return [message]
-    if beside := _thoughts_beside(message, provider):
+    if beside := _reasoning_beside(message, provider):
         return [{name: value for name, value in message.items() if name not in beside}]
-    if is_thought(message, provider):
+    if is_reasoning(message, provider):
         return []
     key = provider.shape.parts
     parts = message.get(key)
     if not isinstance(parts, list):
         return [message]
-    left = [_unsigned(part, provider) if seals else part for part in parts if not is_thought(part, provider)]
+    left = [_unsigned(part, provider) if seals else part for part in parts if not is_reasoning(part, provider)]
     return [{**message, key: left}] if left or not parts else []
 
 

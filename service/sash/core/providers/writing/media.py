@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from sash.core.providers.writing.media_types import guess_type, medium_type
-from sash.core.providers.writing.turns import Refusals
+from sash.core.providers.writing.turns import Writing
 
 
 class Media(msgspec.Struct, frozen=True):
@@ -23,29 +23,29 @@ class Media(msgspec.Struct, frozen=True):
             return None
 
 
-def read_data_url(url: str, place: str, refusals: Refusals) -> Media | None:
+def read_data_url(url: str, place: str, writing: Writing) -> Media | None:
     """Return the content of a data URL; when it is not a data URL in base64, note a refusal and return None."""
     header, comma, data = url.partition(",")
     scheme, _, kind = header.partition(":")
     media_type, *parameters = map(str.strip, kind.lower().split(";"))
     if scheme.lower() != "data" or not comma or "base64" not in parameters or not media_type:
-        refusals.add(place, "must be an http(s) URL or a data URL in base64")
+        writing.add(place, "must be an http(s) URL or a data URL in base64")
         return None
-    return _checked(media_type, data, place, refusals)
+    return _checked(media_type, data, place, writing)
 
 
-def read_file(file: dict[str, Any], place: str, refusals: Refusals) -> Media | None:
+def read_file(file: dict[str, Any], place: str, writing: Writing) -> Media | None:
     """Return the content of a file part's ``file``; when it has none, note a refusal and return None."""
     data = file.get("file_data")
     if not data:
-        refusals.add(place, "is a file kept elsewhere")
+        writing.add(place, "is a file kept elsewhere")
         return None
     if data[:5].lower() == "data:":
-        return read_data_url(data, place, refusals)
+        return read_data_url(data, place, writing)
     if (media_type := guess_type(file.get("filename") or "")) is None:
-        refusals.add(place, "must say its media type: a data URL, or a file name with a known ending")
+        writing.add(place, "must say its media type: a data URL, or a file name with a known ending")
         return None
-    return _checked(media_type, data, place, refusals)
+    return _checked(media_type, data, place, writing)
 
 
 def _is_base64(data: str) -> bool:
@@ -56,11 +56,11 @@ def _is_base64(data: str) -> bool:
     return True
 
 
-def _checked(media_type: str, data: str, place: str, refusals: Refusals) -> Media | None:
+def _checked(media_type: str, data: str, place: str, writing: Writing) -> Media | None:
     if not _is_base64(data) and not _is_base64(data := "".join(data.split())):
-        refusals.add(place, "is not base64")
+        writing.add(place, "is not base64")
         return None
     if not data:
-        refusals.add(place, "is empty")
+        writing.add(place, "is empty")
         return None
     return Media(medium_type(media_type, data), data)

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sash.core.providers.writing.turns import Refusals
+from sash.core.providers.writing.turns import Writing
 
 _NO_PARAMETERS: Final[dict[str, Any]] = {"type": "object", "properties": {}}
 _FREE_TEXT: Final[dict[str, Any]] = {
@@ -32,27 +32,27 @@ class Choice(msgspec.Struct, frozen=True):
     names: list[str] | None = None
 
 
-def read_functions(tools: list[dict[str, Any]], refusals: Refusals) -> Iterator[Function]:
+def read_functions(tools: list[dict[str, Any]], writing: Writing) -> Iterator[Function]:
     """Yield each tool as a function; a custom tool becomes one with the parameter ``input``."""
     for index, tool in enumerate(tools):
         kind, place = tool.get("type"), f"tools/{index}"
         if kind not in ("function", "custom"):
-            refusals.add(f"{place}/type", "this format knows function and custom tools")
+            writing.add(f"{place}/type", "this format knows function and custom tools")
             continue
         body = tool.get(kind)
         if not isinstance(body, dict):
-            refusals.add(f"{place}/{kind}", "is missing")
+            writing.add(f"{place}/{kind}", "is missing")
             continue
         if kind == "custom":
             if body.get("format") not in (None, {"type": "text"}):
-                refusals.add(f"{place}/custom/format", "this format cannot hold a tool's input to a grammar")
+                writing.add(f"{place}/custom/format", "this format cannot hold a tool's input to a grammar")
             schema = _FREE_TEXT
         else:
-            schema = _object_schema(body.get("parameters"), f"{place}/function/parameters", refusals)
+            schema = _object_schema(body.get("parameters"), f"{place}/function/parameters", writing)
         yield Function(place, str(body.get("name", "")), body.get("description"), schema, {**tool, **body})
 
 
-def read_choice(tool_choice: Any, refusals: Refusals) -> Choice | None:
+def read_choice(tool_choice: Any, writing: Writing) -> Choice | None:
     """Return the choice; None if there is none. If it is not understood, note a refusal and return None."""
     match tool_choice:
         case None:
@@ -64,7 +64,7 @@ def read_choice(tool_choice: Any, refusals: Refusals) -> Choice | None:
         case {"type": "allowed_tools", "allowed_tools": {"mode": "auto" | "required" as mode, "tools": list(allowed)}}:
             return Choice(mode, [_name(tool) for tool in allowed if isinstance(tool, dict)])
         case _:
-            refusals.add("tool_choice", "is none, auto, required, a named tool or allowed tools")
+            writing.add("tool_choice", "is none, auto, required, a named tool or allowed tools")
             return None
 
 
@@ -73,11 +73,11 @@ def _name(tool: dict[str, Any]) -> str:
     return str((body if isinstance(body, dict) else tool).get("name"))
 
 
-def _object_schema(parameters: Any, place: str, refusals: Refusals) -> dict[str, Any]:
+def _object_schema(parameters: Any, place: str, writing: Writing) -> dict[str, Any]:
     """Return the schema with ``type: object``, which Anthropic requires and OpenAI assumes."""
     if not parameters:
         return _NO_PARAMETERS
     if not isinstance(parameters, dict) or parameters.get("type", "object") != "object":
-        refusals.add(place, "must be a schema of an object")
+        writing.add(place, "must be a schema of an object")
         return _NO_PARAMETERS
     return {"type": "object", **parameters}

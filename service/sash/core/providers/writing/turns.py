@@ -11,9 +11,9 @@ from sash.core.chat.file_links import LINKS, as_file
 from sash.core.providers.messages.hosted import media_line
 from sash.core.providers.messages.members import is_usual_call, unknown_members
 from sash.core.providers.messages.mends import AS_TEXT, FOREIGN_MEMBERS, LEFT_OUT, Mend, Mends
-from sash.core.providers.messages.thoughts import signature_of
+from sash.core.providers.messages.reasoning_members import signature_of
 from sash.core.providers.writing.media_types import MEDIA_TYPE, UNTAKEN, Takes, as_picture
-from sash.core.providers.writing.whole import Shape, Whole, whole_of
+from sash.core.providers.writing.native_messages import NativeMessages, Shape, native_messages
 from sash.problems import FormatCannotCarry, Pointer
 
 Block = dict[str, Any]
@@ -44,7 +44,7 @@ class Outgoing(msgspec.Struct, frozen=True):
     begins: bool = False
 
 
-class Refusals:
+class Writing:
     """Parts that a form cannot carry, gathered over the whole request, so that one answer names every place; and ``mends``,
     what is changed so that the provider accepts it. ``drops``: parts of messages are left out in place of an error.
     ``model`` is the name of the model that reads the request, where it is known. ``hinted``: hints for the prompt cache are
@@ -168,13 +168,13 @@ class PlainRun(msgspec.Struct, frozen=True):
     messages: list[dict[str, Any]]
 
 
-HistoryStep = Said | Result | Whole | PlainRun
+HistoryStep = Said | Result | NativeMessages | PlainRun
 
 
 def read_steps(
     messages: Sequence[Outgoing],
     shape: Shape,
-    refusals: Refusals,
+    writing: Writing,
     *,
     tidy: Callable[[str], str] = str,
     renames: Mend | None = None,
@@ -190,7 +190,7 @@ def read_steps(
     result has the id with which its call is sent. With ``renames``, the mend by which they are told, ids of calls that came
     in this form are made to fit too. ``groups``: runs may have whole tool groups.
     """
-    calls, run, index = _Calls(refusals, tidy, renames), list[Block](), 0
+    calls, run, index = _Calls(writing, tidy, renames), list[Block](), 0
     while index < len(messages):
         end = index + 1 if _is_plain(messages[index]) else calls.group_end(messages, index) if groups else index
         if end > index:
@@ -202,7 +202,7 @@ def read_steps(
         if run:
             yield PlainRun(run)
             run = []
-        step = _step_of(messages[index], calls, shape, takes, refusals)
+        step = _step_of(messages[index], calls, shape, takes, writing)
         if step is not None:
             yield step
         index += 1
@@ -210,20 +210,20 @@ def read_steps(
         yield PlainRun(run)
 
 
-def in_order_of_calls(steps: Iterable[HistoryStep], mend: Mend, refusals: Refusals) -> Iterator[HistoryStep]:
+def in_order_of_calls(steps: Iterable[HistoryStep], mend: Mend, writing: Writing) -> Iterator[HistoryStep]:
     """Yield the steps, neighbouring results in the order of their calls, for a form whose calls have no ids."""
     for _, run in groupby(steps, answers_call):
         given = list(run)
         ordered = sorted(given, key=_order)
         for was, now in zip(given, ordered, strict=True):
             if was is not now and not isinstance(now, PlainRun):
-                refusals.mends.add(mend, now.seq)
+                writing.mends.add(mend, now.seq)
         yield from ordered
 
 
 def _order(step: HistoryStep) -> int:
     """The place of the call that a step answers, among the request's calls; -1 for other steps."""
-    return step.call.order if isinstance(step, Result) else step.order if isinstance(step, Whole) else -1
+    return step.call.order if isinstance(step, Result) else step.order if isinstance(step, NativeMessages) else -1
 
 
 def answers_call(step: HistoryStep) -> bool:
@@ -248,63 +248,63 @@ def _is_plain_result(message: Block) -> bool:
 
 
 def _step_of(
-    outgoing: Outgoing, calls: "_Calls", shape: Shape, takes: Takes | None, refusals: Refusals
-) -> Said | Result | Whole | None:
+    outgoing: Outgoing, calls: "_Calls", shape: Shape, takes: Takes | None, writing: Writing
+) -> Said | Result | NativeMessages | None:
     """The step of a message; None where it is refused."""
     message, seq = outgoing.message, outgoing.seq
     place, native = f"messages/{seq}", message.get("native")
     if native is not None and native["format"] == shape.name:
-        return _as_it_came(outgoing, native, calls, shape, refusals)
+        return _as_it_came(outgoing, native, calls, shape, writing)
     if native is not None:
-        _note_native(outgoing, place, refusals)
+        _note_native(outgoing, place, writing)
     unknown = unknown_members(message)
     if unknown and any(each.name not in _TOLD_ELSEWHERE for each in unknown):
-        refusals.mends.add(FOREIGN_MEMBERS, seq)
+        writing.mends.add(FOREIGN_MEMBERS, seq)
     answered, made = calls.follow(outgoing, as_it_came=False)
     calls.tell_renamed(made, answered, seq)
     role = message["role"]
     if role in ("tool", "function"):
         if answered is not None:
-            return Result(answered, _taken(_parts(message, place), takes, seq, refusals), seq)
-        refusals.add(place, "is a result without a call before it")
+            return Result(answered, _taken(_parts(message, place), takes, seq, writing), seq)
+        writing.add(place, "is a result without a call before it")
     elif role == "assistant":
         thinking = message.get("thinking_blocks") or []
-        return Said(role, _assistant_parts(message, place, refusals), made, thinking, seq)
+        return Said(role, _assistant_parts(message, place, writing), made, thinking, seq)
     elif role == "user":
-        parts = _taken(_parts(message, place), takes, seq, refusals)
+        parts = _taken(_parts(message, place), takes, seq, writing)
         return Said(role, _named(message, parts), [], seq=seq)
     elif role in ("system", "developer"):
         return Said(role, _named(message, _parts(message, place)), [], seq=seq)
     else:
-        refusals.add(f"{place}/role", "is not a role of chat messages")
+        writing.add(f"{place}/role", "is not a role of chat messages")
     return None
 
 
-def _as_it_came(outgoing: Outgoing, native: Block, calls: "_Calls", shape: Shape, refusals: Refusals) -> Whole:
+def _as_it_came(outgoing: Outgoing, native: Block, calls: "_Calls", shape: Shape, writing: Writing) -> NativeMessages:
     """The step of a message that came in this form."""
     if native.get("beside"):
-        refusals.mends.add(FOREIGN_MEMBERS, outgoing.seq)
+        writing.mends.add(FOREIGN_MEMBERS, outgoing.seq)
     answered, made = calls.follow(outgoing, as_it_came=True)
     is_renamed = calls.tell_renamed(made, answered, outgoing.seq)
     keeps_id = answered is None or (answered.as_it_came and not answered.is_renamed)
     answers = "" if answered is None or keeps_id else answered.id
-    whole = whole_of(shape, outgoing.seq, outgoing.message, outgoing.before, outgoing.after, answers=answers)
+    whole = native_messages(shape, outgoing.seq, outgoing.message, outgoing.before, outgoing.after, answers=answers)
     whole = msgspec.structs.replace(whole, begins=True) if outgoing.begins else whole
     whole = msgspec.structs.replace(whole, order=answered.order) if answered is not None else whole
     return msgspec.structs.replace(whole, ids=[call.id for call in made]) if is_renamed else whole
 
 
-def _note_native(outgoing: Outgoing, place: str, refusals: Refusals) -> None:
+def _note_native(outgoing: Outgoing, place: str, writing: Writing) -> None:
     """Note a provider's own parts that are told in words, or have no words."""
     native = outgoing.message["native"]
-    refusals.add_only(place, native.get("only", ()), native["format"])
+    writing.add_only(place, native.get("only", ()), native["format"])
     if native.get("told"):
-        refusals.mends.add(AS_TEXT, outgoing.seq)
+        writing.mends.add(AS_TEXT, outgoing.seq)
 
 
 def asks(steps: Iterable[HistoryStep]) -> bool:
     """Return whether the history has a user's message that came in this form."""
-    return any(isinstance(step, Whole) and step.role == "user" for step in steps)
+    return any(isinstance(step, NativeMessages) and step.role == "user" for step in steps)
 
 
 def is_of(message: dict[str, Any], form: str) -> bool:
@@ -313,31 +313,31 @@ def is_of(message: dict[str, Any], form: str) -> bool:
     return native is not None and native["format"] == form
 
 
-def words(parts: Iterable[Part], refusals: Refusals, whose: str) -> str:
+def words(parts: Iterable[Part], writing: Writing, whose: str) -> str:
     """Return the text of the parts as one string; other parts are refused."""
-    return "".join(part.text or "" for part in only_text(parts, refusals, whose))
+    return "".join(part.text or "" for part in only_text(parts, writing, whose))
 
 
-def only_text(parts: Iterable[Part], refusals: Refusals, whose: str) -> Iterator[Part]:
+def only_text(parts: Iterable[Part], writing: Writing, whose: str) -> Iterator[Part]:
     """Yield the text parts; the others are refused, because the content of ``whose`` messages takes only text."""
     for part in parts:
         if part.text is None:
-            refusals.add(part.place, f"{whose} content is text alone")
+            writing.add(part.place, f"{whose} content is text alone")
         else:
             yield part
 
 
-def tell_sounds(result: Result, refusals: Refusals) -> list[Part]:
+def tell_sounds(result: Result, writing: Writing) -> list[Part]:
     """Return a result's parts with a line in place of each part that this form's results have no place for."""
     told = [
         part if part.body.get("type") in _OF_RESULTS else Part(part.place, as_line(part.body)) for part in result.parts
     ]
     if told != result.parts:
-        refusals.mends.add(AS_TEXT, result.seq)
+        writing.mends.add(AS_TEXT, result.seq)
     return told
 
 
-def _taken(parts: list[Part], takes: Takes | None, seq: int, refusals: Refusals) -> list[Part]:
+def _taken(parts: list[Part], takes: Takes | None, seq: int, writing: Writing) -> list[Part]:
     """The parts with a line in place of each medium that the form does not take. Notes these mends, and those of types."""
     if takes is None or all(part.text is not None for part in parts):
         return parts
@@ -345,7 +345,7 @@ def _taken(parts: list[Part], takes: Takes | None, seq: int, refusals: Refusals)
     for part in parts:
         is_told = takes.refuses(part.body)
         if is_told or takes.retypes(part.body):
-            refusals.mends.add(UNTAKEN if is_told else MEDIA_TYPE, seq)
+            writing.mends.add(UNTAKEN if is_told else MEDIA_TYPE, seq)
         found.append(Part(part.place, as_line(part.body)) if is_told else part)
     return found
 
@@ -358,8 +358,8 @@ def as_line(body: Block) -> Block:
 class _Calls:
     """The open calls. An id may be used again in a history once its first call is answered."""
 
-    def __init__(self, refusals: Refusals, tidy: Callable[[str], str], renames: Mend | None) -> None:
-        self._refusals = refusals
+    def __init__(self, writing: Writing, tidy: Callable[[str], str], renames: Mend | None) -> None:
+        self._refusals = writing
         self._tidy = tidy
         self.renames = renames
         self._open: dict[tuple[str, str], Call] = {}
@@ -466,7 +466,7 @@ def _parts(message: dict[str, Any], place: str) -> list[Part]:
     return [part for part in parts if part.text != ""]
 
 
-def _assistant_parts(message: dict[str, Any], place: str, refusals: Refusals) -> list[Part]:
+def _assistant_parts(message: dict[str, Any], place: str, writing: Writing) -> list[Part]:
     parts = _parts(message, place)
     if refusal := message.get("refusal"):
         parts.append(Part(f"{place}/refusal", {"type": "text", "text": refusal}))
@@ -474,7 +474,7 @@ def _assistant_parts(message: dict[str, Any], place: str, refusals: Refusals) ->
         case dict(audio) if not parts:
             if isinstance(transcript := audio.get("transcript"), str):  # replies have it; OpenAI does not take it back
                 return [Part(f"{place}/audio", {"type": "text", "text": transcript})] if transcript else []
-            refusals.add(f"{place}/audio", "is a spoken reply of which only OpenAI has the words")
+            writing.add(f"{place}/audio", "is a spoken reply of which only OpenAI has the words")
     return parts
 
 

@@ -1,4 +1,4 @@
-"""The ring: one ASGI layer around the framework, for everything that holds for every request and answer.
+"""The middleware: one ASGI layer around the framework, for everything that holds for every request and answer.
 
 ::
 
@@ -26,16 +26,16 @@ from itertools import count
 from typing import Any
 from uuid import uuid4
 
-from sash.api.ring.asgi import App, Lifespan, Receive, Scope, Send
-from sash.api.ring.browsers import Cors
-from sash.api.ring.callers import DEFAULT_TENANT, Callers
-from sash.api.ring.drain import Drain
-from sash.api.ring.errors import slash_in_id
-from sash.api.ring.exchange import READS, Exchange, Shared
-from sash.api.ring.large import Making, Sending
-from sash.api.ring.mounted import within
-from sash.api.ring.paths import Paths, template_of
-from sash.api.ring.request_body import RequestBody
+from sash.api.middleware.asgi import App, Lifespan, Receive, Scope, Send
+from sash.api.middleware.browsers import Cors
+from sash.api.middleware.callers import DEFAULT_TENANT, Callers
+from sash.api.middleware.drain import Drain
+from sash.api.middleware.errors import slash_in_id
+from sash.api.middleware.exchange import READS, Exchange, Shared
+from sash.api.middleware.large import Making, Sending
+from sash.api.middleware.mounted import within
+from sash.api.middleware.paths import Paths, template_of
+from sash.api.middleware.request_body import RequestBody
 from sash.operations.logging import describe, get_logger, printable
 from sash.operations.metrics import LINE, Metrics
 from sash.operations.requests import Requests
@@ -73,7 +73,7 @@ def is_open(path: str) -> bool:
     return path in OPEN_PATHS or path.startswith("/problems/")
 
 
-class Ring:
+class Middleware:
     """An ASGI application around ``app``, and around ``once``, which takes requests with an Idempotency-Key."""
 
     def __init__(

@@ -8,10 +8,10 @@ from sash.core.law.fixed_parts.fixed import Fixed
 from sash.core.law.records.parameters import WindowQuery
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+class WindowSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A window's model, its ``budget`` in tokens, the fixed parts, the parameters and the documents.
 
-    ``place`` is the path of the conversation's messages, or empty. History leaves ``aside`` tokens of the budget free, for
+    ``path`` is that of the conversation's messages, or empty. History leaves ``recall_reserve`` tokens free for
     recall, or fewer if the other parts need them.
     """
 
@@ -20,5 +20,5 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     fixed: Fixed
     options: WindowQuery
     documents: Documents
-    place: str = ""
-    aside: int = 0
+    path: str = ""
+    recall_reserve: int = 0

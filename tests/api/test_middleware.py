@@ -1,4 +1,4 @@
-"""The ring around the framework: deadlines, cancellation, keys, request ids, log lines, and the cost of a plain read."""
+"""The middleware: deadlines, cancellation, keys, request ids, log lines, and the cost of a plain read."""
 
 import asyncio
 import sys
@@ -10,10 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
-from sash.api.ring.callers import Callers
-from sash.api.ring.drain import Drain
-from sash.api.ring.layer import Ring
-from sash.api.ring.paths import Paths
+from sash.api.middleware.callers import Callers
+from sash.api.middleware.drain import Drain
+from sash.api.middleware.layer import Middleware
+from sash.api.middleware.paths import Paths
 from sash.operations.logging import in_json
 from sash.operations.metrics import Metrics
 from sash.operations.pseudonyms import Pseudonyms
@@ -25,11 +25,13 @@ from sash.store.redis.client import Client
 LIMIT_SECONDS = 0.2
 
 
-def ring(app: Any, *, keys: Callers | None = None, timeout_seconds: float = LIMIT_SECONDS, **options: Any) -> Ring:
-    """Return a ring around an application, without a store."""
+def middleware(
+    app: Any, *, keys: Callers | None = None, timeout_seconds: float = LIMIT_SECONDS, **options: Any
+) -> Middleware:
+    """Return the middleware around an application, without a store."""
     limits = RateLimits(Client("redis://localhost:1"), None)
     metrics = options.pop("metrics", Metrics())
-    return Ring(
+    return Middleware(
         app,
         once=app,
         keys=keys or Callers(()),
@@ -44,8 +46,8 @@ def ring(app: Any, *, keys: Callers | None = None, timeout_seconds: float = LIMI
     )
 
 
-def http(app: Ring, **options: Any) -> httpx.AsyncClient:
-    """Return a client of the ring that does not check answers against the OpenAPI document."""
+def http(app: Middleware, **options: Any) -> httpx.AsyncClient:
+    """Return a client of the middleware that does not check answers against the OpenAPI document."""
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost", **options)
 
 
@@ -65,7 +67,7 @@ async def hang(scope: Any, receive: Any, send: Any) -> None:
 async def test_a_read_that_takes_too_long() -> None:
     """Fifty reads at their deadline are 503 with Retry-After, none after another, and are no longer counted as running."""
     metrics, began = Metrics(), time.monotonic()
-    async with http(ring(hang, metrics=metrics)) as client:
+    async with http(middleware(hang, metrics=metrics)) as client:
         answers = await asyncio.gather(*(client.get("/conversations/c") for _ in range(50)))
 
     assert LIMIT_SECONDS <= time.monotonic() - began < 25 * LIMIT_SECONDS
@@ -83,7 +85,7 @@ async def test_a_request_in_time_is_not_cut() -> None:
         await asyncio.sleep(LIMIT_SECONDS / 2)
         await answer(scope, receive, send)
 
-    async with http(ring(half)) as client:
+    async with http(middleware(half)) as client:
         slow = asyncio.create_task(client.get("/conversations/slow"))
         await asyncio.sleep(LIMIT_SECONDS * 0.75)
         assert (await client.get("/conversations/quick")).status_code == 200
@@ -99,7 +101,7 @@ async def test_a_request_that_gets_on_may_take_longer() -> None:
             scope["sash.exchange"].extend()
         await answer(scope, receive, send)
 
-    async with http(ring(long)) as client:
+    async with http(middleware(long)) as client:
         assert (await client.get("/conversations/c")).status_code == 200
 
 
@@ -107,7 +109,7 @@ async def test_a_request_that_gets_on_may_take_longer() -> None:
 async def test_a_cancellation_from_outside_passes(late: bool) -> None:  # noqa: FBT001 - a parameter of the test
     """A cancellation from outside sends no answer, even if the deadline comes at the same moment."""
     lines: list[Any] = []
-    app, said = ring(hang, timeout_seconds=30, log=lines.append), list[Any]()
+    app, said = middleware(hang, timeout_seconds=30, log=lines.append), list[Any]()
     exchanges: list[Any] = []
 
     async def ask() -> None:
@@ -133,7 +135,7 @@ async def test_what_came_of_a_cut_request_can_go_on() -> None:
     """The task of a request that was cut is not left cancelled and can wait for other things afterwards."""
 
     async def ask() -> int:
-        async with http(ring(hang)) as client:
+        async with http(middleware(hang)) as client:
             await client.get("/conversations/c")
         async with asyncio.timeout(5):
             await asyncio.sleep(0)
@@ -145,7 +147,7 @@ async def test_what_came_of_a_cut_request_can_go_on() -> None:
 
 async def test_ids_of_requests_differ() -> None:
     """Ids of 1,000 requests differ, over two rings and however many come in a millisecond."""
-    apps = [ring(answer), ring(answer)]
+    apps = [middleware(answer), middleware(answer)]
     ids = []
     for app in apps:
         async with http(app) as client:
@@ -156,7 +158,7 @@ async def test_ids_of_requests_differ() -> None:
 @pytest.mark.parametrize(("authorization", "status"), [(None, 401), ("Bearer key-red", 200), ("Bearer key-blue", 401)])
 async def test_a_key_is_asked_for_where_there_are_any(authorization: str | None, status: int) -> None:
     """If API keys exist, a request without a valid one is 401, except on open paths."""
-    app = ring(answer, keys=Callers((ApiKey("red", "key-red"),)))
+    app = middleware(answer, keys=Callers((ApiKey("red", "key-red"),)))
     headers = {"authorization": authorization} if authorization else {}
     async with http(app, headers=headers) as client:
         assert (await client.get("/conversations/c")).status_code == status
@@ -165,7 +167,7 @@ async def test_a_key_is_asked_for_where_there_are_any(authorization: str | None,
 
 async def test_figures_need_their_key_where_nothing_else_needs_one() -> None:
     """With SASH_METRICS_KEY, /stats needs that key even if there are no API keys."""
-    async with http(ring(answer, keys=Callers((), metrics_key="m1"))) as client:
+    async with http(middleware(answer, keys=Callers((), metrics_key="m1"))) as client:
         assert (await client.get("/stats")).status_code == 401
         assert (await client.get("/conversations/c")).status_code == 200
 
@@ -194,14 +196,14 @@ async def test_a_plain_read_enters_little() -> None:
 
     route.operation_id = "getConversation"  # type: ignore[attr-defined]
     written = BytesIO()
-    app = ring(operation, log=in_json(written))
+    app = middleware(operation, log=in_json(written))
     for turn in range(3):
         scope = {"type": "http", "method": "GET", "path": "/conversations/c", "http_version": "1.1"}
         sys.setprofile(profile if turn == 2 else None)
         await app({**scope, "headers": [(b"host", b"localhost")]}, None, send)  # type: ignore[arg-type]
         sys.setprofile(None)
     assert written.getvalue().count(b'"operation":"getConversation"') == 3
-    assert ("sash.api.ring.exchange", "Exchange.send") in entered
+    assert ("sash.api.middleware.exchange", "Exchange.send") in entered
     assert len(entered) <= 12, sorted(entered)
     assert len({module for module, _ in entered}) <= 5, sorted(entered)
     assert begun == []
@@ -210,7 +212,7 @@ async def test_a_plain_read_enters_little() -> None:
 async def test_a_method_that_nobody_knows_is_cut_in_the_log() -> None:
     """The log cuts an unknown method to the limit of a field, because a client may send one of any length."""
     lines: list[Any] = []
-    async with http(ring(answer, log=lines.append)) as client:
+    async with http(middleware(answer, log=lines.append)) as client:
         await client.request("X" * 5000, "/conversations/c")
         await client.get("/conversations/c")
     assert [len(line["method"]) for line in lines] == [501, 3]
@@ -232,7 +234,7 @@ async def test_a_read_has_no_body() -> None:
 
     for method in ("GET", "POST"):
         scope = {"type": "http", "method": method, "path": "/count", "http_version": "1.1", "headers": []}
-        await ring(look)(scope, receive, send)
+        await middleware(look)(scope, receive, send)
     assert [each is receive for each in given] == [True, False]
 
 
@@ -245,7 +247,7 @@ async def test_who_drains_closes_connections(version: str, said: list[bytes], mo
     async def send(message: Any) -> None:
         sent.append(message)
 
-    app = ring(answer)
+    app = middleware(answer)
     for _ in range(2):
         scope = {"type": "http", "method": "GET", "path": "/models", "http_version": version, "headers": []}
         await app(scope, None, send)  # type: ignore[arg-type]

@@ -4,7 +4,7 @@
 
     row ──as_sent──▶ the numbers as the form sends them ──in_model──▶ tokens of each text ──▶ cost, in the model's tokens
 
-A text's tokens are those of the model's encoding, those that its own vocabulary counted (``said``), or an estimate.
+A text's tokens are those of the model's encoding, those that its own vocabulary counted (``own_tokens``), or an estimate.
 """
 
 from collections.abc import Callable
@@ -56,16 +56,16 @@ _NAMED: Final = 3
 after it may split into more tokens there."""
 _FOUND: Final = 0.36
 """Tokens of a character of a search's sealed results, which are sent back to Claude: 2 bills."""
-_THOUGHTS: Final = ("thoughts0", "thoughts_sealed", "thoughts_images", "texts_sealed")
+_REASONING: Final = ("native_reasoning0", "reasoning_sealed", "reasoning_images", "texts_sealed")
 _SEALED_CHARACTERS: Final = 4
 """Characters of sealed content for each token. Base64 of text has 5 or more, so this errs high."""
 
 
-def message_cost(row: Row, model: Model, by: Arithmetic, *, place: Number = 0, said: Number = None) -> Number:
+def message_cost(row: Row, model: Model, by: Arithmetic, *, parallel: Number = 0, own_tokens: Number = None) -> Number:
     """Return a message's tokens for ``model``, without reasoning.
 
-    ``place`` is not 0 for a result of several parallel calls, and has the bits LIST_BEGINS and LIST_ENDS. ``said`` are
-    the tokens of all that the message says in the model's own vocabulary, -1 where they are not counted.
+    ``parallel`` is not 0 for a result of several parallel calls, and has the bits LIST_BEGINS and LIST_ENDS. ``own_tokens``
+    are the tokens of all that the message says in the model's own vocabulary, -1 where they are not counted.
     """
     sent_in = PROVIDERS[model.format]
     if sent_in.is_chat_form:
@@ -78,14 +78,14 @@ def message_cost(row: Row, model: Model, by: Arithmetic, *, place: Number = 0, s
             _with_words(sent, model, by)
     else:
         sent = _as_sent(row, model, sent_in, by)
-    texts = _in_model(sent, model, by, said)
+    texts = _in_model(sent, model, by, own_tokens)
     if isinstance(model.rules, VendorRules):
         cost = _vendor_cost(sent, texts, model, model.rules, by)
         if sent_in.media_apart and "pictured0" in row:
             cost += _media_apart(row, model, by)
         cost = by.ceil(cost * model.margin)
     else:
-        cost = _listed_cost(sent, texts, model, by, place)
+        cost = _listed_cost(sent, texts, model, by, parallel)
         if sent_in.media_apart and "pictured0" in row:
             cost += _media_apart(row, model, by)
         if "unfitted0" in sent:
@@ -262,7 +262,7 @@ def _choose(sent: Row, name: str, other: str, by: Arithmetic) -> None:
 # ---- in the model's tokens
 
 
-def _in_model(sent: Row, model: Model, by: Arithmetic, said: Number) -> Row:
+def _in_model(sent: Row, model: Model, by: Arithmetic, own_tokens: Number) -> Row:
     """The tokens of each text."""
     if model.ratios is None:
         column = 0 if isinstance(model.rules, VendorRules) else model.column
@@ -287,11 +287,11 @@ def _in_model(sent: Row, model: Model, by: Arithmetic, said: Number) -> Row:
         part = by.least(1.0, o200k / of)
         estimate: Callable[..., Number] = family_tokens if name in _ARGUMENTS else beside_text
         texts[name] = estimate(o200k, cl100k, of_mix, ratios, part, by)
-    if said is not None and model.vocabulary is not None:
-        is_said, more = said >= 0, sent["more_said"]
+    if own_tokens is not None and model.vocabulary is not None:
+        is_said, more = own_tokens >= 0, sent["more_said"]
         if "spoken0" in sent:  # the counted text does not have it
             more = more + by.where(sent["spoken0"] != 0, text, 0)
-        texts["text"] = by.where(is_said, said + more, text)
+        texts["text"] = by.where(is_said, own_tokens + more, text)
         texts |= {name: by.where(is_said, 0, tokens) for name, tokens in texts.items() if name in _SPOKEN}
     return texts
 
@@ -351,17 +351,17 @@ def _vendor_cost(sent: Row, texts: Row, model: Model, rules: VendorRules, by: Ar
     return cost + sent["images"]
 
 
-def _listed_cost(sent: Row, texts: Row, model: Model, by: Arithmetic, place: Number) -> Number:
+def _listed_cost(sent: Row, texts: Row, model: Model, by: Arithmetic, parallel: Number) -> Number:
     """The tokens for a model of chat completions or Responses, before the margin."""
     rules, role, text = model.rules, sent["role"], texts["text"]
     result = text
-    if not rules.each_call and by.some(place):
+    if not rules.each_call and by.some(parallel):
         listed = by.where(texts["listed"] != 0, texts["listed"], text)
-        listed = listed + by.where(place & LIST_BEGINS, texts["opens_list"], 0)
-        listed = listed + by.where(place & LIST_ENDS, texts["closes_list"], 0)
+        listed = listed + by.where(parallel & LIST_BEGINS, texts["opens_list"], 0)
+        listed = listed + by.where(parallel & LIST_ENDS, texts["closes_list"], 0)
         if rules.parallel_unknown:  # no bill has such a list: the larger of the plain and the listed cost
             listed = by.most(text, listed)
-        result = by.where(place, listed, text)
+        result = by.where(parallel, listed, text)
     cost = by.where(role == TOOL, result, by.pick(rules.role_costs, role) + text)
     cost += sent["estimated"] + texts["unpriced"] + sent["images"]
     if "has_name" in sent:
@@ -422,12 +422,13 @@ def is_left_out(row: Row, form: str, by: Arithmetic) -> Number:
 
 def is_guessed(row: Row, model: Model) -> Number:
     """Return whether a message has parts that can only be estimated: audio, files, unknown members, a name before a text,
-    which may join its first token, native parts without a chat form, and thoughts without a reply, which may not be sent."""
+    which may join its first token, native parts without a chat form, and reasoning without a reply, which may
+    not be sent."""
     if _GUESSES.isdisjoint(row):
         return False
     is_named = (row["has_name"] != 0) & (row["role"] <= USER)
     is_alone = (row["role"] == ASSISTANT) & (row["text0"] == 0) & (row["calls"] == 0)
-    guesses = ("rest0", "rest1", "thoughts_sealed", "rest_sealed", "beside_estimated", "only", "told")
+    guesses = ("rest0", "rest1", "reasoning_sealed", "rest_sealed", "beside_estimated", "only", "told")
     native = is_alone | (sum(row[name] for name in guesses) != 0)
     found = (row["estimated"] != 0) | (row["unpriced0"] != 0) | (row["unpriced1"] != 0)
     found = found | (_is_native(row, model.format) & native)
@@ -453,43 +454,43 @@ def reasoning_cost(
     """Return the tokens of a message's reasoning for ``model``, in addition to the message.
 
     Reasoning of a chat message counts if ``form`` sends it, native reasoning if it is in the model's own format.
-    ``seals_alone``: only signatures count. ``is_forgotten``: sealed thoughts are free.
+    ``seals_alone``: only signatures count. ``is_forgotten``: sealed reasoning is free.
     """
     cost: Number = 0
     carried = PROVIDERS[form].carries & ({"signatures"} if seals_alone else _KINDS)
     if any(kind + "0" in row for kind in carried):
-        cost = by.ceil(_thought_cost(row, carried, model, by) * model.margin)
+        cost = by.ceil(_reasoning_cost(row, carried, model, by) * model.margin)
     has_native = not seals_alone or PROVIDERS[model.format].seals_calls
-    if "form" in row and has_native and any(name in row for name in _THOUGHTS):
+    if "form" in row and has_native and any(name in row for name in _REASONING):
         sealed = by.where(is_forgotten, 0, _sealed(row, model))
-        native = _native_thoughts(Row() if seals_alone else row, sealed, model, by)
+        native = _native_reasoning(Row() if seals_alone else row, sealed, model, by)
         cost = cost + by.where(_is_native(row, model.format), by.ceil(native * model.margin), 0)
     return cost
 
 
-def thoughts_of(row: Row, column: int) -> Number:
+def reasoning_of(row: Row, column: int) -> Number:
     """Return the tokens of all reasoning in members of a chat message, in o200k_base (column 0) or cl100k_base (1)."""
     return sum(row[kind + COLUMNS[column]] for kind in sorted(_KINDS))
 
 
-def _thought_cost(row: Row, carried: AbstractSet[str], model: Model, by: Arithmetic) -> Number:
-    """The tokens of reasoning in members of a chat message. Its mix is that of the thoughts, without signatures."""
+def _reasoning_cost(row: Row, carried: AbstractSet[str], model: Model, by: Arithmetic) -> Number:
+    """The tokens of reasoning in members of a chat message. Its mix is that of the reasoning, without signatures."""
     said = carried - {"signatures"}
-    thoughts = Row({"said" + column: sum(row[kind + column] for kind in said) for column in COLUMNS})
-    part = by.least(1.0, thoughts["said0"] / by.most(1, row["plain0"] + row["blocks0"]))
-    tokens = _pair(thoughts, "said", row.get("reasoning_mix"), model, by, part)
+    reasoning = Row({"said" + column: sum(row[kind + column] for kind in said) for column in COLUMNS})
+    part = by.least(1.0, reasoning["said0"] / by.most(1, row["plain0"] + row["blocks0"]))
+    tokens = _pair(reasoning, "said", row.get("reasoning_mix"), model, by, part)
     return tokens + (_pair(row, "signatures", None, model, by) if "signatures" in carried else 0)
 
 
 def _sealed(row: Row, model: Model) -> Number:
-    """The characters of native sealed thoughts that the family bills."""
+    """The characters of native sealed reasoning that the family bills."""
     on_texts = isinstance(model.rules, VendorRules) and model.rules.seals_texts
-    return row["thoughts_sealed"] + row["texts_sealed"] if on_texts else row["thoughts_sealed"]
+    return row["reasoning_sealed"] + row["texts_sealed"] if on_texts else row["reasoning_sealed"]
 
 
-def _native_thoughts(row: Row, sealed: Number, model: Model, by: Arithmetic) -> Number:
-    words = _pair(row, "thoughts", row.get("beside_mix"), model, by)
+def _native_reasoning(row: Row, sealed: Number, model: Model, by: Arithmetic) -> Number:
+    words = _pair(row, "native_reasoning", row.get("beside_mix"), model, by)
     if isinstance(model.rules, VendorRules):
-        return words + sealed * model.rules.sealed + row["thoughts_images"]
-    counted = row[f"thoughts{model.column}"]
-    return counted - (-sealed // _SEALED_CHARACTERS) + by.most(0, words - counted) + row["thoughts_images"]
+        return words + sealed * model.rules.sealed + row["reasoning_images"]
+    counted = row[f"native_reasoning{model.column}"]
+    return counted - (-sealed // _SEALED_CHARACTERS) + by.most(0, words - counted) + row["reasoning_images"]

@@ -18,8 +18,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from sash.api.ring.asgi import Message, Receive
-from sash.api.ring.errors import too_large_body
+from sash.api.middleware.asgi import Message, Receive
+from sash.api.middleware.errors import too_large_body
 from sash.problems import BadRequest, RequestTimeout
 
 _LEAST_BYTES_A_SECOND = 1000

@@ -1,4 +1,4 @@
-"""One request and its answer, as the ring keeps them while the request runs."""
+"""One request and its answer, as the middleware keeps them while the request runs."""
 
 import asyncio
 import math
@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from sash.api.ring.asgi import Headers, Message, Scope, Send
-from sash.api.ring.connections import reset_when_closed
-from sash.api.ring.drain import Drain
-from sash.api.ring.errors import PROBLEM_TYPE, note, render
-from sash.api.ring.large import WHOLE_BYTES, Making, Sending
-from sash.api.ring.request_body import RequestBody
+from sash.api.middleware.asgi import Headers, Message, Scope, Send
+from sash.api.middleware.connections import reset_when_closed
+from sash.api.middleware.drain import Drain
+from sash.api.middleware.errors import PROBLEM_TYPE, note, render
+from sash.api.middleware.large import WHOLE_BYTES, Making, Sending
+from sash.api.middleware.request_body import RequestBody
 from sash.operations.tracing import Span
 from sash.problems import DeadlineExceeded, Problem, RequestTimeout
 from sash.store.data.claims import Claim
@@ -163,5 +163,5 @@ class Exchange(msgspec.Struct, eq=False):
 
 
 def _with_head(methods: bytes) -> bytes:
-    """The Allow header with HEAD added to GET, because the ring answers HEAD."""
+    """The Allow header with HEAD added to GET, because the middleware answers HEAD."""
     return methods if b"HEAD" in methods else methods.replace(b"GET", b"GET, HEAD")

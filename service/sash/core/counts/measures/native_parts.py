@@ -1,6 +1,6 @@
 """Measure the parts of a provider's message that its chat form does not hold.
 
-Thoughts are measured apart from all other parts, because a window may leave them out, and families bill them differently.
+Reasoning is measured apart from all other parts, because a window may leave them out, and families bill them differently.
 They come as text, or sealed (signatures, encrypted content). Every part that is sent has a cost. Bills show how many
 characters of a seal are billed::
 
@@ -36,10 +36,10 @@ from sash.core.providers.messages.hosted import media_line
 from sash.core.providers.messages.members import has_foreign
 from sash.core.providers.messages.sharing import fill, is_reference, repeated
 from sash.core.providers.reading.enclosures import MEDIA_TYPE, is_of_words
-from sash.core.providers.reading.own_parts import is_thought, parts_of
+from sash.core.providers.reading.own_parts import is_reasoning, parts_of
 
 _AROUND: Final = 100
-"""Characters of a seal around its thoughts, which are not billed: 92 bills."""
+"""Characters of a seal around its reasoning, which are not billed: 92 bills."""
 _OF_OPENAI: Final = "gAAAAA"
 """How a Fernet token begins: base64 of its version and of its time's first bytes."""
 _AROUND_OPENAIS: Final = 900
@@ -48,7 +48,7 @@ _ITEM: Final = 12
 _REFERENCED: Final = 40
 """Tokens that are assumed for an item which only the server has: calls of 16 bills cost 21 to 29."""
 _KEPT_BY_OPENAI: Final = 1_600
-"""Characters that are assumed for a reasoning item whose thoughts only the server has: 400 tokens."""
+"""Characters that are assumed for a reasoning item whose reasoning only the server has: 400 tokens."""
 _ONE_BYTE_LENGTH: Final = 0x80
 _CITING: Final = 590
 _DOCUMENT: Final = 40
@@ -63,26 +63,26 @@ _STRUCTURE: Final = frozenset(
 _MEDIA_WORDS: Final = frozenset({"title", "context", "filename", "displayName", "display_name"})
 
 
-class Beside(msgspec.Struct, array_like=True, frozen=True):
+class NativeParts(msgspec.Struct, array_like=True, frozen=True):
     """The measure of a message's member ``native``.
 
-    ``size`` is its length in bytes, with the comma before it. ``thoughts`` and ``rest`` are tokens of text;
-    ``thoughts_sealed`` and ``rest_sealed`` are characters that only the provider can read. ``only`` names the parts that
+    ``size`` is its length in bytes, with the comma before it. ``native_reasoning`` and ``rest`` are tokens of text;
+    ``reasoning_sealed`` and ``rest_sealed`` are characters that only the provider can read. ``only`` names the parts that
     cannot be sent to other providers.
     """
 
     format: str
     size: int
-    thoughts: Pair = (0, 0)
-    thoughts_sealed: int = 0
+    native_reasoning: Pair = (0, 0)
+    reasoning_sealed: int = 0
     rest: Pair = (0, 0)
     rest_sealed: int = 0
     images: tuple[Image, ...] = ()
     estimated: int = 0
     only: tuple[str, ...] = ()
-    thoughts_images: tuple[Image, ...] = ()
+    reasoning_images: tuple[Image, ...] = ()
     mix: Mix | None = None
-    """The properties of the thoughts' text that decide its tokens in other vocabularies."""
+    """The properties of the reasoning's text that decide its tokens in other vocabularies."""
     wrappings: int = 0
     """Message items of a Responses reply beyond those that the chat form has: each is billed as a message."""
     apart: Pair = (0, 0)
@@ -94,53 +94,53 @@ class Beside(msgspec.Struct, array_like=True, frozen=True):
     stored: int = 0
     """Those of them whose items' status came too."""
     texts_sealed: int = 0
-    """Characters of sealed thoughts on texts, which few families bill."""
+    """Characters of sealed reasoning on texts, which few families bill."""
     sent: int = 0
     """Bytes of the provider's messages as JSON, which its own form sends in place of the chat message."""
 
     @property
     def is_estimate(self) -> bool:
         """Whether some of the cost is a guess: all parts without a chat form, which are in no recorded bill."""
-        return bool(self.only or any(self.rest) or self.thoughts_sealed or self.rest_sealed or self.estimated)
+        return bool(self.only or any(self.rest) or self.reasoning_sealed or self.rest_sealed or self.estimated)
 
 
-def measure_beside(message: Mapping[str, Any], own: Sequence[Mapping[str, Any]]) -> Beside:
+def measure_native_parts(message: Mapping[str, Any], own: Sequence[Mapping[str, Any]]) -> NativeParts:
     """Return the measure of a message's member ``native``; ``own`` are the provider's messages in it."""
     native = message["native"]
     size = len(msgspec.json.encode(native)) + len(',"native":')
     if has_foreign(message):
-        return Beside(native["format"], size)
+        return NativeParts(native["format"], size)
     provider, is_result = PROVIDERS[native["format"]], message["role"] == "tool"
-    thoughts, rest = _Weighed(provider, is_result=is_result), _Weighed(provider, is_result=is_result)
+    reasoning, rest = _Weighed(provider, is_result=is_result), _Weighed(provider, is_result=is_result)
     thinks = message["role"] == "assistant"
     for part in parts_of(provider, native["messages"]):
-        (thoughts if thinks and is_thought(part, provider) else rest).add(part, thoughts)
-    rest.texts += repeated(thoughts.references + rest.references, message)
+        (reasoning if thinks and is_reasoning(part, provider) else rest).add(part, reasoning)
+    rest.texts += repeated(reasoning.references + rest.references, message)
     wrappings, apart = _items_apart(message)
-    words, others = text_tokens(thoughts.texts), text_tokens(rest.texts)
+    words, others = text_tokens(reasoning.texts), text_tokens(rest.texts)
     lines = _lines(message)
     if lines and provider.replies_are_items:
         wrappings += len(lines)  # a hosted call that loses its id with the reasoning is sent as its line
     elif lines:  # they are in the text, and not sent in the provider's own form
         said = text_tokens(lines)
         others = others[0] - _surely(said[0]), others[1] - _surely(said[1])
-    return Beside(
+    return NativeParts(
         format=native["format"],
         size=size,
-        thoughts=(words[0] + thoughts.estimated, words[1] + thoughts.estimated),
-        thoughts_sealed=thoughts.sealed,
+        native_reasoning=(words[0] + reasoning.estimated, words[1] + reasoning.estimated),
+        reasoning_sealed=reasoning.sealed,
         rest=others,
         rest_sealed=rest.sealed,
         images=tuple(rest.images),
         estimated=rest.estimated,
         only=tuple(native.get("only", ())),
-        thoughts_images=tuple(thoughts.images),
-        mix=mix_of("".join(thoughts.texts), *words) if thoughts.texts else None,
+        reasoning_images=tuple(reasoning.images),
+        mix=mix_of("".join(reasoning.texts), *words) if reasoning.texts else None,
         wrappings=wrappings,
         apart=apart,
         told=len(lines),
         **_calls_with_ids(native),
-        texts_sealed=thoughts.texts_sealed,
+        texts_sealed=reasoning.texts_sealed,
         sent=len(msgspec.json.encode(own)),
     )
 
@@ -215,43 +215,43 @@ class _Weighed:
         self.images: list[Image] = []
         self.estimated = 0
 
-    def add(self, value: Any, thoughts: "_Weighed", key: str = "") -> None:
-        """Add all that a value holds. A signature of thoughts is added to ``thoughts``, wherever it stands."""
+    def add(self, value: Any, reasoning: "_Weighed", key: str = "") -> None:
+        """Add all that a value holds. A signature of reasoning is added to ``reasoning``, wherever it stands."""
         match value:
             case str():
-                self._add_text(value, thoughts, key)
+                self._add_text(value, reasoning, key)
             case list():
                 for each in value:
-                    self.add(each, thoughts, key)
+                    self.add(each, reasoning, key)
             case dict() if is_reference(value):
                 self.references[value["$"]] += 1
             case dict() if self._kinds.is_medium_type(value) or self._kinds.holds_medium(key, value):
-                self._add_media(value, thoughts, key)
+                self._add_media(value, reasoning, key)
             case {"type": "input_audio", "input_audio": dict()}:
                 self.texts.append(media_line(value))  # OpenAI's items have no sound: it is sent as its line
             case {"type": str(kind)} if kind in self._kinds.stored:
                 self.estimated += _REFERENCED
             case {"type": str(kind)} if isinstance(value.get(made := self._kinds.made.get(kind, "")), str):
                 self._add_image(value[made])
-                self.add({name: each for name, each in value.items() if name not in ("type", made)}, thoughts)
+                self.add({name: each for name, each in value.items() if name not in ("type", made)}, reasoning)
             case dict():
-                self._add_members(value, thoughts, key)
+                self._add_members(value, reasoning, key)
 
-    def _add_members(self, value: dict[str, Any], thoughts: "_Weighed", key: str) -> None:
+    def _add_members(self, value: dict[str, Any], reasoning: "_Weighed", key: str) -> None:
         self._add_citing(value)
         kinds, provider, unread = self._kinds, self._provider, self._kinds.unread
-        if provider.stores_items and is_thought(value, provider):
+        if provider.stores_items and is_reasoning(value, provider):
             unread |= {"summary"}  # it is not sent to the model
-            thoughts.sealed += _KEPT_BY_OPENAI if "id" in value and not value.get("encrypted_content") else 0
+            reasoning.sealed += _KEPT_BY_OPENAI if "id" in value and not value.get("encrypted_content") else 0
         if self._named is not NO_KINDS and (self._named.has(value) or self._named.has_member(key, value)):
             unread |= {"name"}
         for name, each in value.items():
-            if name in kinds.seals or (name in ("signature", "encrypted_content") and is_thought(value, provider)):
-                thoughts.sealed += billed_characters(value, name, kinds)
+            if name in kinds.seals or (name in ("signature", "encrypted_content") and is_reasoning(value, provider)):
+                reasoning.sealed += billed_characters(value, name, kinds)
                 if name in kinds.seals and provider.shape.text_member in value and isinstance(each, str):
-                    thoughts.texts_sealed += max(0, len(each) - _AROUND)
+                    reasoning.texts_sealed += max(0, len(each) - _AROUND)
             elif name not in _STRUCTURE and name not in unread:
-                self.add(each, thoughts, name)
+                self.add(each, reasoning, name)
 
     def _add_citing(self, value: dict[str, Any]) -> None:
         """Add the instructions to cite that Anthropic sends with a document or a search result: 6 bills."""
@@ -259,26 +259,26 @@ class _Weighed:
             case {"enabled": True}:
                 self.estimated += _CITING
 
-    def _add_text(self, text: str, thoughts: "_Weighed", key: str) -> None:
-        if key in self._kinds.sealed or (key == "data" and self is thoughts):
+    def _add_text(self, text: str, reasoning: "_Weighed", key: str) -> None:
+        if key in self._kinds.sealed or (key == "data" and self is reasoning):
             self.sealed += len(text)
         else:
             self.texts.append(text)
 
-    def _add_media(self, value: dict[str, Any], thoughts: "_Weighed", key: str) -> None:
+    def _add_media(self, value: dict[str, Any], reasoning: "_Weighed", key: str) -> None:
         """Add media that are sent as bytes or kept elsewhere; media that the chat form holds have their cost there."""
         source = value.get("source", value)
         inner = source if isinstance(source, dict) else {}
         self._add_citing(value)
         if is_of_words(inner):
             self.estimated += _DOCUMENT
-            self.add(inner.get("content", inner.get("text", inner.get("data"))), thoughts)
+            self.add(inner.get("content", inner.get("text", inner.get("data"))), reasoning)
         elif not any(map(is_reference, inner.values())):
             is_image = str(value.get("type")) in self._kinds.images.types or self._kinds.images.has_member(key, value)
             self._add_bytes(value, [text for text in inner.values() if isinstance(text, str)], is_image=is_image)
         for name, each in value.items():
             if name in _MEDIA_WORDS:
-                self.add(each, thoughts, name)
+                self.add(each, reasoning, name)
 
     def _add_bytes(self, value: dict[str, Any], strings: list[str], *, is_image: bool) -> None:
         """Add an image, with the size in its header if there is one; else a file."""
@@ -296,7 +296,7 @@ class _Weighed:
 
 
 def billed_characters(part: Mapping[str, Any], name: str, kinds: PartKinds) -> int:
-    """Return how many characters of the member ``name``, a seal of thoughts, are billed with its part."""
+    """Return how many characters of the member ``name``, a seal of reasoning, are billed with its part."""
     seal = part[name]
     if not isinstance(seal, str) or (name == "signature" and part.get("thinking")):
         return 0

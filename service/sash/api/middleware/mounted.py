@@ -2,7 +2,7 @@
 
 from urllib.parse import quote
 
-from sash.api.ring.asgi import Message, Scope, Send
+from sash.api.middleware.asgi import Message, Scope, Send
 
 _PATHS = {b"location": b"", b"link": b"<"}
 """Headers that begin with a path of the service, and what stands before the path."""

@@ -16,7 +16,7 @@ import socket
 import stat
 import struct
 
-from sash.api.ring.asgi import Scope
+from sash.api.middleware.asgi import Scope
 
 _FOLDER = "/dev/fd"
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER for 0 seconds

@@ -13,9 +13,9 @@ import re
 from hashlib import sha256
 from typing import NamedTuple
 
-from sash.api.ring.asgi import App, Message, Receive, Scope, Send
-from sash.api.ring.paths import Paths
-from sash.api.ring.request_body import read_whole
+from sash.api.middleware.asgi import App, Message, Receive, Scope, Send
+from sash.api.middleware.paths import Paths
+from sash.api.middleware.request_body import read_whole
 from sash.problems import BadRequest, Conflict, KeyInProgress, KeyReused, StoreFull, StoreUnavailable
 from sash.store.data.claims import HOLD_MS, Claim, Claims, Done
 from sash.store.data.entries import wall_ms

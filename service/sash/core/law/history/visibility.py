@@ -19,7 +19,7 @@ _OF_TEXTS: Final = ("name", "mix", "odd")
 """Fields of a message's row that its text has without its calls."""
 
 
-class Sight(NamedTuple):
+class Visible(NamedTuple):
     """The indexes of the messages that an agent sees, ascending, and of those of which it sees the text alone.
 
     ``pinned`` are those of the texts whose tool groups are in every window. ``retired`` are those that its earlier windows
@@ -34,11 +34,11 @@ class Sight(NamedTuple):
     retired: Number
 
 
-def sight_of(records: Records, view: str) -> Sight:
+def visible_to(records: Records, view: str) -> Visible:
     """What the agent ``view`` sees of these messages. Their details must have been read."""
     nothing, count = np.zeros(0, np.int64), len(records)
     if 1 not in records.having(Flags.NAMED):
-        return Sight(np.arange(count), nothing, nothing, nothing, nothing)
+        return Visible(np.arange(count), nothing, nothing, nothing, nothing)
     numbers, parties = records.parties()
     is_seen = np.array([party.is_seen(view) for party in parties])[numbers]
     is_others = np.array([party.is_others(view) for party in parties])[numbers]
@@ -65,7 +65,7 @@ def sight_of(records: Records, view: str) -> Sight:
     is_retired = is_later | is_gone & is_seen & ~is_others[heads] & (np.arange(count) >= records.front)
     kept = np.flatnonzero(is_seen & ~is_gone | is_text)
     groups = (is_text, is_text & is_pinned, is_later, is_retired)
-    return Sight(kept, *map(np.flatnonzero, groups))
+    return Visible(kept, *map(np.flatnonzero, groups))
 
 
 def _superseded(is_text: Number, says: Number, author: Number, asks: Number) -> Number:

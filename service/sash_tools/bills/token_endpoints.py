@@ -5,13 +5,13 @@ from typing import Any, Final
 
 import msgspec
 
-from sash_tools.bills.asking import Asking
+from sash_tools.bills.token_endpoint import TokenEndpoint
 
 _SHORTEST: Final = 16
 """Tokens of the shortest reply of a model that reasons: with fewer, OpenAI answers 400."""
 _ONE_TOKEN: Final[Mapping[str, Any]] = {"options": {"num_predict": 1}, "stream": False}
 
-_OPENAI: Final = Asking(
+_OPENAI: Final = TokenEndpoint(
     url="https://api.openai.com/v1",
     url_variables=("OPENAI_BASE_URL",),
     key_variables=("OPENAI_API_KEY",),
@@ -42,7 +42,7 @@ _RESPONSES: Final = msgspec.structs.replace(
 )
 
 # github.com/ollama/ollama/blob/main/docs/api.md, "Generate a chat completion"
-_OLLAMA: Final = Asking(
+_OLLAMA: Final = TokenEndpoint(
     url="http://127.0.0.1:11434",
     url_variables=("OLLAMA_HOST",),
     key_variables=("OLLAMA_API_KEY",),
@@ -54,7 +54,7 @@ _OLLAMA: Final = Asking(
 )
 
 # ai.google.dev/api/tokens
-_GEMINI: Final = Asking(
+_GEMINI: Final = TokenEndpoint(
     url="https://generativelanguage.googleapis.com",
     url_variables=("GOOGLE_GEMINI_BASE_URL",),
     key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
@@ -71,7 +71,7 @@ _GEMINI: Final = Asking(
 )
 
 # ai.google.dev/api/interactions-api; countTokens takes contents alone
-_INTERACTIONS: Final = Asking(
+_INTERACTIONS: Final = TokenEndpoint(
     url=_GEMINI.url,
     url_variables=_GEMINI.url_variables,
     key_variables=_GEMINI.key_variables,
@@ -87,7 +87,7 @@ _INTERACTIONS: Final = Asking(
 )
 
 # platform.claude.com/docs/en/build-with-claude/token-counting
-_ANTHROPIC: Final = Asking(
+_ANTHROPIC: Final = TokenEndpoint(
     url="https://api.anthropic.com",
     url_variables=("ANTHROPIC_BASE_URL",),
     key_variables=("ANTHROPIC_API_KEY",),
@@ -101,7 +101,7 @@ _ANTHROPIC: Final = Asking(
 )
 
 # docs.aws.amazon.com/bedrock/latest/userguide/count-tokens
-_CONVERSE: Final = Asking(
+_CONVERSE: Final = TokenEndpoint(
     url="https://bedrock-runtime.us-east-1.amazonaws.com",
     url_variables=("AWS_ENDPOINT_URL_BEDROCK_RUNTIME",),
     key_variables=("AWS_BEARER_TOKEN_BEDROCK",),
@@ -111,7 +111,7 @@ _CONVERSE: Final = Asking(
     tokens=("inputTokens",),
 )
 
-ASKINGS: Final[Mapping[str, Asking]] = {
+TOKEN_ENDPOINTS: Final[Mapping[str, TokenEndpoint]] = {
     "openai": _OPENAI,
     "responses": _RESPONSES,
     "anthropic": _ANTHROPIC,

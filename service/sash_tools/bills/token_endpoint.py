@@ -8,7 +8,7 @@ import msgspec
 from sash.core.providers.messages.pieces import Object
 
 
-class Asking(msgspec.Struct, frozen=True, kw_only=True):
+class TokenEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     """One endpoint that tells a request's input tokens: one that only counts, or one that replies and bills.
 
     ``url`` is the maker's address if none of ``url_variables`` is set. ``{model}`` in ``path`` stands for the model's name.

@@ -44,7 +44,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
         return self.parts != "content"
 
 
-class Whole(msgspec.Struct, frozen=True):
+class NativeMessages(msgspec.Struct, frozen=True):
     """The provider's messages, or the part of one of them, that became one chat message.
 
     ``piece`` of ``pieces`` numbers the parts of one message; ``at`` are the places of its blocks in that message. ``ids``
@@ -63,17 +63,19 @@ class Whole(msgspec.Struct, frozen=True):
 
     @property
     def role(self) -> str:
-        """The role of the messages; the assistant's if only thoughts were left out."""
+        """The role of the messages; the assistant's if only reasoning was left out."""
         return str(self.messages[0].get("role", "user")) if self.messages else "assistant"
 
-    def follows(self, other: "Whole") -> bool:
+    def follows(self, other: "NativeMessages") -> bool:
         """Return whether both are pieces of one message, and ``other`` is the earlier one."""
         step = self.piece - other.piece
         counts = [each.pieces - (each.piece if self.pieces != other.pieces else 0) for each in (self, other)]
         return counts[0] == counts[1] and step > 0 and self.seq - other.seq == step
 
 
-def whole_of(shape: Shape, seq: int, message: Block, before: str = "", after: str = "", *, answers: str = "") -> Whole:
+def native_messages(
+    shape: Shape, seq: int, message: Block, before: str = "", after: str = "", *, answers: str = ""
+) -> NativeMessages:
     """Return the provider's messages as they came, with documents ``before`` and ``after`` the text.
 
     A tool result gets the id ``answers``, if given, as the id of the call that it answers.
@@ -87,7 +89,7 @@ def whole_of(shape: Shape, seq: int, message: Block, before: str = "", after: st
     if before or after:
         messages = [_grounded(messages[0], shape, before, after)]
         at = at and [*at[: bool(before)], *at, *(at[-1:] if after else ())]
-    return Whole(seq, messages, place, count, at)
+    return NativeMessages(seq, messages, place, count, at)
 
 
 def _grounded(message: Block, shape: Shape, before: str, after: str) -> Block:
@@ -100,7 +102,7 @@ def _grounded(message: Block, shape: Shape, before: str, after: str) -> Block:
     return {**message, key: [*around[0], *parts, *around[1]]}
 
 
-def in_turns(turns: Iterable[tuple[str, list[Block]] | Whole], opening: Block, shape: Shape) -> list[Block]:
+def in_turns(turns: Iterable[tuple[str, list[Block]] | NativeMessages], opening: Block, shape: Shape) -> list[Block]:
     """Return the messages of turns.
 
     Neighbouring turns of one role that were made from chat messages become one. Messages that came in this form stay as they
@@ -108,11 +110,11 @@ def in_turns(turns: Iterable[tuple[str, list[Block]] | Whole], opening: Block, s
     user's turn with ``opening`` is put before it, unless the assistant's message came in this form as the history's first.
     """
     key = shape.parts
-    sent: list[list[Whole] | Block] = []  # pieces of one message that came, or a message that is made here
+    sent: list[list[NativeMessages] | Block] = []  # pieces of one message that came, or a message that is made here
     begins_as_it_came = False  # the first message is the history's own, or a provider's compaction item
-    last: list[Whole] | Block = []
+    last: list[NativeMessages] | Block = []
     for turn in turns:
-        if isinstance(turn, Whole):
+        if isinstance(turn, NativeMessages):
             begins_as_it_came = begins_as_it_came or (not sent and (turn.begins or turn.seq <= 1))
             left = [message for message in turn.messages if not _is_silent(message, shape)]
             piece = msgspec.structs.replace(turn, messages=left)
@@ -139,8 +141,8 @@ def _is_silent(message: Block, shape: Shape) -> bool:
     return message.get("role") == shape.assistant and all(part == {"type": "text", "text": ""} for part in parts)
 
 
-def joined(pieces: Sequence[Whole], key: str) -> list[Block]:
-    """Return the messages of one Whole, or the one message that several Wholes are pieces of."""
+def joined(pieces: Sequence[NativeMessages], key: str) -> list[Block]:
+    """Return the messages of one NativeMessages, or the one message that several Wholes are pieces of."""
     if len(pieces) == 1:
         return pieces[0].messages
     blocks = [block for piece in pieces for block in piece.messages[0][key]]

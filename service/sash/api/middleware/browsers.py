@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from litestar.config.cors import CORSConfig
 
-from sash.api.ring.asgi import Headers
+from sash.api.middleware.asgi import Headers
 
 _SENT = ("Authorization", "Idempotency-Key", "If-Match", "If-None-Match", "Traceparent", "X-Request-ID")
 _READ = ("ETag", "Idempotency-Replayed", "Link", "Location", "Retry-After", "X-Request-ID")
