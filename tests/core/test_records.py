@@ -2,16 +2,19 @@
 
 import struct
 
+import msgspec
 import numpy as np
+import pytest
 from histories import MODELS, Talk, calling, result, said, talk, talks
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from sash.core.chat.messages import Entry
 from sash.core.counts.costs.counting import messages_tokens
 from sash.core.counts.models.models import find_model
 from sash.core.law.history.enclosing import text_bytes, text_bytes_of
 from sash.core.law.records.costs import message_costs, record_cost, reference_cost, reference_costs
-from sash.core.law.records.details import StoredDetails
+from sash.core.law.records.details import StoredDetails, encode_details
 from sash.core.law.records.identities import CHANCE_BITS, Identity, ulid_of
 from sash.core.law.records.records import RECORD_BYTES, Flags, Record, Records, details_of
 from sash.store.data.entries import prepare
@@ -111,6 +114,23 @@ def test_what_a_flag_says(found: Talk) -> None:
     assert list(columns.where(Flags.PINNED)) == [i for i, record in enumerate(records) if record.pinned]
     assert list(columns.where(Flags.RICH)) == [i for i, record in enumerate(records) if record.rich]
     assert list(columns.sizes()) == [len(body) for body in bodies]
+
+
+@pytest.mark.parametrize("count", [2, 100])
+def test_tokens_by_part_stand_before_the_digest_of_the_party(count: int) -> None:
+    """Details of all fields are one array of a short head, of which the last bytes are the party's digest, as in others."""
+    (new,) = prepare(
+        [Entry(message={"role": "assistant", "content": "Hello"}, author="planner", audience=["writer"])],
+        talk().parts.template,
+        now_ms=7,
+    )
+    short = details_of(new.record, new.identity)
+    whole = msgspec.structs.replace(short, parts=(("text", 3, 4), ("image", 85, 85)))
+    packed = encode_details(whole)
+    assert packed[0] == 0x90 + len(msgspec.structs.fields(whole))
+    found = StoredDetails.read((packed + pack(new.record, new.identity)[1]) * count, 2 * count)
+    assert list(found) == [whole, short] * count
+    assert len({*found.parties(np.arange(2 * count)).tolist()}) == 1
 
 
 def test_plain_messages_need_no_details() -> None:

@@ -186,7 +186,7 @@ def details_of(record: Record, identity: Identity) -> Details:
     """The details of the record's message. Its numbers are a row, or whole where a row cannot have all."""
     extra = record.measure.extra
     row = stored_row(extra) if extra is not None else None
-    numbers, facts = (row or b"", None if row else extra), (record.digits, record.links, record.media)
+    numbers, facts = (row or b"", None if row else extra), (record.digits, record.links, record.media, ())
     known = identity.digest, *short_form(identity), *numbers, record.grounding, identity.status
     return Details(*known, *facts, *record.party, party_digest(*record.party))
 
