@@ -22,11 +22,12 @@ from typing import Final
 import msgspec
 
 LINE: Final = Struct("<HHIIIII")
-"""A line; parts/changes.lua writes it."""
+"""A line. parts/changes.lua writes it; a test compares them."""
+KIND_BITS: Final = 16
 
 
 class ChangeKind(IntFlag):
-    """What a version did, 16 bits of a line. The scripts write these numbers (parts/versions.lua)."""
+    """What a version did, in ``KIND_BITS`` of a line. The scripts write these numbers (parts/versions.lua)."""
 
     APPENDED = 1
     REPLACED = 2

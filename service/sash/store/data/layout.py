@@ -4,7 +4,7 @@ Every key of a conversation carries one hash tag, so that a script touches one s
 
     sash:{tenant/conversation}:conversation   hash    settings, version, totals, the open tool group (fields below)
     sash:{tenant/conversation}:log            list    a message a node: canonical JSON, ready to send
-    sash:{tenant/conversation}:counts         string  a record a message, 24 bytes each: all that most windows need
+    sash:{tenant/conversation}:counts         string  a record a message, 28 bytes each: all that most windows need
     sash:{tenant/conversation}:details        list    the rest of a record: its id, and what it costs beside plain text
     sash:{tenant/conversation}:ids            hash    digest of an entry's id -> seq: an entry is stored once; and, behind a
                                                       zero byte, link of a tool call -> seqs of the messages that made it,
