@@ -215,6 +215,7 @@ def _having(flags: int) -> tuple[int, bytes]:
 
 
 _PINNED, _LATE, _OUT = (_having(flags)[1] for flags in (Flags.PINNED, Flags.LATE, _UNSENT))
+_COVERED = bytes(1 if each & WindowFlags.COVERED else 0 for each in range(256))
 _NOBODY = Identity("", 0, bytes(DIGEST_BYTES))
 _NOTHING = Details(_NOBODY.digest, "")
 _NO_DETAILS = StoredDetails.of([_NOTHING])
@@ -530,15 +531,15 @@ class Records(Sequence[Record]):
     @property
     def plain(self) -> bool:
         """Whether no message has a tool call, and each may be sent."""
-        return not (self.calls.strip(b"\0") or 1 in self.flags.translate(_LATE) or 1 in self.unsent)
+        is_out = 1 in self.more.translate(_OUT) or 1 in self.window_flags.translate(_COVERED)
+        return not (self.calls.strip(b"\0") or 1 in self.flags.translate(_LATE) or is_out)
 
     @cached_property
     def unsent(self) -> bytes:
         """1 for each message that no window has: withheld, a compaction, or covered by one. 0 for the others."""
-        found = self.more.translate(_OUT)
-        if self.window_flags:
-            is_covered = self.of_window() & WindowFlags.COVERED != 0
-            found = (np.frombuffer(found, np.uint8) | is_covered).tobytes()
+        found, is_covered = self.more.translate(_OUT), self.window_flags.translate(_COVERED)
+        if is_covered:
+            found = (np.frombuffer(found, np.uint8) | np.frombuffer(is_covered, np.uint8)).tobytes()
         return found
 
     def why_unsent(self, index: int) -> Reason:
