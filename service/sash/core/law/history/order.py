@@ -137,7 +137,7 @@ def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, d
     places = {index: first + place for place, index in enumerate(order)}
     sent = (heads[index] for index in indexes if index not in apart and not records.unsent[index])
     lines, dropped, gone, waiting = _gaps(history, groups, max(sent, default=-1), places, drops=drops)
-    front, rows, flags = history.records.front, history.records.rows(), history.records.of_window()
+    front, rows, flags = history.records.front, history.records.rows(), history.records.of_window().copy()
     tail, tail_flags = rows[front:], flags[front:]
     tail[np.frombuffer(records.roles, np.uint8) >= TOOL, 0] &= 255 - Flags.LATE
     tail[list(apart), 0] |= Flags.LATE  # late are those that are left out

@@ -187,8 +187,8 @@ def encode_record(record: Record) -> bytes:
     flags = record.flags & _ITS_OWN | (Flags.RICH if record.rich else 0)
     flags |= (Flags.MIXED if is_mixed else 0) | (Flags.MEDIA if record.media else 0) | (Flags.NAMED if is_named else 0)
     o200k, cl100k = min(one.o200k, _LARGEST), min(one.cl100k, _LARGEST)
-    numbers = record.calls, flags >> 8 & 255, o200k, cl100k, record.size, flags >> 16, record.tag
-    return _LAYOUT.pack(flags & 255, one.role, *numbers, record.content_digest)
+    low, high, further, said = flags & 255, flags >> 8 & 255, flags >> 16, record.content_digest
+    return _LAYOUT.pack(low, one.role, record.calls, high, o200k, cl100k, record.size, further, record.tag, said)
 
 
 def plain_records(roles: bytes, o200k: Iterable[int], sizes: Iterable[int], digests: Iterable[bytes]) -> "Records":
@@ -368,8 +368,8 @@ class Records(Sequence[Record]):
         return changed
 
     def of_window(self) -> Number:
-        """The messages' flags of this window, as an array that may be changed."""
-        return np.array(np.frombuffer(self.window_flags or bytes(len(self)), np.uint8))
+        """The messages' flags of this window, as an array."""
+        return np.frombuffer(self.window_flags or bytes(len(self)), np.uint8)
 
     def replaced(self, records: Mapping[int, Record]) -> "Records":
         """These records with others in their place, by index."""
@@ -398,7 +398,7 @@ class Records(Sequence[Record]):
 
     def covered(self, places: Collection[int]) -> "Records":
         """These records, of which no window has those at ``places``, because a compaction stands for them."""
-        flags = self.of_window()
+        flags = self.of_window().copy()
         flags[[*places]] |= WindowFlags.COVERED
         found = self.flagged(self.packed, flags)
         found.costs = self.costs
