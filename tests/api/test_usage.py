@@ -296,12 +296,7 @@ async def test_what_is_reported_beside_tokens_is_in_the_statistics(
         {"type": "thinking_mismatch_allowed", "reason": "prefix_binding_mismatch", "path": "messages.5.content.0"},
     ]
     miss = {"type": "messages_changed", "cache_missed_input_tokens": 5000}
-    claude = {
-        "model": f"{conversation}/{ESTIMATED}",
-        **billed,
-        "input_transformations": dropped,
-        "cache_miss_reason": miss,
-    }
+    claude = {"model": f"{conversation}/{ESTIMATED}", **billed, "input_transformations": dropped, "cache_miss_reason": miss}
     removed = [{"type": "reasoning", "action": "removed", "id": "rs_1", "reason": "prefix_mismatch"}]
     missed = {"type": "cache_miss", "reason": "input_changed", "cache_missed_tokens": 900}
     gpt = {"model": "gpt-5.2", **billed, "input_transformations": removed, "cache_miss_reason": missed}
