@@ -2,18 +2,21 @@
 
 import struct
 
+import msgspec
 import numpy as np
+import pytest
 from histories import MODELS, Talk, calling, result, said, talk, talks
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from sash.core.chat.messages import Entry
 from sash.core.counts.costs.counting import messages_tokens
 from sash.core.counts.models.models import find_model
 from sash.core.law.history.enclosing import text_bytes, text_bytes_of
 from sash.core.law.records.costs import message_costs, record_cost, reference_cost, reference_costs
-from sash.core.law.records.details import StoredDetails
+from sash.core.law.records.details import StoredDetails, encode_details
 from sash.core.law.records.identities import CHANCE_BITS, Identity, ulid_of
-from sash.core.law.records.records import RECORD_BYTES, Flags, Record, Records, details_of
+from sash.core.law.records.records import FLAG_BITS, RECORD_BYTES, STORED_FLAGS, Flags, Record, Records, details_of
 from sash.store.data.entries import prepare
 from sash.store.data.layout import pack, unpack_many
 
@@ -113,6 +116,23 @@ def test_what_a_flag_says(found: Talk) -> None:
     assert list(columns.sizes()) == [len(body) for body in bodies]
 
 
+@pytest.mark.parametrize("count", [2, 100])
+def test_tokens_by_part_stand_before_the_digest_of_the_party(count: int) -> None:
+    """Details of all fields are one array of a short head, of which the last bytes are the party's digest, as in others."""
+    (new,) = prepare(
+        [Entry(message={"role": "assistant", "content": "Hello"}, author="planner", audience=["writer"])],
+        talk().parts.template,
+        now_ms=7,
+    )
+    short = details_of(new.record, new.identity)
+    whole = msgspec.structs.replace(short, parts=(("text", 3, 4), ("image", 85, 85)))
+    packed = encode_details(whole)
+    assert packed[0] == 0x90 + len(msgspec.structs.fields(whole))
+    found = StoredDetails.read((packed + pack(new.record, new.identity)[1]) * count, 2 * count)
+    assert list(found) == [whole, short] * count
+    assert len({*found.parties(np.arange(2 * count)).tolist()}) == 1
+
+
 def test_plain_messages_need_no_details() -> None:
     """A plain message is unpacked completely without its details."""
     (new,) = prepare(talk(said("user", "Hello")).entries, talk().parts.template, now_ms=7)
@@ -129,18 +149,55 @@ def test_the_bytes_stand_still() -> None:
     assert struct.unpack_from("<III", packed, 4) == (record.measure.o200k, record.measure.cl100k, record.size)
 
 
-def test_the_reserved_bits_of_byte_3_mean_nothing() -> None:
-    """The lowest three bits of byte 3 say nothing, nor does the one of media where no details say which."""
+def test_free_bits_mean_nothing() -> None:
+    """Bits that are no flag say nothing, nor do those of media and of names where no details say which."""
     (record,) = talk(said("assistant", "Hello there")).stored[0]
-    packed = bytearray(Records.of([record]).packed)
-    packed[3] = 16 + 7
-    assert list(Records(bytes(packed))) == [record]
+    free = ~STORED_FLAGS | Flags.MEDIA | Flags.NAMED
+    assert list(Records(_with_bits(record, free))) == [record]
+
+
+@pytest.mark.parametrize("bit", range(FLAG_BITS))
+def test_a_flag_of_any_byte_is_found(bit: int) -> None:
+    """Messages with a flag are found by it, whichever of a record's bits it is."""
+    (record,) = talk(said("assistant", "Hello there")).stored[0]
+    assert Records(_with_bits(record, 0) + _with_bits(record, 1 << bit)).having(1 << bit) == b"\0\1"
+
+
+def test_a_tag_comes_back() -> None:
+    """A record keeps its tag, which stands behind the flags, also where it is written anew."""
+    (record,) = talk(said("assistant", "Hello there")).stored[0]
+    tagged = msgspec.structs.replace(record, tag=65_535)
+    assert list(Records.bare([tagged])) == [tagged]
+    assert Records.bare([tagged]).packed[18:20] == b"\xff\xff"
+
+
+@given(talks(), st.data())
+def test_flags_of_a_window_are_not_stored(found: Talk, data: st.DataObject) -> None:
+    """What a compaction stands for is not sent, also in a part of the records, and the stored bytes do not tell."""
+    whole = Records.of(found.stored[0])
+    places = data.draw(st.sets(st.integers(0, len(whole) - 1))) if len(whole) else set()
+    covered = whole.covered(places)
+    assert (covered.packed, Records.of(list(covered)).packed) == (whole.packed, whole.packed)
+    expected = bytes(int(index in places or whole.unsent[index]) for index in range(len(whole)))
+    start = data.draw(st.integers(0, len(whole)))
+    for records in (covered, covered[:start].before(covered[start:]), whole[:start].before(covered[start:])):
+        assert records.unsent[start:] == expected[start:]
+    assert covered[:start].before(whole[start:]).unsent == expected[:start] + whole.unsent[start:]
+    assert covered.replaced({index: covered[index] for index in places}).unsent == expected
 
 
 def test_a_stamp_holds_the_time() -> None:
     """A message's time is the time of its append, to the millisecond, also early in 1970."""
     (new,) = prepare(talk(said("user", "Hello")).entries, talk().parts.template, now_ms=7)
     assert new.identity.created_ms == 7
+
+
+def _with_bits(record: Record, flags: int) -> bytes:
+    """Return a packed record with more flags."""
+    packed = bytearray(Records.bare([record]).packed)
+    for place, byte in zip((0, 3, 16, 17), (flags & 0xFFFFFFFF).to_bytes(4, "little"), strict=True):
+        packed[place] |= byte
+    return bytes(packed)
 
 
 def _with_flags(record: Record) -> Record:

@@ -4,7 +4,7 @@ from itertools import count
 from typing import Any
 
 from conftest import opened
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from profiles import examples
 
@@ -12,7 +12,7 @@ from sash.core.chat.messages import Entry
 from sash.core.law.documents.grounding import parse_template
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, encode_settings
 from sash.store.data import read_scripts
-from sash.store.data.changes import ChangeKind, changes_since
+from sash.store.data.changes import LINE, ChangeKind, changes_since
 from sash.store.data.conversations import Conversations
 from sash.store.data.entries import prepare
 from sash.store.data.histories import Histories
@@ -80,6 +80,7 @@ class Story:
 
 @examples(0.6)
 @given(st.integers(0, 1), st.lists(STEP, min_size=1, max_size=40))
+@example(0, [step for seq in range(30) for step in (("append", 2), ("redact", seq))])  # more lines than are kept
 async def test_changes_lead_from_each_version_to_the_last(
     store: EmbeddedStore, is_created: int, steps: list[tuple[str, int]]
 ) -> None:
@@ -130,4 +131,5 @@ async def test_changes_lead_from_each_version_to_the_last(
                 assert each in told or any(text > each for text in texts)
             assert len(messages) == reply.length
         assert known >= min(version + 1 - is_created, 48)
+        assert len(reply.changes or b"") <= 48 * LINE.size
         await conversations.erase(target)

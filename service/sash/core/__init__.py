@@ -13,7 +13,7 @@ Where to begin, by what you want to know::
     a message   chat.messages                   checks and encodes it
                 law.measured_entries                     an entry, checked and measured
                 counts.measures.measures        its tokens in both encodings, and all else of it that costs
-                law.records.records             24 bytes of it, from which most windows are computed
+                law.records.records             28 bytes of it, from which most windows are computed
     a provider  providers.form.provider         the record; ``providers.anthropic.anthropic`` is one, whole
                 providers.reading.native        own messages as chat messages, and back
                 providers.messages.members      which members of a chat message are sent

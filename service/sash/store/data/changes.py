@@ -1,9 +1,9 @@
 """What each version of a conversation changed, for those who follow it.
 
 Most versions add one message, and nothing is written about these: from one version to the next the log is longer by one.
-The field ``changes`` of the conversation's hash has a line for every other version, 23 bytes, little-endian::
+The field ``changes`` of the conversation's hash has a line for every other version, 24 bytes, little-endian::
 
-    kinds 1   how many 2   version 4   length 4   seq 4   added 4   forgot 4
+    kinds 2   how many 2   version 4   length 4   seq 4   added 4   forgot 4
 
 ``kinds`` is one or more of ``ChangeKind``. A line is about ``how many`` like versions, one after the other, of which
 ``version`` is the last, and ``length`` is the log's after that one. ``seq`` is the message that was replaced, redacted or
@@ -21,11 +21,13 @@ from typing import Final
 
 import msgspec
 
-_LINE: Final = Struct("<BHIIIII")
+LINE: Final = Struct("<HHIIIII")
+"""A line. parts/changes.lua writes it; a test compares them."""
+KIND_BITS: Final = 16
 
 
 class ChangeKind(IntFlag):
-    """What a version did. The scripts write these numbers (parts/versions.lua)."""
+    """What a version did, in ``KIND_BITS`` of a line. The scripts write these numbers (parts/versions.lua)."""
 
     APPENDED = 1
     REPLACED = 2
@@ -124,7 +126,7 @@ def changes_since(after: int, version: int, length: int, field: bytes, limit: in
     """
     finding = _Finding(after, length, limit)
     floor = at = at_length = 0
-    for kinds, *rest in _LINE.iter_unpack(field):
+    for kinds, *rest in LINE.iter_unpack(field):
         line = _Line(ChangeKind(kinds), *rest)
         if line.kinds & ChangeKind.FLOOR:
             floor = line.version if line.begun else line.first - 1

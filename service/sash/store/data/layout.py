@@ -4,7 +4,7 @@ Every key of a conversation carries one hash tag, so that a script touches one s
 
     sash:{tenant/conversation}:conversation   hash    settings, version, totals, the open tool group (fields below)
     sash:{tenant/conversation}:log            list    a message a node: canonical JSON, ready to send
-    sash:{tenant/conversation}:counts         string  a record a message, 24 bytes each: all that most windows need
+    sash:{tenant/conversation}:counts         string  a record a message, 28 bytes each: all that most windows need
     sash:{tenant/conversation}:details        list    the rest of a record: its id, and what it costs beside plain text
     sash:{tenant/conversation}:ids            hash    digest of an entry's id -> seq: an entry is stored once; and, behind a
                                                       zero byte, link of a tool call -> seqs of the messages that made it,
@@ -179,7 +179,7 @@ def owner_key(tenant: str, owner: str) -> str:
 
 
 _PLAIN_PARTS = 3  # digest, id, and the stamp where the id does not tell it
-_MEDIA_END = 10  # the parts up to the media; behind them are those of a message with a party
+_PARTS_END = 11  # media, then tokens by part; behind them is what a message with a party has
 _ID_DIGEST_BYTES = 8
 
 
@@ -196,7 +196,9 @@ def pack(record: Record, identity: Identity) -> tuple[bytes, bytes]:
     plain = parts[: _PLAIN_PARTS - (details.stamp is None)]
     if is_plain:
         return encode_record(record), encode_details(plain)
-    last = len(parts) if details.party_digest else _MEDIA_END if record.media else _MEDIA_END - 1
+    if details.party_digest:
+        return encode_record(record), encode_details(parts)
+    last = _PARTS_END - (0 if details.parts else 1 if details.media else 2)
     return encode_record(record), encode_details(parts[:last])
 
 

@@ -5,6 +5,7 @@ read new data: a further field is no new layout. Each server's inspection reads 
 
     1  entries' ids as text, in ``ids`` and in details; never released
     2  a digest of the id in ``ids``, and its short form in details; entries' digests have 8 bytes
+    3  records of 28 bytes with 32 flags and a tag; lines of changes of 24 bytes; tokens by part have a place in details
 """
 
 from contextlib import suppress
@@ -15,8 +16,8 @@ from sash.problems import StoreFull, StoreUnavailable
 if TYPE_CHECKING:
     from sash.store.redis.client import Client
 
-LAYOUT = 2
-OLDEST_LAYOUT = 2
+LAYOUT = 3
+OLDEST_LAYOUT = 3
 """The oldest layout that this version reads."""
 LAYOUT_KEY = "sash:layout"
 

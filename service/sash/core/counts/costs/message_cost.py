@@ -26,8 +26,8 @@ from sash.core.providers.openai.openai import OPENAI
 from sash.core.providers.openai.server_mends import ARGUMENTS, SILENT, refused_by
 from sash.core.providers.writing.turns import NOTHING_SAID
 
-LIST_BEGINS, LIST_ENDS = 256, 512
-"""Bits that mark the first and the last result of several calls."""
+LIST_BEGINS, LIST_ENDS = 1 << 32, 1 << 33
+"""Bits that mark the first and the last result of several calls; a record's stored flags are below them."""
 COLUMNS: Final = ("0", "1")
 """The ends of the names of a text's tokens in o200k_base and in cl100k_base."""
 _KINDS: Final = frozenset({"plain", "blocks", "signatures"})

@@ -25,7 +25,7 @@ from sash.core.counts.models.families import FUNCTION, TOOL
 from sash.core.law.history.lines import Gap
 from sash.core.law.history.view import History, Order
 from sash.core.law.records.late_results import late_in
-from sash.core.law.records.records import RESULTS, Flags, Records
+from sash.core.law.records.records import RESULTS, Flags, Records, WindowFlags
 from sash.core.law.records.runs import runs
 from sash.core.law.records.units import callers, group_units, is_short
 
@@ -137,15 +137,15 @@ def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, d
     places = {index: first + place for place, index in enumerate(order)}
     sent = (heads[index] for index in indexes if index not in apart and not records.unsent[index])
     lines, dropped, gone, waiting = _gaps(history, groups, max(sent, default=-1), places, drops=drops)
-    front, rows = history.records.front, history.records.rows()
-    tail = rows[front:]
+    front, rows, flags = history.records.front, history.records.rows(), history.records.of_window().copy()
+    tail, tail_flags = rows[front:], flags[front:]
     tail[np.frombuffer(records.roles, np.uint8) >= TOOL, 0] &= 255 - Flags.LATE
     tail[list(apart), 0] |= Flags.LATE  # late are those that are left out
     for group in groups:
         if places[group.head] in dropped and len(group.results) == 1:
             tail[[*group.results.values()], 0] &= 255 - Flags.PARALLEL
-    tail[[order[place - first] for place in (*lines, *dropped, *waiting)], 3] |= Flags.MENDED >> 8
-    tail[[order[gap.last - first] for gap in lines.values()], 3] |= Flags.GOES_ON >> 8
+    tail_flags[[order[place - first] for place in (*lines, *dropped, *waiting)]] |= WindowFlags.MENDED
+    tail_flags[[order[gap.last - first] for gap in lines.values()]] |= WindowFlags.GOES_ON
     order_of = Order(
         original=history,
         names=[first + index for index in order],
@@ -165,7 +165,7 @@ def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, d
     moved = np.append(np.arange(front), front + np.array(order))
     names, changed = (
         history.seqs if history.names is None else history.names,
-        history.records.flagged(rows).taken(moved),
+        history.records.flagged(rows.tobytes(), flags).taken(moved),
     )
     arranged = msgspec.structs.replace(history, order=order_of, names=names[moved], records=changed)
     summary = history.summary and msgspec.structs.replace(

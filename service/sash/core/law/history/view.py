@@ -16,7 +16,7 @@ from sash.core.law.history.lines import Gap, lines_tokens
 from sash.core.law.history.results import Edit
 from sash.core.law.records.costs import message_costs, reference_costs
 from sash.core.law.records.reasons import Reason
-from sash.core.law.records.records import Flags, Record, Records, Summary, indexes_of
+from sash.core.law.records.records import Flags, Record, Records, Summary, WindowFlags, indexes_of
 from sash.core.law.records.units import Units, group_units, unit_at
 
 _LEADING = bytes(1 if role in (SYSTEM, DEVELOPER) else 0 for role in range(256))
@@ -274,7 +274,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
         """The indexes of units that a provider's compaction stands for."""
         if not self.history.covered:
             return frozenset()
-        marks = self.history.records.having(Flags.COVERED)
+        marks = self.history.records.of_window() & WindowFlags.COVERED
         return {index for index in self.units.broken if marks[self.units.starts[index]]}
 
     def seq(self, index: int) -> int:

@@ -1,17 +1,20 @@
 """Records: the facts about a message that a window needs, stored apart from the body, so that no body is decoded.
 
-A record has 24 bytes for every message, so that a tail of records is read as columns: the cost of a thousand plain
+A record has 28 bytes for every message, so that a tail of records is read as columns: the cost of a thousand plain
 messages takes one addition for each. Facts that few messages have (tool calls, names, images, documents) are in
 ``Details``, which are read only if a flag says so::
 
     0  flags   1  role   2  calls   3  more flags   4-7  tokens in o200k_base   8-11  in cl100k_base
-    12-15  bytes of the body   16-23  digest of role and content; numbers are little-endian
+    12-15  bytes of the body   16-17  further flags   18-19  tag   20-27  digest of role and content
+
+Numbers are little-endian. The store's scripts know the size, and flags of the bytes 0 and 3; a test compares them.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cache, cached_property
+from functools import cache, cached_property, reduce
 from itertools import repeat
+from operator import or_
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,26 +38,26 @@ from sash.core.law.records.split_media import GAP, StoredMedium
 if TYPE_CHECKING:
     from sash.core.law.records.units import Units
 
-RECORD_BYTES: Final = 24
+_LAYOUT: Final = Struct("<BBBBIIIHH8s")
+RECORD_BYTES: Final = _LAYOUT.size
 DIGEST_BYTES: Final = 8
 """The size of a content's digest, at the end of a record, and of an entry's, in its details."""
-_LAYOUT: Final = Struct("<BBBBIII8s")
+_DIGESTS: Final = np.dtype([("rest", f"V{RECORD_BYTES - DIGEST_BYTES}"), ("digest", "<u8")])
+_FLAG_BYTES: Final = (0, 3, 16, 17)
+"""The bytes of a record that have flags, the lowest ones first."""
+FLAG_BITS: Final = 8 * len(_FLAG_BYTES)
 _LARGEST: Final = 2**32 - 1
 
 
 class Flags:
-    """A record's flags: the lowest eight are its byte 0, the next eight its byte 3.
+    """A record's flags: the lowest eight are its byte 0, the next eight its byte 3, the others its bytes 16 and 17.
 
     PARALLEL: a result of one of several calls. LATE: a result that does not stand directly behind its call and the call's
     other results, or is not its first (``order.py``). RICH: the message's cost depends on its details. MIXED: its details
-    have its writing systems, which only estimates need, or its author and audience, which only views need. LIST_BEGINS,
-    LIST_ENDS: the first and the last of several results (not stored: the neighbours tell). NAMED: the message has an author
-    or an audience. WORDLESS: it is a reply that was interrupted before a word came. MEDIA: it has pictures or files that are
-    stored beside it. COMPACTION: it is a provider's compaction, which windows have as their summary. IN_PROGRESS: it is
-    still being written. WITHHELD: in progress or wordless, which no window has.
-
-    Three are not stored, and are of one window. COVERED: a compaction stands for the message. MENDED: its calls may be sent
-    although results are missing. GOES_ON: lines in place of results follow it.
+    have its writing systems, which only estimates need, or its author and audience, which only views need. NAMED: the
+    message has an author or an audience. WORDLESS: it is a reply that was interrupted before a word came. MEDIA: it has
+    pictures or files that are stored beside it. COMPACTION: it is a provider's compaction, which windows have as their
+    summary. IN_PROGRESS: it is still being written. WITHHELD: in progress or wordless, which no window has.
     """
 
     PINNED: Final = 1
@@ -66,22 +69,32 @@ class Flags:
     LATE: Final = 32  # of a result; the flag above is of the assistant's
     RICH: Final = 64
     MIXED: Final = 128
-    MENDED: Final = 1 << 8  # in a record's bytes; of a Record, these two bits are LIST_BEGINS and LIST_ENDS
-    GOES_ON: Final = 1 << 9
     NAMED: Final = 1 << 10
     WORDLESS: Final = 1 << 11
     MEDIA: Final = 1 << 12
-    COVERED: Final = 1 << 13
     COMPACTION: Final = 1 << 14
     IN_PROGRESS: Final = 1 << 15
     WITHHELD: Final = IN_PROGRESS | WORDLESS
 
 
+class WindowFlags:
+    """A message's flags of one window, which are not stored.
+
+    COVERED: a compaction stands for the message. MENDED: its calls may be sent although results are missing. GOES_ON: lines
+    in place of results follow it.
+    """
+
+    COVERED: Final = 1
+    MENDED: Final = 2
+    GOES_ON: Final = 4
+
+
+STORED_FLAGS: Final[int] = reduce(or_, (flag for name, flag in vars(Flags).items() if name.isupper()))
 _IN_DETAILS = Flags.RICH | Flags.MIXED
 _OF_DETAILS = _IN_DETAILS | Flags.MEDIA | Flags.NAMED
 """Flags that follow from the details."""
+_ITS_OWN = STORED_FLAGS & ~_OF_DETAILS
 _ENDS = LIST_BEGINS | LIST_ENDS
-_OF_ORDER = (Flags.MENDED | Flags.GOES_ON) >> 8
 _REASONING = frozenset({"plain0", "blocks0", "signatures0", "form"})
 _UNSENT = Flags.WITHHELD | Flags.COMPACTION
 _GROUPED = Flags.LEGACY_CALL | _UNSENT
@@ -93,7 +106,8 @@ _NO_CONTENT = digest(["assistant", None], DIGEST_BYTES)
 
 class Record(msgspec.Struct, frozen=True):
     """One message. ``size`` is the body's bytes in the log, ``calls`` its number of tool calls. ``grounding``, ``digits``,
-    ``links``, ``media`` and ``party`` are as in its details, which must have been read."""
+    ``links``, ``media`` and ``party`` are as in its details, which must have been read. The flags of a result of several
+    calls have LIST_BEGINS and LIST_ENDS, too, which are not stored: the neighbours tell."""
 
     flags: int
     measure: Measure
@@ -107,6 +121,8 @@ class Record(msgspec.Struct, frozen=True):
     links: str = ""
     media: tuple[StoredMedium, ...] = ()
     party: Party = EVERYBODY
+    tag: int = 0
+    """A number of 16 bits, which nothing gives yet."""
 
     @property
     def makes_calls(self) -> bool:
@@ -165,40 +181,41 @@ class Record(msgspec.Struct, frozen=True):
 
 
 def encode_record(record: Record) -> bytes:
-    """The record's 24 bytes. Its other facts are in its details."""
+    """The record's 28 bytes. Its other facts are in its details."""
     one, is_named = record.measure, record.party != EVERYBODY
     is_mixed = is_named or (one.extra is not None and one.extra.mix is not None)
-    flags = record.flags & ~(_OF_DETAILS | _ENDS) | (Flags.RICH if record.rich else 0)
+    flags = record.flags & _ITS_OWN | (Flags.RICH if record.rich else 0)
     flags |= (Flags.MIXED if is_mixed else 0) | (Flags.MEDIA if record.media else 0) | (Flags.NAMED if is_named else 0)
     o200k, cl100k = min(one.o200k, _LARGEST), min(one.cl100k, _LARGEST)
-    return _LAYOUT.pack(
-        flags & 255, one.role, record.calls, flags >> 8, o200k, cl100k, record.size, record.content_digest
-    )
+    low, high, further, said = flags & 255, flags >> 8 & 255, flags >> 16, record.content_digest
+    return _LAYOUT.pack(low, one.role, record.calls, high, o200k, cl100k, record.size, further, record.tag, said)
 
 
 def plain_records(roles: bytes, o200k: Iterable[int], sizes: Iterable[int], digests: Iterable[bytes]) -> "Records":
     """The records of plain texts that are counted in o200k_base alone. ``digests`` may go on behind the last message."""
     none = repeat(0)
-    return Records(b"".join(map(_LAYOUT.pack, none, roles, none, none, o200k, none, sizes, digests)))
+    return Records(b"".join(map(_LAYOUT.pack, none, roles, none, none, o200k, none, sizes, none, none, digests)))
 
 
 def details_of(record: Record, identity: Identity) -> Details:
     """The details of the record's message. Its numbers are a row, or whole where a row cannot have all."""
     extra = record.measure.extra
     row = stored_row(extra) if extra is not None else None
-    numbers, facts = (row or b"", None if row else extra), (record.digits, record.links, record.media)
+    numbers, facts = (row or b"", None if row else extra), (record.digits, record.links, record.media, ())
     known = identity.digest, *short_form(identity), *numbers, record.grounding, identity.status
     return Details(*known, *facts, *record.party, party_digest(*record.party))
 
 
 @cache
-def _having(flags: int) -> bytes:
-    """A table for ``bytes.translate``: 1 for a byte of a record with one of these flags, which are all of the same byte."""
-    wanted = flags if flags < 1 << 8 else flags >> 8
-    return bytes(1 if byte & wanted else 0 for byte in range(256))
+def _having(flags: int) -> tuple[int, bytes]:
+    """The byte of a record that has these flags, and a table for ``bytes.translate``: 1 where the byte has one of them."""
+    byte = (flags.bit_length() - 1) // 8
+    wanted = flags >> 8 * byte
+    return _FLAG_BYTES[byte], bytes(1 if each & wanted else 0 for each in range(256))
 
 
-_PINNED, _LATE, _OUT = _having(Flags.PINNED), _having(Flags.LATE), _having(_UNSENT | Flags.COVERED)
+_PINNED, _LATE, _OUT = (_having(flags)[1] for flags in (Flags.PINNED, Flags.LATE, _UNSENT))
+_COVERED = bytes(1 if each & WindowFlags.COVERED else 0 for each in range(256))
 _NOBODY = Identity("", 0, bytes(DIGEST_BYTES))
 _NOTHING = Details(_NOBODY.digest, "")
 _NO_DETAILS = StoredDetails.of([_NOTHING])
@@ -229,6 +246,8 @@ class Records(Sequence[Record]):
         self.roles = packed[1::RECORD_BYTES]
         self.calls = packed[2::RECORD_BYTES]
         self.more = packed[3::RECORD_BYTES]
+        self.window_flags = b""
+        """The messages' flags of this window; empty where none has any."""
         self._made: list[Record | None] = []
         self._columns: dict[bool, Row] = {}
         """The numbers of all messages, without or with the mixes."""
@@ -288,13 +307,14 @@ class Records(Sequence[Record]):
         """A message's record, with its details: these, or those that were read."""
         if details is None and index < len(self.front_records):
             return self.front_records[index]
-        low, role, calls, high, o200k, cl100k, size, digest = _LAYOUT.unpack_from(self.packed, index * RECORD_BYTES)
-        flags = (low | high << 8) & ~_ENDS
+        at = index * RECORD_BYTES
+        low, role, calls, high, o200k, cl100k, size, further, tag, digest = _LAYOUT.unpack_from(self.packed, at)
+        flags = low | high << 8 | further << 16
         if details is None:
             is_linked = calls or role in RESULTS or flags & (_GROUPED | _OF_DETAILS)
             details = self.details[index] if flags & Flags.RICH or (is_linked and self.details) else _NOTHING
         return Record(
-            (flags | int(self.places[index]) if flags & Flags.PARALLEL else flags) & ~_OF_DETAILS,
+            flags & _ITS_OWN | (int(self.places[index]) if flags & Flags.PARALLEL else 0),
             Measure(role, o200k, cl100k, details.measured),
             size,
             calls,
@@ -305,6 +325,7 @@ class Records(Sequence[Record]):
             details.links,
             details.media,
             details.party,
+            tag,
         )
 
     def taken(self, places: Number | slice) -> "Records":
@@ -319,6 +340,8 @@ class Records(Sequence[Record]):
         part.front_records = [self.front_records[index] for index in before] if self.front_records else ()
         part._columns = {mixes: taken(columns, places) for mixes, columns in self._columns.items()}
         part.whole = self.whole and self.whole.taken(places)
+        if self.window_flags:
+            part.window_flags = np.frombuffer(self.window_flags, np.uint8)[places].tobytes()
         if self.costs and (part.places == self.places[places]).all():  # a result's cost may depend on its neighbours
             part.costs = [(model, costs[places]) for model, costs in self.costs]
         return part
@@ -334,26 +357,32 @@ class Records(Sequence[Record]):
             own_tokens = np.concatenate(
                 [np.zeros(len(part)) if part.own_tokens is None else part.own_tokens for part in parts]
             )
-        return Records(self.packed + newer.packed, details, own_tokens, front)
+        joined = Records(self.packed + newer.packed, details, own_tokens, front)
+        if self.window_flags or newer.window_flags:
+            joined.window_flags = b"".join(part.window_flags or bytes(len(part)) for part in parts)
+        return joined
 
     def rows(self) -> Number:
         """The records as rows of bytes, which may be changed."""
         return np.frombuffer(self.packed, np.uint8).reshape(-1, RECORD_BYTES).copy()
 
-    def flagged(self, rows: Number) -> "Records":
-        """These records with the flags of these rows, and with what was read of their details."""
-        changed = Records(rows.tobytes(), self.details, self.own_tokens, self.front)
+    def flagged(self, packed: bytes, window_flags: Number) -> "Records":
+        """These records with other flags, stored ones and those of the window, and with what was read of their details."""
+        changed = Records(packed, self.details, self.own_tokens, self.front)
         changed._columns, changed.front_records = self._columns, self.front_records
+        changed.window_flags = window_flags.tobytes()
         return changed
+
+    def of_window(self) -> Number:
+        """The messages' flags of this window, as an array."""
+        return np.frombuffer(self.window_flags or bytes(len(self)), np.uint8)
 
     def replaced(self, records: Mapping[int, Record]) -> "Records":
         """These records with others in their place, by index."""
         rows, details, replace = self.rows(), {}, msgspec.structs.replace
         own_tokens = self.own_tokens if self.own_tokens is None else self.own_tokens.copy()
         for index, record in records.items():
-            place = rows[index, 3] & _OF_ORDER
             rows[index] = np.frombuffer(encode_record(record), np.uint8)
-            rows[index, 3] |= place
             facts, old = details_of(record, _NOBODY), self.details[index]
             details[index] = replace(facts, digest=old.digest, id=old.id, stamp=old.stamp, status=old.status)
             if own_tokens is not None and record.own_tokens is not None:
@@ -361,22 +390,23 @@ class Records(Sequence[Record]):
         changed = Records(rows.tobytes(), self.details and self.details.replaced(details), own_tokens, self.front)
         changed.whole = self.whole or self
         changed.front_records = [records.get(index, each) for index, each in enumerate(self.front_records)]
+        changed.window_flags = self.window_flags
         return changed
 
     def as_plain(self, places: Number, flags: int) -> "Records":
         """These records, in which those at ``places`` are of plain text, and have at most these ``flags``."""
         rows = self.rows()
         rows[places, 0] &= flags
-        rows[places, 2:4] = 0
+        rows[places, 2:4] = rows[places, 16:18] = 0
         found = Records(rows.tobytes(), self.details and self.details.without_rows(places), self.own_tokens, self.front)
-        found.front_records = self.front_records
+        found.front_records, found.window_flags = self.front_records, self.window_flags
         return found
 
     def covered(self, places: Collection[int]) -> "Records":
         """These records, of which no window has those at ``places``, because a compaction stands for them."""
-        rows = self.rows()
-        rows[[*places], 3] |= Flags.COVERED >> 8
-        found = self.flagged(rows)
+        flags = self.of_window().copy()
+        flags[[*places]] |= WindowFlags.COVERED
+        found = self.flagged(self.packed, flags)
         found.costs = self.costs
         return found
 
@@ -410,12 +440,14 @@ class Records(Sequence[Record]):
 
     def repeats(self, start: int) -> bool:
         """Whether two messages from index ``start`` on have the same digest: as nearly never, where none repeats another."""
-        digests = np.frombuffer(self.packed, "<u8").reshape(-1, RECORD_BYTES // 8)[max(0, start) :, -1].tolist()
+        digests = np.frombuffer(self.packed, _DIGESTS)["digest"][max(0, start) :].tolist()
         return len(set(digests)) < len(digests)
 
     def having(self, flags: int) -> bytes:
         """1 for each message that has one of these flags, which are all of the same byte, 0 for the others."""
-        return (self.flags if flags < 1 << 8 else self.more).translate(_having(flags))
+        byte, table = _having(flags)
+        found = self.flags if byte == 0 else self.more if byte == 3 else self.packed[byte::RECORD_BYTES]
+        return found.translate(table)
 
     def where(self, flags: int) -> Iterator[int]:
         """Indexes of the messages that have one of these flags, ascending."""
@@ -483,7 +515,7 @@ class Records(Sequence[Record]):
         flags = np.frombuffer(self.flags, np.uint8)
         is_result = np.zeros(len(self) + 2, bool)
         is_result[1:-1] = (np.frombuffer(self.roles, np.uint8) == TOOL) & (flags & Flags.LATE == 0)
-        goes_on = is_result[2:] | (np.frombuffer(self.more, np.uint8) & Flags.GOES_ON >> 8 != 0)
+        goes_on = is_result[2:] | (self.of_window() & WindowFlags.GOES_ON != 0)
         ends = np.where(is_result[:-2], 0, LIST_BEGINS) + np.where(goes_on, 0, LIST_ENDS)
         if 0 < self.front < len(self):  # other messages are between these two
             ends[self.front - 1] |= LIST_ENDS
@@ -505,12 +537,16 @@ class Records(Sequence[Record]):
     @property
     def plain(self) -> bool:
         """Whether no message has a tool call, and each may be sent."""
-        return not (self.calls.strip(b"\0") or 1 in self.flags.translate(_LATE) or 1 in self.more.translate(_OUT))
+        is_out = 1 in self.more.translate(_OUT) or 1 in self.window_flags.translate(_COVERED)
+        return not (self.calls.strip(b"\0") or 1 in self.flags.translate(_LATE) or is_out)
 
     @cached_property
     def unsent(self) -> bytes:
         """1 for each message that no window has: withheld, a compaction, or covered by one. 0 for the others."""
-        return self.more.translate(_OUT)
+        found, is_covered = self.more.translate(_OUT), self.window_flags.translate(_COVERED)
+        if is_covered:
+            found = (np.frombuffer(found, np.uint8) | np.frombuffer(is_covered, np.uint8)).tobytes()
+        return found
 
     def why_unsent(self, index: int) -> Reason:
         """Why no window has the message."""

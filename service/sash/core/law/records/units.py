@@ -12,7 +12,7 @@ import numpy as np
 
 from sash.core.counts.models.families import ASSISTANT, FUNCTION, TOOL
 from sash.core.counts.text.numbers import Number
-from sash.core.law.records.records import Flags, Records
+from sash.core.law.records.records import Flags, Records, WindowFlags
 
 LONGEST_GROUP = 129
 """Messages of the longest tool group: an assistant message and the results of its 128 calls."""
@@ -93,7 +93,7 @@ def _grouped(records: Records) -> Units:
     is_apart = (roles[first] == TOOL) | (roles[first] == FUNCTION) & (flags[first] & Flags.LATE != 0)
     lacks = is_short(records, asks, first, ends) & (ends < len(records))
     is_unsent = np.frombuffer(records.unsent, np.uint8)[first] != 0
-    is_mended = np.frombuffer(records.more, np.uint8)[first] & Flags.MENDED >> 8 != 0
+    is_mended = records.of_window()[first] & WindowFlags.MENDED != 0
     broken = np.flatnonzero((is_unsent | is_apart | lacks) & ~is_mended)
     return Units(starts, frozenset(broken.tolist()))
 

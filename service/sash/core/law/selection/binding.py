@@ -16,7 +16,7 @@ from sash.core.law.history.view import History, View, unit_costs
 from sash.core.law.records.costs import message_costs
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.reasons import Reason
-from sash.core.law.records.records import Flags
+from sash.core.law.records.records import Flags, WindowFlags
 from sash.core.law.records.units import unit_at
 from sash.core.law.selection.stable import Cut
 from sash.core.providers import PROVIDERS
@@ -106,7 +106,7 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
     whole = message_costs(history.records, model)
     whole = unit_costs(units, np.maximum(view.costs, whole if limit is None else np.minimum(whole, limit)))
     roles, begins = np.frombuffer(history.records.roles, np.uint8), units.begins
-    is_sent = np.frombuffer(history.records.having(Flags.COVERED), np.uint8)[begins] == 0
+    is_sent = history.records.of_window()[begins] & WindowFlags.COVERED == 0
     is_newest = history.seqs[begins] == history.question
     is_inside = np.arange(len(units)) >= view.front
     asks = (roles[begins] == USER) & is_sent & (is_inside | is_newest)

@@ -30,7 +30,7 @@ from sash.core.counts.text.numbers import Number
 from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.view import View, unit_costs
 from sash.core.law.records.costs import message_costs
-from sash.core.law.records.records import Flags, Record
+from sash.core.law.records.records import Flags, Record, WindowFlags
 from sash.core.law.records.units import unit_at
 
 
@@ -148,7 +148,7 @@ def _spans(view: View, room: int, spec: WindowSpec) -> tuple[Spans, int]:
         behind = np.searchsorted(starts, records.front + history.seen.behind, side="right") - 1
         np.add.at(cost, behind, gone)
     if history.covered:
-        is_sent = np.frombuffer(records.having(Flags.COVERED), np.uint8)[starts] == 0
+        is_sent = records.of_window()[starts] & WindowFlags.COVERED == 0
         cost, reasoning, beside = (each * is_sent for each in (cost, reasoning, beside))
     for index in {unit_at(units, history.index(seq)) for seq in view.edits}:
         while_open[index] = _while_open(view, index, room, spec.options.tool_result_max_tokens)

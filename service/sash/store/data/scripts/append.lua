@@ -37,7 +37,7 @@ local PARALLEL, REDACTED, LEGACY_CALL, LATE = 8, 16, 32, 32 -- late: a result th
 -- Characters of a call's link. Among the entries' ids, a zero byte and a link lead to the call's message: its seq, and those of
 -- up to seven older messages that made a call of the same id, which count again after a rewind.
 local LINK = 8
-local USER, TOOL, FUNCTION, IN_PROGRESS = 2, 4, 5, 128 -- in progress: added to a record's byte 4
+local USER, TOOL, FUNCTION = 2, 4, 5
 local SEALED, PLAIN = 1, 123 -- the first byte of an encrypted value, and of settings that are not encrypted
 
 local settings, now, this_change = ARGV[2], ARGV[3], ARGV[5]

@@ -16,7 +16,7 @@ if ARGV[8] ~= '*' and string.match(edited or '', '^[^~]*') ~= ARGV[8] then retur
 if ARGV[9] ~= '*' and (through or '0') ~= ARGV[9] then return {'moved', version, before} end
 -- A reply in progress is replaced by its next part, so no summary covers it.
 local last = redis.call('LLEN', log)
-if last > 0 and string.byte(redis.call('GETRANGE', counts, last * RECORD - RECORD, -1), 4) >= 128 then last = last - 1 end
+if last > 0 and string.byte(redis.call('GETRANGE', counts, last * RECORD - RECORD, -1), 4) >= IN_PROGRESS then last = last - 1 end
 if ARGV[6] == '' then
   -- Who removes a summary wants its text gone, and so are earlier ones.
   redis.call('HDEL', conversation, 'summary', 'through')

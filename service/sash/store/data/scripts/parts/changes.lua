@@ -2,7 +2,7 @@
 -- none), and how many messages it added and, before that, forgot. changes.py describes the lines. A change like the one before
 -- makes that one's line longer. When there are too many, the oldest goes, and a flag of the next one says so.
 local function with_change(changes, kinds, version, length, seq, added, forgot)
-  local LINE, FORM, MOST, FLOOR, COUNT = 23, '<BI2I4I4I4I4I4', 48, 128, 65535
+  local LINE, FORM, MOST, FLOOR, COUNT = 24, '<I2I2I4I4I4I4I4', 48, 128, 65535
   local kept, count = changes or '', 1
   if forgot == 0 and #kept >= LINE then
     local last, repeats, last_version, last_length, last_seq, last_added, last_forgot =
@@ -13,8 +13,9 @@ local function with_change(changes, kinds, version, length, seq, added, forgot)
     end
   end
   if #kept >= LINE * MOST then
-    local flags = string.byte(kept, LINE + 1)
-    kept = string.char(flags < FLOOR and flags + FLOOR or flags) .. string.sub(kept, LINE + 2)
+    local oldest = struct.unpack('<I2', kept, LINE + 1)
+    local is_floor = oldest % (2 * FLOOR) >= FLOOR
+    kept = struct.pack('<I2', is_floor and oldest or oldest + FLOOR) .. string.sub(kept, LINE + 3)
   end
   return kept .. struct.pack(FORM, kinds, count, version, length, seq, added, forgot)
 end

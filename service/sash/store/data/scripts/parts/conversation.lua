@@ -2,9 +2,9 @@
 -- grounding, metadata, pinned, word_blocks, vector_blocks, columns, media, done.
 -- A script that reads gets the first eight.
 local conversation, log, counts, details, ids, grounding, metadata, pinned, words, vectors, columns, media, done = unpack(KEYS)
-local RECORD, CHUNK = 24, 1000
+local RECORD, CHUNK = 28, 1000
 local BLOCK = 8 -- messages whose words, or vectors, are in one field (../../blocks.py)
-local RICH, MIXED = 64, 128 -- the two highest bits of a record's first byte
+local RICH, MIXED, IN_PROGRESS = 64, 128, 128 -- the two highest bits of a record's first byte, the highest one of its fourth
 
 -- The entity tag of a state: version, life, and the name of the last write. A store that lost its newest writes uses
 -- versions again, but never the name of a write.
