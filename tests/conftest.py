@@ -26,6 +26,7 @@ import redis
 from rigs.conformity import conform
 from rigs.key_leaks import conversations_in, leaks
 from rigs.servers import free_port
+from rigs.warm import Forked, started
 
 from sash.api.middleware.asgi import App
 from sash.app import create_app
@@ -205,9 +206,10 @@ class Served:
         self.data_dir = data_dir
         self.covered = covered
         self.environment = environment
-        self.command = [sys.executable, "-m", "sash"]
+        self.command: list[str] = []
+        """Another command than this environment's ``sash``."""
         self.url = ""
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Forked | subprocess.Popen[bytes] | None = None
 
     def start(self, ready: int = 200, port: int | None = None) -> None:
         """Start it, and wait until ``/readyz`` has the status ``ready``."""
@@ -217,15 +219,12 @@ class Served:
     def _start(self, ready: int, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("SASH_")}
-        with (self.data_dir.parent / "serve.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [*self.command, "serve", "--port", str(port), "--data-dir", str(self.data_dir)],
-                cwd=ROOT,
-                env={**inherited, **self.environment},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+        log, arguments = (
+            self.data_dir.parent / "serve.log",
+            ["serve", "--port", str(port), "--data-dir", str(self.data_dir)],
+        )
+        command = self.command or ([sys.executable, "-m", "sash"] if self.covered else [])
+        self.process = started(arguments, {**inherited, **self.environment}, log, command=command)
         give_up = time.monotonic() + _START_SECONDS
         with httpx.Client(timeout=2) as client:  # one, as each reads the certificates of the web
             while time.monotonic() < give_up and self.process.poll() is None:

@@ -5,11 +5,11 @@ import os
 import random
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 from faults.wire import Wire
 from rigs.servers import free_port
+from rigs.warm import Forked, started
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -21,20 +21,12 @@ class Service:
         self.port = free_port()
         self._log = log
         self._environment = {"SASH_REDIS_URL": store_url, "SASH_PORT": str(self.port), **environment}
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Forked | subprocess.Popen[bytes] | None = None
 
     async def start(self, *, wait: bool = True) -> "Service":
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("SASH_")}
-        with self._log.open("ab") as log:
-            self.process = subprocess.Popen(  # noqa: ASYNC220 - a fork takes no time worth a thread
-                [sys.executable, "-m", "sash", "serve"],
-                cwd=ROOT,
-                env={**inherited, **self._environment},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        environment = {**inherited, **self._environment}
+        self.process = await asyncio.to_thread(started, ["serve"], environment, self._log, own_session=True)
         if wait:
             await self.ready()
         return self
