@@ -8,7 +8,6 @@ import numpy as np
 from msgspec import Meta
 
 from sash.core.counts.costs.counting import is_estimate, reasoning_tokens
-from sash.core.counts.costs.definitions import unpriced_members
 from sash.core.counts.costs.message_cost import is_guessed
 from sash.core.counts.measures.measures import Extra
 from sash.core.counts.measures.native_parts import NativeParts
@@ -28,7 +27,7 @@ from sash.core.law.records.records import StoredGrounding
 from sash.core.law.render import Bodies, Body, Marked, chat_messages, chat_request, other_messages
 from sash.core.law.selection.explain import documents_told
 from sash.core.law.selection.window import Window
-from sash.core.providers import PROVIDERS, render_request
+from sash.core.providers import CHAT, PROVIDERS, render_request
 from sash.core.providers.messages.members import FOREIGN
 from sash.core.providers.messages.mends import (
     FOREIGN_MEMBERS,
@@ -500,7 +499,7 @@ def _is_exact(asked: Asked, history: History, window: Window) -> bool:
     fixed, summary = asked.parts.fixed, window.summary
     return (
         not window.tokens["reasoning"]
-        and not (fixed.tools and (model.is_resold or unpriced_members(fixed.tools)))
+        and not (fixed.tools and (model.is_resold or not fixed.declared(CHAT)[0].is_priced))
         and not (
             fixed.few_shots
             and any(is_estimate(m, model) or reasoning_tokens(m, model, query.format) for m in fixed.few_shots)

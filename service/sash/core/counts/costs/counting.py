@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from sash.core.counts.costs import definitions
+from sash.core.counts.costs.definitions import Declared
 from sash.core.counts.costs.estimates import pair_tokens, spoken_tokens, tokens_in
 from sash.core.counts.costs.message_cost import (
     LIST_BEGINS,
@@ -33,7 +34,7 @@ from sash.core.counts.measures.rows import Row, column_of_mixes, row_of
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FAMILIES, FUNCTION, SYSTEM, TOOL, USER, Rules
 from sash.core.counts.models.models import Model
 from sash.core.counts.models.vendors import VendorRules
-from sash.core.counts.text import Pair, text_tokens
+from sash.core.counts.text import Pair
 from sash.core.counts.text.numbers import MANY, ONE
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.openai.chat_mends import EMPTY, GIF, NO_PICTURE, RARE, UNTAKEN_BY_SOME
@@ -296,20 +297,40 @@ def tools_tokens(
     ``first_system`` is the measure of the system or developer message that they are added to, if there is one.
     ``assistant_texts`` is the number of assistant messages with text: a response format adds tokens to each.
     """
-    rules = model.rules
-    declared = list(map(definitions.declared_function, tools or ()))
-    pair = text_tokens(definitions.unpriced_members(tools))
-    unpriced = max(pair[model.column], pair_tokens(pair, None, model))
+    return declared_tokens(
+        model,
+        definitions.declared(tools),
+        tool_choice=tool_choice,
+        function_call=function_call,
+        response_format=response_format,
+        first_system=first_system,
+        assistant_texts=assistant_texts,
+    )
+
+
+def declared_tokens(
+    model: Model,
+    given: Declared,
+    *,
+    tool_choice: Any = None,
+    function_call: Any = None,
+    response_format: Mapping[str, Any] | None = None,
+    first_system: Measure | None = None,
+    assistant_texts: int = 0,
+) -> int:
+    """Return the tokens as ``tools_tokens`` does, of definitions that were read before."""
+    rules, declared = model.rules, given.functions
+    unpriced = 0 if given.is_priced else max(given.unpriced[model.column], pair_tokens(given.unpriced, None, model))
     if isinstance(rules, VendorRules):
         forced = is_forced(tool_choice) or is_forced(function_call)
-        cost = unpriced + (definitions_cost(declared, model, rules, forced=forced) if declared else 0.0)
+        cost = unpriced + (definitions_cost(given, model, rules, forced=forced) if declared else 0.0)
         return math.ceil((cost + format_cost(response_format, model, rules)) * model.margin)
     section = definitions.format_tokens(response_format, model)
     if not declared and not section:
         return 0
     cost = 0 if rules.apart else _opening_tokens(first_system, model)
     if declared:
-        cost += rules.tools_overhead + definitions.functions_tokens(declared, model) + unpriced
+        cost += rules.tools_overhead + definitions.functions_tokens(given, model) + unpriced
         if not rules.tool_choice_free:
             cost += definitions.choice_tokens(tool_choice, model, named=7)
             cost += definitions.choice_tokens(function_call, model, named=4)

@@ -14,7 +14,7 @@ import msgspec
 from sash.core.counts.costs.estimates import count_in
 from sash.core.counts.models.families import Dialect
 from sash.core.counts.models.models import Model
-from sash.core.counts.text import count_text
+from sash.core.counts.text import Pair, count_text, text_tokens
 from sash.core.counts.text.typescript import comment, parameters_2023, parameters_2024
 from sash.core.counts.text.vocabularies import Vocabulary
 
@@ -25,16 +25,16 @@ _FREEFORM = 13
 
 
 class Content:
-    """JSON as a cache's key. Keys are compared by digest, and drop their bytes when these are read.
+    """JSON as a cache's key. Keys are compared by digest, and drop their value when it is read.
 
     So a cache holds digests and counts only, even for very long definitions.
     """
 
-    __slots__ = ("_content", "digest")
+    __slots__ = ("_value", "digest")
 
-    def __init__(self, value: Any) -> None:
-        self._content = msgspec.json.encode(value)
-        self.digest = hashlib.blake2b(self._content, digest_size=16).digest()
+    def __init__(self, value: Any, digest: bytes = b"") -> None:
+        self._value = value
+        self.digest = digest or digest_of(value)
 
     def __hash__(self) -> int:
         return hash(self.digest)
@@ -43,8 +43,34 @@ class Content:
         return isinstance(other, Content) and self.digest == other.digest
 
     def read(self) -> Any:
-        content, self._content = self._content, b""
-        return msgspec.json.decode(content)
+        value, self._value = self._value, None
+        return value
+
+
+def digest_of(value: Any) -> bytes:
+    """Return the digest of a value as JSON: 16 bytes."""
+    return hashlib.blake2b(msgspec.json.encode(value), digest_size=16).digest()
+
+
+class Declared(msgspec.Struct, frozen=True):
+    """Definitions of tools as they are counted: their functions, and the tokens of members that are in no recorded bill."""
+
+    functions: list[Mapping[str, Any]]
+    unpriced: Pair
+    is_priced: bool
+    """Whether there is no such member."""
+    digest: bytes
+
+    @property
+    def content(self) -> Content:
+        """The functions as a cache's key."""
+        return Content(self.functions, self.digest)
+
+
+def declared(tools: Sequence[Mapping[str, Any]] | None) -> Declared:
+    """Return the definitions of tools as they are counted. It reads all of them, so windows keep what it returns."""
+    functions, unpriced = list(map(declared_function, tools or ())), unpriced_members(tools)
+    return Declared(functions, text_tokens(unpriced), not unpriced, digest_of(functions))
 
 
 def declared_function(tool: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -104,19 +130,16 @@ def written_tokens(content: Content, vocabulary: Vocabulary | str, write: Callab
     return count_in(write(content.read(), *how), vocabulary)
 
 
-def functions_tokens(functions: Sequence[Mapping[str, Any]], model: Model) -> int:
-    """Return the tokens of the namespace that declares ``functions``, without the family's tokens around it.
+def functions_tokens(given: Declared, model: Model) -> int:
+    """Return the tokens of the namespace that declares functions, without the family's tokens around it.
 
     Chat templates of open models write JSON instead, some of them indented by four spaces.
     """
     if model.ratios is not None:
-        return written_tokens(Content(functions), model.vocabulary or model.ratios, _indented)
-    declared = max(
-        written_tokens(Content(functions), model.encoding, render_functions, dialect)
-        for dialect in model.rules.dialects
-    )
-    around = (_GRAMMAR if "grammar" in function else _FREEFORM for function in functions if function.get("freeform"))
-    return declared + sum(around)
+        return written_tokens(given.content, model.vocabulary or model.ratios, _indented)
+    told = max(written_tokens(given.content, model.encoding, render_functions, each) for each in model.rules.dialects)
+    around = (_GRAMMAR if "grammar" in each else _FREEFORM for each in given.functions if each.get("freeform"))
+    return told + sum(around)
 
 
 def _indented(functions: Sequence[Mapping[str, Any]]) -> str:

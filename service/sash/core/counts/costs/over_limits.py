@@ -22,7 +22,7 @@ def over_limits(measures: Sequence[Measure], tools: Sequence[Mapping[str, Any]],
         "pages": _pages(media),
         "tools": len(tools),
         "messages": len(measures),
-        "tool_name": max(map(len, _names(tools)), default=0),
+        "tool_name": max(map(len, tool_names(tools)), default=0),
     }
     return [name for name, most in figures.items() if (limit := getattr(limits, name)) is not None and most > limit]
 
@@ -31,7 +31,8 @@ def _pages(media: Sequence[Medium]) -> int:
     return sum(medium.pages for medium in media)
 
 
-def _names(tools: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def tool_names(tools: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the names of tools that have one."""
     for tool in tools:
         body = tool.get(str(tool.get("type", "function")))
         name = body.get("name") if isinstance(body, Mapping) else None

@@ -8,19 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from sash.core.counts.costs.definitions import Content, written_tokens
+from sash.core.counts.costs.definitions import Content, Declared, written_tokens
 from sash.core.counts.costs.estimates import count_in
 from sash.core.counts.models.models import Model
 from sash.core.counts.models.vendors import VendorRules
 from sash.core.counts.text.vocabularies import Vocabulary
 
 
-def definitions_cost(
-    functions: Sequence[Mapping[str, Any]], model: Model, rules: VendorRules, *, forced: bool
-) -> float:
+def definitions_cost(given: Declared, model: Model, rules: VendorRules, *, forced: bool) -> float:
     """Return the tokens of tool definitions; ``forced`` if the model must call one of the tools."""
-    cost = rules.definitions + (rules.forced if forced else 0) + len(functions) * rules.definition
-    content, vocabulary = Content(functions), model.vocabulary or model.ratios or model.encoding
+    cost = rules.definitions + (rules.forced if forced else 0) + len(given.functions) * rules.definition
+    content, vocabulary = given.content, model.vocabulary or model.ratios or model.encoding
     if rules.spelled:
         return cost + written_tokens(content, vocabulary, _WRITERS[rules.spelling]) * rules.spelled
     return cost + _told_cost(content, vocabulary, rules)

@@ -13,6 +13,7 @@ from sash.core.chat.bounds import TEN_YEARS_SECONDS
 from sash.core.chat.messages import MessageAsSent, Metadata, OwnerId, calls_of, encode_message, validate_messages
 from sash.core.chat.mistakes import invalid
 from sash.core.chat.regular import regular_choice, regular_tool
+from sash.core.counts.costs.over_limits import tool_names
 from sash.core.counts.measures.measures import measure
 from sash.core.law.documents.grounding import Template, parse_template
 from sash.core.law.fixed_parts.fixed import Fixed
@@ -191,6 +192,7 @@ def fixed_parts(settings: ConversationSettings, send: Names = NO_NAMES) -> Fixed
             tool_choice=settings.tool_choice,
             messages=(*system, *few_shots),
             size=sum(map(len, (*bodies, tools, choice))),
+            longest_name=max(map(len, tool_names(taken)), default=0),
             has_media=any(each.extra is not None and each.extra.media for each in measured),
         ),
         system=tuple(bodies[: len(system)]),

@@ -2,11 +2,13 @@
 summary or a note."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
 
-from sash.core.counts.costs.counting import first_system, is_system, messages_tokens, tools_tokens
+from sash.core.counts.costs.counting import declared_tokens, first_system, is_system, messages_tokens, tools_tokens
+from sash.core.counts.costs.definitions import Declared, declared
 from sash.core.counts.costs.estimates import spoken_tokens
 from sash.core.counts.costs.message_cost import is_left_out
 from sash.core.counts.measures.measures import Measure
@@ -52,7 +54,9 @@ class Fixed(msgspec.Struct, frozen=True):
     has_media: bool = False
     """Whether a few-shot encloses a picture, a file or a sound."""
     _own_tokens: dict[Vocabulary, list[int]] = msgspec.field(default_factory=dict)
-    _sent: dict[str, tuple[list[dict[str, Any]], Any]] = msgspec.field(default_factory=dict)
+    longest_name: int = 0
+    """Characters of the longest name of a tool."""
+    _sent: dict[str, tuple[Declared, Any]] = msgspec.field(default_factory=dict)
 
     def message_costs(self, model: Model) -> tuple[int, int]:
         """Tokens of the system prompt and of the few-shots."""
@@ -85,20 +89,29 @@ class Fixed(msgspec.Struct, frozen=True):
         if PROVIDERS[model.format].fills:
             given.sort(key=lambda each: each.role > DEVELOPER or came_in(each, model.format))
         first = first_system(given, model.rules)
-        tools, choice = self._tools_in(model.format)
-        if not tools and (stand_in := PROVIDERS[model.format].stand_in_tool) is not None:
-            tools = [stand_in] if calls or any(map(has_calls, (*self.system, *self.few_shots))) else None
-        return tools_tokens(model, tools=tools, tool_choice=choice, first_system=first)
+        declared, choice = self.declared(model.format)
+        if not declared.functions and (stand_in := PROVIDERS[model.format].stand_in_tool) is not None:
+            has_call = calls or any(map(has_calls, (*self.system, *self.few_shots)))
+            return tools_tokens(model, tools=[stand_in] if has_call else None, tool_choice=choice, first_system=first)
+        return declared_tokens(model, declared, tool_choice=choice, first_system=first)
+
+    def declared(self, form: str) -> tuple[Declared, Any]:
+        """The definitions and the choice as a request in ``form`` has them. It may add members, or leave tools out.
+
+        They are read once, because every window has the same.
+        """
+        found = self._sent.get(form)
+        if found is None:
+            tools, choice = self._tools_in(form)
+            found = self._sent[form] = declared(tools), choice
+        return found
 
     def _tools_in(self, form: str) -> tuple[list[dict[str, Any]] | None, Any]:
-        """The definitions and the choice as a request in ``form`` has them. It may add members, or leave tools out."""
-        if self.tools and not PROVIDERS[form].is_chat_form and form not in self._sent:
-            try:
+        if self.tools and not PROVIDERS[form].is_chat_form:
+            with suppress(FormatCannotCarry):  # refused when the messages are rendered, with their own writing
                 sent = read_request(form, render_request(form, (), tools=self.tools, tool_choice=self.tool_choice))
-            except FormatCannotCarry:  # refused when the messages are rendered, with their own writing
-                return self.tools, self.tool_choice
-            self._sent[form] = sent.tools, sent.tool_choice
-        return self._sent.get(form, (self.tools, self.tool_choice))
+                return sent.tools, sent.tool_choice
+        return self.tools, self.tool_choice
 
 
 def has_calls(measure: Measure) -> bool:

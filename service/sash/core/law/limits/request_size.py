@@ -12,7 +12,7 @@ from sash.core.law.fixed_parts.fixed import Fixed
 from sash.core.law.history.enclosing import MESSAGE_BYTES, text_bytes
 from sash.core.law.history.view import History
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.providers.form.request_limits import NO_LIMITS
+from sash.core.providers.form.request_limits import NO_LIMITS, RequestLimits
 from sash.problems import WindowDoesNotFit
 
 ASIDE_BYTES: Final = 16_384
@@ -31,7 +31,7 @@ def is_far_below(history: History, model: Model, fixed: Fixed, options: WindowQu
     Raises WindowDoesNotFit for tools that are over a limit.
     """
     limits, records = model.limits, history.records
-    if fixed.tools:
+    if fixed.tools and is_over(len(fixed.tools), fixed.longest_name, limits):
         check_tools(fixed.tools, model)
     if history.lost:
         return False
@@ -47,6 +47,12 @@ def is_far_below(history: History, model: Model, fixed: Fixed, options: WindowQu
     if history.summary is not None or options.recall_max_tokens:
         most += told_bytes(history, options)
     return most + int(np.add.reduce(text_bytes(records, model, options.format))) <= limits.bytes
+
+
+def is_over(tools: int, longest_name: int, limits: RequestLimits) -> bool:
+    """Whether so many tools, or a name of so many characters, are over a limit."""
+    is_many = limits.tools is not None and tools > limits.tools
+    return is_many or (limits.tool_name is not None and longest_name > limits.tool_name)
 
 
 def check_tools(tools: Sequence[Mapping[str, Any]], model: Model, pointer: str = "") -> None:

@@ -32,7 +32,11 @@ _WITHOUT_REASONING: Final = frozenset({OPENAI.maker, STRICT_MAKER})
 
 def decided_reasoning(query: Q, model: Model) -> Q:
     """The query with ``reasoning=none`` for a model in chat form whose maker refuses members with reasoning."""
-    if query.reasoning == "none" or model.provider not in _WITHOUT_REASONING or not PROVIDERS[query.format].is_chat_form:
+    if (
+        query.reasoning == "none"
+        or model.provider not in _WITHOUT_REASONING
+        or not PROVIDERS[query.format].is_chat_form
+    ):
         return query
     return msgspec.structs.replace(query, reasoning="none")
 
