@@ -23,6 +23,7 @@ from sash.core.law.records.reasons import Reason
 from sash.core.law.records.records import RESULTS, Flags
 from sash.core.law.records.units import unit_at
 from sash.core.providers import CHAT, PROVIDERS
+from sash.core.providers.messages.owed_reasoning import owes_reasoning
 from sash.core.providers.openai.chat_mends import STRICT_MAKER
 from sash.core.providers.openai.openai import OPENAI
 
@@ -74,7 +75,8 @@ def _sent_and_whole(
     seals = reasoning_cost(row, model, form, by, seals_alone=True, is_forgotten=is_forgotten)
     is_left: Number = is_old
     if options.reasoning == "none":
-        is_left, seals = True, by.where(is_old, 0, seals)
+        is_left, seals = is_old | True, by.where(is_old, 0, seals)
+    is_left = by.where(_is_owed(row, model), False, is_left)  # noqa: FBT003 - a value of an array
     if PROVIDERS[form].replies_are_items:  # free reasoning is left out too: it only makes the request longer
         whole = by.where(is_left, reasoning_cost(row, model, CHAT, by), whole)
     return by.where(is_left, seals, tokens), whole
@@ -85,11 +87,19 @@ def _lasting_and_passing(
 ) -> tuple[Number, Number]:
     """Tokens of a message's reasoning that is sent in every turn, and of that which is sent in its turn only."""
     is_turn, is_forgotten = options.reasoning == "turn", model.rules.forgets
+    now = reasoning_cost(row, model, options.format, by)
     if options.reasoning == "none":
         seals = reasoning_cost(row, model, options.format, by, seals_alone=True)
-        return 0 * seals, seals
-    later = reasoning_cost(row, model, options.format, by, seals_alone=is_turn, is_forgotten=is_forgotten)
-    return later, reasoning_cost(row, model, options.format, by) - later
+        later, now = 0 * seals, by.where(_is_owed(row, model), now, seals)
+    else:
+        later = reasoning_cost(row, model, options.format, by, seals_alone=is_turn, is_forgotten=is_forgotten)
+    later = by.where(_is_owed(row, model), now, later)
+    return later, now - later
+
+
+def _is_owed(row: Row, model: Model) -> Number:
+    """Whether a message's reasoning is sent in every window, because it calls."""
+    return owes_reasoning(model.provider, model.id) and row["calls"] > 0
 
 
 def _of_each(
