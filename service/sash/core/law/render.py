@@ -20,6 +20,7 @@ from sash.core.providers.messages.pieces import Object
 from sash.core.providers.openai.chat_mends import CALLED, EMPTY_CONTENT, sent_as_chat
 from sash.core.providers.openai.server_mends import (
     IDENTITY,
+    in_alternation,
     mended_for_servers,
     refused_by,
     with_system_first,
@@ -114,6 +115,7 @@ def chat_messages(
     sent = [*parts.system, *few_shots, *said, *kept]
     if strict:
         sent = with_system_first([body for body in sent if body], marked.maker, marked.model, mends)
+        sent = in_alternation(sent, marked.model, mends)
     return sent or [b""]
 
 

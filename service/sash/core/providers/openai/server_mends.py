@@ -62,7 +62,22 @@ EMPTY_QUESTION: Final = Mend(
     evidence="Moonshot answers 400: \"the message at position 307 with role 'assistant' must not be empty\", as reported of "
     "replies (MoonshotAI/kimi-code 1985); Alibaba: 'The content field is a required field.' (QwenLM/qwen-code 5265)",
 )
-SERVER_MENDS: Final = (DEVELOPER_ROLE, BROKEN_ARGUMENTS, EMPTY_REPLY, EMPTY_QUESTION, SHORT_ID, SYSTEM_FIRST)
+ALTERNATING: Final = Mend(
+    name="alternating",
+    refused="Neighbouring messages of one role, by templates of Gemma and by Perplexity",
+    sent="One message with the texts of both, with a blank line between them",
+    evidence="'Conversation roles must alternate user/assistant/user/assistant/...' by vLLM, TGI and LM Studio "
+    "(google/adk-python 1373, suitenumerique/conversations 197)",
+)
+SERVER_MENDS: Final = (
+    ALTERNATING,
+    DEVELOPER_ROLE,
+    BROKEN_ARGUMENTS,
+    EMPTY_REPLY,
+    EMPTY_QUESTION,
+    SHORT_ID,
+    SYSTEM_FIRST,
+)
 
 DEVELOPER, ARGUMENTS, EMPTY, IDENTITY, SILENT = (1 << bit for bit in range(16, 21))
 """What may be refused in a message, as bits above those of ``chat_mends.oddities``."""
@@ -72,6 +87,9 @@ _WITHOUT_DEVELOPER: Final = frozenset({_MISTRAL, "deepseek", "qwen", "moonshotai
 _WITHOUT_SILENCE: Final = frozenset({"moonshotai", "qwen"})
 _ONE_SYSTEM: Final = re.compile(r"qwen-?(3\.[5-9]|[4-9])|gemma")
 """Models whose templates take one system message."""
+_ALTERNATES: Final = re.compile(r"gemma|^(perplexity/)?sonar")
+"""Models whose templates take user and assistant in turn."""
+_JOINED_ROLES: Final = ("user", "assistant")
 _ID: Final = re.compile(r"[a-zA-Z0-9]{9}")
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -105,6 +123,38 @@ def with_system_first(bodies: list[Any], maker: str, model: str, mends: Mends) -
         texts = [_text_of(msgspec.json.decode(body)["content"]) for body in systems]
         systems = [msgspec.json.encode({"role": "system", "content": "\n\n".join(filter(str.strip, texts))})]
     return [*systems, *(body for body, is_system in given if not is_system)]
+
+
+def in_alternation(bodies: list[Any], model: str, mends: Mends) -> list[Any]:
+    """Return the bodies of a request's messages, in which user and assistant alternate if the model's template wants it.
+
+    A body is bytes, or pieces of them. Messages with calls or results stay apart.
+    """
+    if not _ALTERNATES.search(model.lower()):
+        return bodies
+    found: list[Any] = []
+    roles: list[str] = []
+    for body in bodies:
+        message = msgspec.json.decode(body if isinstance(body, bytes) else b"".join(body))
+        role = message["role"] if message["role"] in _JOINED_ROLES and not message.get("tool_calls") else ""
+        if role and roles[-1:] == [role]:
+            before = msgspec.json.decode(found[-1] if isinstance(found[-1], bytes) else b"".join(found[-1]))
+            found[-1] = msgspec.json.encode(
+                {**before, "content": _joined(before.get("content"), message.get("content"))}
+            )
+            mends.add(ALTERNATING, 0)
+            continue
+        found.append(body)
+        roles.append(role)
+    return found
+
+
+def _joined(one: Any, other: Any) -> Any:
+    """Two contents as one: a text, or a list of parts."""
+    if isinstance(one, str) and isinstance(other, str):
+        return "\n\n".join(filter(str.strip, (one, other)))
+    texts = ([{"type": "text", "text": each}] if isinstance(each, str) else each or [] for each in (one, other))
+    return [part for parts in texts for part in parts]
 
 
 def mended_for_servers(message: Message, bits: int) -> tuple[Message | None, list[Mend]]:
