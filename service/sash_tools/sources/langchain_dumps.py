@@ -16,6 +16,7 @@ from typing import Any
 from sash.commands.source_error import SourceError
 from sash.core.chat.programs import LANGCHAIN, recognise
 from sash_tools.sources.conversation import Step
+from sash_tools.sources.values import decoded
 
 ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "function"}
 _CHAT_ROLES = {"user", "assistant", "system", "developer"}
@@ -41,8 +42,8 @@ def without_rows(values: list[Any]) -> list[Any]:
         message = value.get("message") if isinstance(value, dict) and "session_id" in value else None
         if isinstance(message, str):
             try:
-                message = json.loads(message)
-            except ValueError:
+                message = decoded(message.encode(), "")
+            except SourceError:
                 return values
         if not isinstance(message, dict) or not is_langchain(message):
             return values
