@@ -57,6 +57,28 @@ CLAUDE_AI: Final = Program(
     "a record of claude.ai's export",
     'write each message as {"role": "user", "content": "…"}: human is user, and its text is the content',
 )
+MASTRA: Final = Program(
+    "mastra",
+    "a message of Mastra's memory",
+    'write each message as {"id": …, "role": …, "parts": […]} with the parts of its content, which `sash import` reads',
+)
+LLAMA_INDEX: Final = Program(
+    "llama-index",
+    "a record of LlamaIndex's chat store",
+    'write each message as {"role": "user", "content": "…"} with the text of its blocks, or let `SashMemory` of '
+    "sash_client.llama_index do it",
+)
+ADK: Final = Program(
+    "adk",
+    "a record of the ADK's sessions",
+    "write the `content` of each event into a list, which `sash import --format=gemini` reads, or let `SashSessionService` "
+    "of sash_client.adk do it",
+)
+LANGGRAPH: Final = Program(
+    "langgraph",
+    "a state of LangGraph's",
+    '`sash import FILE` reads its messages: write the newest state\'s alone, {"messages": […]}',
+)
 
 _LANGCHAIN_KINDS: Final = frozenset({"human", "ai", "system", "tool", "function", "chat", "developer", "remove"})
 _LANGCHAIN_ENDS: Final = ("Message", "MessageChunk")
@@ -174,11 +196,44 @@ def _is_sharegpt(record: Mapping[str, Any]) -> bool:
     return "value" in record or (record["from"] in _SPEAKERS and "content" in record)
 
 
+def _is_mastra(record: Mapping[str, Any]) -> bool:
+    content = record.get("content")
+    if "role" not in record:
+        return False
+    return {"threadId", "resourceId"} <= record.keys() or (
+        isinstance(content, dict) and {"format", "parts"} <= content.keys()
+    )
+
+
+def _is_llama_index(record: Mapping[str, Any]) -> bool:
+    if isinstance(record.get("store"), dict) and "class_name" in record:
+        return True
+    blocks = record.get("blocks")
+    return isinstance(blocks, list) and any(isinstance(block, dict) and "block_type" in block for block in blocks)
+
+
+def _is_adk(record: Mapping[str, Any]) -> bool:
+    if isinstance(record.get("events"), list):
+        return not record.keys().isdisjoint({"appName", "app_name"})
+    if "role" in record or not isinstance(record.get("author"), str):
+        return False
+    return not record.keys().isdisjoint({"invocationId", "invocation_id"})
+
+
+def _is_langgraph(record: Mapping[str, Any]) -> bool:
+    values = record.get("values", record.get("channel_values"))
+    return isinstance(values, dict) and isinstance(values.get("messages"), list)
+
+
 _RECORDS: Final = (
     (CODEX, _is_codex_line),
     (CLAUDE_CODE, _is_claude_code_line),
     (LANGCHAIN, _is_langchain),
     (PYDANTIC_AI, _is_pydantic_ai),
+    (MASTRA, _is_mastra),
+    (LLAMA_INDEX, _is_llama_index),
+    (ADK, _is_adk),
+    (LANGGRAPH, _is_langgraph),
     (AI_SDK, _is_ui_message),
     (OPEN_WEBUI, _is_open_webui),
     (CHATGPT, _is_chatgpt),
