@@ -8,8 +8,8 @@ import msgspec
 
 from sash.commands.source_error import SourceError
 from sash.core.providers import PROVIDERS
-from sash.core.providers.reading.entries import as_entry, read_entries
 from sash.core.providers.reading.native import read_request
+from sash.core.providers.reading.native_entries import as_entry, read_entries
 from sash.problems import Problem
 from sash.variables import words
 from sash_client.ids import safe_id

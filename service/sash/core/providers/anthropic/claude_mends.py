@@ -34,7 +34,7 @@ from sash.core.providers.writing.shared_mends import (
     RESULTS_FIRST,
     SYSTEM_ROLE,
 )
-from sash.core.providers.writing.turns import NOTHING_SAID, Block, Writing
+from sash.core.providers.writing.turns import NOTHING_SAID, Block, RequestWriting
 
 UNSIGNED_THINKING: Final = Mend(
     name="unsigned_thinking",
@@ -116,7 +116,7 @@ def is_signed(block: Block) -> bool:
     return seal is None or bool(block.get(seal))
 
 
-def mended(whole: NativeMessages, writing: Writing) -> NativeMessages:
+def mended(whole: NativeMessages, writing: RequestWriting) -> NativeMessages:
     """Return a message that came in this form as it is accepted. What needs no mend stays as it came."""
     ids = iter(whole.ids)
     made = (_message(message, ids, whole, writing) for message in whole.messages)
@@ -126,7 +126,7 @@ def mended(whole: NativeMessages, writing: Writing) -> NativeMessages:
     return msgspec.structs.replace(whole, messages=messages, at=())
 
 
-def _message(message: Block, ids: Iterator[str], whole: NativeMessages, writing: Writing) -> Block:
+def _message(message: Block, ids: Iterator[str], whole: NativeMessages, writing: RequestWriting) -> Block:
     content, role = message["content"], message["role"]
     if isinstance(content, str):
         if content.strip():
@@ -144,7 +144,7 @@ def _message(message: Block, ids: Iterator[str], whole: NativeMessages, writing:
     return {**message, "content": list(blocks)}
 
 
-def _block(block: Block, ids: Iterator[str], seq: int, writing: Writing) -> Iterator[Block]:
+def _block(block: Block, ids: Iterator[str], seq: int, writing: RequestWriting) -> Iterator[Block]:
     """Yield the block as it is accepted; nothing where it is left out."""
     match block:
         case {"type": "text", "text": str(text)} if not text.strip():
@@ -166,7 +166,7 @@ def _block(block: Block, ids: Iterator[str], seq: int, writing: Writing) -> Iter
             yield block
 
 
-def _part(block: Block, seq: int, writing: Writing) -> Block:
+def _part(block: Block, seq: int, writing: RequestWriting) -> Block:
     """Return a text, a picture or a document as Claude takes it; another block as it came."""
     if block.get("type") == "text":
         return cited(block, seq, writing)
@@ -220,14 +220,14 @@ def _line(block: Block, part: Block) -> Block:
     return {"type": "text", "text": media_line(part), **marked}
 
 
-def _use(block: Block, identity: str, name: str, seq: int, writing: Writing) -> Block:
+def _use(block: Block, identity: str, name: str, seq: int, writing: RequestWriting) -> Block:
     fit = fit_name(name) if is_claude(writing.model) else name
     if fit != name:
         writing.mends.add(CALL_NAME, seq)
     return block if (identity, fit) == (block["id"], name) else {**block, "id": identity, "name": fit}
 
 
-def _result(block: Block, seq: int, writing: Writing) -> Block:
+def _result(block: Block, seq: int, writing: RequestWriting) -> Block:
     content, changed = block.get("content"), block
     if isinstance(content, list):
         left = [each for each in content if not (each.get("type") == "text" and not str(each.get("text", "")).strip())]

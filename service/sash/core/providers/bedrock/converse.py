@@ -60,9 +60,9 @@ from sash.core.providers.writing.turns import (
     Outgoing,
     Part,
     PlainRun,
+    RequestWriting,
     Result,
     Said,
-    Writing,
     as_line,
     asks,
     only_text,
@@ -353,7 +353,7 @@ _NO_TOOL: Final[Object] = {
 
 
 def _write(
-    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, writing: Writing
+    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, writing: RequestWriting
 ) -> dict[str, Any]:
     """Return ``messages``, with ``system`` and ``toolConfig`` where they are not empty."""
     names, told, turns = Names(writing), list[list[Block]](), list[SentTurn]()
@@ -380,7 +380,7 @@ def _write(
     return request | ({"system": system} if system else {}) | ({"toolConfig": config} if config else {})
 
 
-def _system(step: Said | NativeMessages, writing: Writing) -> Iterator[Block]:
+def _system(step: Said | NativeMessages, writing: RequestWriting) -> Iterator[Block]:
     if isinstance(step, Said):
         for part in only_text(step.parts, writing, "system"):
             yield from _text(part)
@@ -404,7 +404,7 @@ def _joined(told: Sequence[list[Block]]) -> list[Block]:
     return [{"text": text}] if text else []
 
 
-def _turns(step: HistoryStep, last: NativeMessages | None, names: Names, writing: Writing) -> Iterator[SentTurn]:
+def _turns(step: HistoryStep, last: NativeMessages | None, names: Names, writing: RequestWriting) -> Iterator[SentTurn]:
     match step:
         case PlainRun():
             for said in step.messages:
@@ -426,7 +426,7 @@ def _turns(step: HistoryStep, last: NativeMessages | None, names: Names, writing
             yield SentTurn("user", [Sent(step.seq, block) for block in made])
 
 
-def _reasoning(step: Said, writing: Writing) -> Iterator[Block]:
+def _reasoning(step: Said, writing: RequestWriting) -> Iterator[Block]:
     """Yield Claude's signed thinking as reasoning; signatures are the same at Anthropic and at Bedrock."""
     for block in step.thinking:
         signature = block.get("signature")
@@ -436,7 +436,7 @@ def _reasoning(step: Said, writing: Writing) -> Iterator[Block]:
             writing.mends.add(UNSIGNED_REASONING, step.seq)
 
 
-def _uses(step: Said, writing: Writing) -> Iterator[Block]:
+def _uses(step: Said, writing: RequestWriting) -> Iterator[Block]:
     for call in step.calls:
         if fit(call.name) != call.name:
             writing.mends.add(CALL_NAME, step.seq)
@@ -451,7 +451,7 @@ def _text(part: Part) -> Iterator[Block]:
             yield point(part.body["cache_control"])
 
 
-def _blocks(parts: Iterable[Part], seq: int, names: Names, writing: Writing) -> Iterator[Block]:
+def _blocks(parts: Iterable[Part], seq: int, names: Names, writing: RequestWriting) -> Iterator[Block]:
     for part in parts:
         found: Block | None = None
         match part.body:
@@ -478,7 +478,7 @@ def _blocks(parts: Iterable[Part], seq: int, names: Names, writing: Writing) -> 
                 yield point(part.body["cache_control"])
 
 
-def _line(part: Part, seq: int, writing: Writing) -> Block:
+def _line(part: Part, seq: int, writing: RequestWriting) -> Block:
     """Return the line that tells a link, because Bedrock reads none."""
     writing.mends.add(AS_TEXT, seq)
     return {"text": as_line(part.body)["text"]}
@@ -492,7 +492,9 @@ def _file(media: Media, filename: str | None, names: Names, seq: int) -> Block:
     return _image(media) if media.media_type.startswith("image/") else document(media, filename, names, seq)
 
 
-def _own(step: NativeMessages, last: NativeMessages | None, names: Names, writing: Writing) -> Iterator[SentTurn]:
+def _own(
+    step: NativeMessages, last: NativeMessages | None, names: Names, writing: RequestWriting
+) -> Iterator[SentTurn]:
     """Yield a message that came in this form as it is accepted. What needs no mend stays as it came."""
     ids = iter(step.ids)
     if step.at and not any("toolResult" in block for message in step.messages for block in message["content"]):
@@ -513,7 +515,7 @@ def _own(step: NativeMessages, last: NativeMessages | None, names: Names, writin
 
 
 def _own_block(
-    block: Block, role: str, ids: Iterator[str], seq: int, names: Names, writing: Writing
+    block: Block, role: str, ids: Iterator[str], seq: int, names: Names, writing: RequestWriting
 ) -> Iterator[Block]:
     match block:
         case _ if is_blank(block):

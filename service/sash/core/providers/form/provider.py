@@ -19,7 +19,7 @@ from sash.core.providers.messages.mends import Mend
 from sash.core.providers.messages.pieces import Keeps, Object, Piece
 from sash.core.providers.writing.media_types import ANY, Takes
 from sash.core.providers.writing.native_messages import Shape
-from sash.core.providers.writing.turns import Outgoing, Writing
+from sash.core.providers.writing.turns import Outgoing, RequestWriting
 
 ReasoningKind = Literal["plain", "blocks", "signatures"]
 """Reasoning in members of a chat message; thinking blocks; signatures on calls (``core.counts.reasoning``)."""
@@ -37,7 +37,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Reads one own message at this pointer. Raises InvalidEntry."""
     read_request: Callable[[Mapping[str, Any], ReadAsChat], ChatRequest]
     """Reads a whole request. Raises InvalidEntry."""
-    write: Callable[[Sequence[Outgoing], list[Object], Any, Writing], Object]
+    write: Callable[[Sequence[Outgoing], list[Object], Any, RequestWriting], Object]
     """Writes the arguments of the provider's SDK from messages, tools and the choice of a tool."""
     is_chat: Callable[[Mapping[str, Any]], bool]
     """Whether a message that was sent in this form is a chat message all the same."""

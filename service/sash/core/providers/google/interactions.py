@@ -56,9 +56,9 @@ from sash.core.providers.writing.turns import (
     Outgoing,
     Part,
     PlainRun,
+    RequestWriting,
     Result,
     Said,
-    Writing,
     answers_call,
     as_line,
     is_of,
@@ -273,7 +273,7 @@ _SHAPE: Final = Shape(
 
 
 def _write(
-    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, writing: Writing
+    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, writing: RequestWriting
 ) -> dict[str, Any]:
     """Return ``input`` and what stands beside it: the system text, the tools and the choice of a tool."""
     joins = not writing.model or "gemini" in writing.model.lower()  # others bill calls together and alone differently
@@ -358,7 +358,7 @@ def _is_users(step: Block) -> bool:
     return step["type"] in ("user_input", "function_result")
 
 
-def _with_media(steps: Iterable[HistoryStep], writing: Writing) -> Iterator[_Sent]:
+def _with_media(steps: Iterable[HistoryStep], writing: RequestWriting) -> Iterator[_Sent]:
     """Yield what is sent. A model before Gemini 3 gets each result as a string; pictures and files follow as an input.
 
     It answers 400 to a list, "Multimodal function responses are not supported for this model", also to one of texts.
@@ -389,7 +389,7 @@ def _text_in(result: list[Block]) -> str:
     return "".join(part["text"] for part in result if part.get("type") == "text")
 
 
-def _sent(step: HistoryStep, writing: Writing) -> Iterator[_Sent]:
+def _sent(step: HistoryStep, writing: RequestWriting) -> Iterator[_Sent]:
     match step:
         case PlainRun():
             for said in step.messages:
@@ -417,13 +417,13 @@ def _call(call: Call) -> Iterator[Block]:
     yield {"type": "function_call", "id": call.id, "name": call.name, "arguments": call.arguments_object()}
 
 
-def _result(result: Result, writing: Writing) -> Block:
+def _result(result: Result, writing: RequestWriting) -> Block:
     contents = [part for part in _contents(result.parts, writing) if part.get("text") != ""]
     given = contents if _media_in(contents) else _text_in(contents)
     return {"type": "function_result", "call_id": result.call.id, "name": result.call.name, "result": given}
 
 
-def _mended(step: Block, seq: int, writing: Writing) -> Iterator[Block]:
+def _mended(step: Block, seq: int, writing: RequestWriting) -> Iterator[Block]:
     """Yield a step that came in this form as it is accepted: without empty texts, and not at all without content."""
     match step:
         case {"type": "thought"} if not step.get("signature"):
@@ -440,7 +440,7 @@ def _mended(step: Block, seq: int, writing: Writing) -> Iterator[Block]:
             yield step
 
 
-def _filled(contents: list[Block], seq: int, writing: Writing) -> list[Block]:
+def _filled(contents: list[Block], seq: int, writing: RequestWriting) -> list[Block]:
     """Return the contents that are no empty texts, with media as they are taken."""
     left = [part for part in contents if part.get("type") != "text" or part.get("text")]
     if left != contents:
@@ -448,7 +448,7 @@ def _filled(contents: list[Block], seq: int, writing: Writing) -> list[Block]:
     return [_as_taken(part, seq, writing) for part in left]
 
 
-def _as_taken(content: Block, seq: int, writing: Writing) -> Block:
+def _as_taken(content: Block, seq: int, writing: RequestWriting) -> Block:
     """Return a content of bytes with the type that they have, or the line of one without bytes; another one as it came."""
     medium = _medium(content) if isinstance(content.get("data"), str) else None
     if medium is None:
@@ -462,7 +462,7 @@ def _as_taken(content: Block, seq: int, writing: Writing) -> Block:
     return {**content, "mime_type": medium_type(str(content.get("mime_type")), content["data"])}
 
 
-def _signed(sent: list[_Sent], writing: Writing) -> list[_Sent]:
+def _signed(sent: list[_Sent], writing: RequestWriting) -> list[_Sent]:
     """Return the steps with a signed thought before the first call of each step of the running turn, for Gemini 3."""
     if not requires_signatures(writing.model):
         return sent
@@ -478,7 +478,7 @@ def _signed(sent: list[_Sent], writing: Writing) -> list[_Sent]:
     return made
 
 
-def _contents(parts: Iterable[Part], writing: Writing) -> Iterator[Block]:
+def _contents(parts: Iterable[Part], writing: RequestWriting) -> Iterator[Block]:
     for each in carried(parts, writing, "Interactions"):
         match each:
             case str():

@@ -37,9 +37,9 @@ from sash.core.providers.writing.turns import (
     Outgoing,
     Part,
     PlainRun,
+    RequestWriting,
     Result,
     Said,
-    Writing,
     answers_call,
     as_line,
     in_order_of_calls,
@@ -161,7 +161,7 @@ _SHAPE: Final = Shape(name="ollama", messages="messages", parts="content", text=
 
 
 def _write(
-    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, writing: Writing
+    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, writing: RequestWriting
 ) -> dict[str, Any]:
     """Return ``messages``, with ``tools`` if there are any. Ollama has no choice of a tool but to have none."""
     made: list[Block] = []
@@ -177,7 +177,7 @@ def _write(
     return request
 
 
-def _sent(step: HistoryStep, behind: list[Block], writing: Writing) -> Iterator[Block]:
+def _sent(step: HistoryStep, behind: list[Block], writing: RequestWriting) -> Iterator[Block]:
     """Yield what is sent of a step. Pictures of results go ``behind`` all results, in the user's name."""
     match step:
         case PlainRun():
@@ -212,7 +212,7 @@ def _base64(image: Any) -> Any:
     return image.partition(",")[2] if _is_url(image) else image
 
 
-def _content(parts: Iterable[Part], seq: int, writing: Writing, *, told: bool = False) -> tuple[str, list[str]]:
+def _content(parts: Iterable[Part], seq: int, writing: RequestWriting, *, told: bool = False) -> tuple[str, list[str]]:
     """Return the text and the pictures of a message; with ``told``, other files are a line, as links are."""
     texts, images = [], []
     for part in parts:
