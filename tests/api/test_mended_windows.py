@@ -143,7 +143,7 @@ CASES: dict[str, tuple[list[Any], str, list[Any]]] = {
     ),
     "a call of a search that was read in part": (
         [ASKED, reply({**OPEN_SEARCH, "input": ""}, FOUND, text("a")), ASKED],
-        "hosted_input",
+        "broken_arguments",
         [ASKED, reply({**OPEN_SEARCH, "input": {}}, FOUND, text("a")), ASKED],
     ),
     "a mark of an hour behind one of five minutes": (

@@ -27,7 +27,7 @@ from sash.core.chat.bounds import (
 )
 from sash.core.chat.half_pairs import with_whole_pairs
 from sash.core.chat.open_calls import OpenCalls, with_call_id
-from sash.core.chat.programs import recognise
+from sash.core.chat.programs import recognise, whole_reply
 from sash.core.chat.regular import regular
 from sash.problems import BadRequest, InvalidEntry, OrphanToolResult
 
@@ -507,6 +507,8 @@ def convert_json(value: Any, decoder: msgspec.json.Decoder[T]) -> T:
     try:
         return msgspec.convert(value, decoder.type)
     except msgspec.ValidationError:
+        if program := whole_reply(value):
+            raise program.refused("") from None
         raise mistakes.invalid("", BadRequest, of=decoder.type, value=value) from None
 
 

@@ -79,6 +79,23 @@ LANGGRAPH: Final = Program(
     "a state of LangGraph's",
     '`sash import FILE` reads its messages: write the newest state\'s alone, {"messages": […]}',
 )
+CHAT_COMPLETION: Final = Program(
+    "chat-completion", "a whole chat completion", "append its message: `choices[0].message`"
+)
+CHUNK: Final = Program("chunk", "a piece of a stream", "append the message that its pieces make, when it is whole")
+RESPONSE: Final = Program("response", "a whole response", "append its items: all of `output`, with ?format=responses")
+GENERATED: Final = Program(
+    "generated", "a whole answer of generateContent", "append its message: `candidates[0].content`, with ?format=gemini"
+)
+INTERACTION: Final = Program(
+    "interaction", "a whole interaction", "append its steps: all of `steps`, with ?format=interactions"
+)
+CONVERSED: Final = Program(
+    "conversed", "a whole answer of Converse", "append its message: `output.message`, with ?format=converse"
+)
+OLLAMA_CHAT: Final = Program(
+    "ollama-chat", "a whole answer of Ollama", "append its message: `message`, with ?format=ollama"
+)
 
 _LANGCHAIN_KINDS: Final = frozenset({"human", "ai", "system", "tool", "function", "chat", "developer", "remove"})
 _LANGCHAIN_ENDS: Final = ("Message", "MessageChunk")
@@ -99,7 +116,7 @@ def recognise(record: Any) -> Program | None:
     """Return the program that wrote a record; None for a provider's message, and for an unknown program's."""
     if not isinstance(record, dict):
         return None
-    return next((program for program, is_of in _RECORDS if is_of(record)), None)
+    return next((program for program, is_of in _RECORDS if is_of(record)), None) or whole_reply(record)
 
 
 def _is_langchain(record: Mapping[str, Any]) -> bool:
@@ -223,6 +240,28 @@ def _is_adk(record: Mapping[str, Any]) -> bool:
 def _is_langgraph(record: Mapping[str, Any]) -> bool:
     values = record.get("values", record.get("channel_values"))
     return isinstance(values, dict) and isinstance(values.get("messages"), list)
+
+
+def whole_reply(record: Any) -> Program | None:  # noqa: PLR0911 - one line a form
+    """Return what kind of a provider's whole reply this is, whose message stands inside; None for another value."""
+    if not isinstance(record, dict) or "role" in record or "content" in record:
+        return None
+    match record:
+        case {"choices": [{"message": dict()}, *_]}:
+            return CHAT_COMPLETION
+        case {"choices": [{"delta": dict()}, *_]}:
+            return CHUNK
+        case {"candidates": [{"content": dict()}, *_]}:
+            return GENERATED
+        case {"object": "response", "output": list()}:
+            return RESPONSE
+        case {"status": str(), "steps": list()} | {"object": "interaction", "steps": list()}:
+            return INTERACTION
+        case {"output": {"message": dict()}}:
+            return CONVERSED
+        case {"model": str(), "message": {"role": str()}, "done": bool()}:
+            return OLLAMA_CHAT
+    return None
 
 
 _RECORDS: Final = (

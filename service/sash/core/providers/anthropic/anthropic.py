@@ -49,6 +49,7 @@ from sash.core.providers.form.part_kinds import PartKinds, kinds
 from sash.core.providers.form.provider import Provider
 from sash.core.providers.form.request_limits import RequestLimits
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
+from sash.core.providers.messages.call_inputs import GivenInput, input_text
 from sash.core.providers.messages.pieces import (
     Keeps,
     Name,
@@ -62,7 +63,6 @@ from sash.core.providers.messages.pieces import (
     read_turn,
     rest_of,
     result_content,
-    to_json,
 )
 from sash.core.providers.writing.media import Media, read_data_url, read_file
 from sash.core.providers.writing.media_types import PDF, UNTAKEN, is_web
@@ -118,7 +118,7 @@ class _AnthropicMessage(msgspec.Struct):
 class _ToolUse(msgspec.Struct):
     id: CallId
     name: Name
-    input: Object
+    input: GivenInput
 
 
 class _ToolResult(msgspec.Struct):
@@ -258,7 +258,7 @@ def _read_block(block: Object, piece: Piece, pointer: str) -> None:
             piece.add_text(convert(block, _Text, pointer).text)
         case "tool_use" if piece.role == "assistant":
             use = convert(block, _ToolUse, pointer)
-            piece.add_call(use.id, use.name, to_json(use.input))
+            piece.add_call(use.id, use.name, input_text(use.input))
         case "search_result":
             found = convert(block, _SearchResult, pointer)
             piece.add_text("\n".join([found.title or "", found.source, *(text.text for text in found.content)]))

@@ -9,8 +9,8 @@ from typing import Final
 
 import msgspec
 
-from sash.core.chat.calls import arguments_object
 from sash.core.providers.anthropic.claude_titles import NESTED_MARK, TITLE, cited, marked_outside, titled
+from sash.core.providers.messages.call_inputs import BROKEN_ARGUMENTS, with_object
 from sash.core.providers.messages.hosted import media_line
 from sash.core.providers.messages.mends import Mend
 from sash.core.providers.messages.pieces import data_url, file_part
@@ -48,12 +48,6 @@ LAST_THINKING: Final = Mend(
     sent="The message without the block",
     evidence="'The final block in an assistant message cannot be `thinking`' (tailcallhq/forgecode 2107, 3071)",
 )
-HOSTED_INPUT: Final = Mend(
-    name="hosted_input",
-    refused="A call of a tool that Anthropic runs whose `input` is no object, as a stream leaves it that was read in part",
-    sent="The call with the object that the text is; with an empty one if it is none",
-    evidence="'server_tool_use.input: Input should be a valid dictionary'; anthropic.types.ServerToolUseBlockParam",
-)
 NULL_MEMBER: Final = Mend(
     name="null_member",
     refused="A tool result with `is_error` that is null",
@@ -71,7 +65,7 @@ OF_BLOCKS: Final = (
     FAILED_WITHOUT_WORDS,
     MEDIA_TYPE,
     UNTAKEN,
-    HOSTED_INPUT,
+    BROKEN_ARGUMENTS,
     NULL_MEMBER,
     TITLE,
     NESTED_MARK,
@@ -154,14 +148,13 @@ def _block(block: Block, ids: Iterator[str], seq: int, writing: RequestWriting) 
         case {"type": "thinking" | "redacted_thinking"} if not is_signed(block) and is_claude(writing.model):
             writing.mends.add(UNSIGNED_THINKING, seq)
         case {"type": "tool_use", "id": given, "name": str(name)}:
-            yield _use(block, next(ids, given), name, seq, writing)
+            yield with_object(_use(block, next(ids, given), name, seq, writing), "input", seq, writing.mends)
         case {"type": "tool_result"}:
             yield _result(block, seq, writing)
         case {"type": "text" | "image" | "document"}:
             yield _part(block, seq, writing)
-        case {"type": "server_tool_use" | "mcp_tool_use", "input": given} if not isinstance(given, dict):
-            writing.mends.add(HOSTED_INPUT, seq)
-            yield {**block, "input": arguments_object(given, custom=False) if isinstance(given, str) else {}}
+        case {"type": "server_tool_use" | "mcp_tool_use"}:
+            yield with_object(block, "input", seq, writing.mends)
         case _:
             yield block
 

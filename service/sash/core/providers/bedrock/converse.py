@@ -46,6 +46,7 @@ from sash.core.providers.form.part_kinds import PartKinds, kinds
 from sash.core.providers.form.provider import Provider
 from sash.core.providers.form.request_limits import RequestLimits
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
+from sash.core.providers.messages.call_inputs import GivenInput, input_text, with_object
 from sash.core.providers.messages.mends import AS_TEXT
 from sash.core.providers.messages.pieces import Keeps, Name, Object, Piece, convert, read_turn, rest_of, to_json
 from sash.core.providers.writing.media import Media, read_data_url, read_file
@@ -177,7 +178,7 @@ class _Message(msgspec.Struct):
 class _Use(msgspec.Struct, rename="camel"):
     tool_use_id: CallId
     name: Name
-    input: Object
+    input: GivenInput
 
 
 class _Answer(msgspec.Struct, rename="camel"):
@@ -219,7 +220,7 @@ def _read_block(block: Object, piece: Piece, pointer: str) -> None:
     match block:
         case {"toolUse": dict(use)} if piece.role == "assistant" and not use.get("type"):
             call = convert(use, _Use, f"{pointer}/toolUse")
-            piece.add_call(call.tool_use_id, call.name, to_json(call.input))
+            piece.add_call(call.tool_use_id, call.name, input_text(call.input))
         case {"reasoningContent": _} | {"cachePoint": _}:  # not sent to other providers
             pass
         case _:
@@ -529,7 +530,8 @@ def _own_block(
             identity, name = next(ids, use["toolUseId"]), fit(use["name"])
             if name != use["name"]:
                 writing.mends.add(CALL_NAME, seq)
-            yield {"toolUse": {**use, "toolUseId": identity, "name": name}}
+            sent = with_object({**use, "toolUseId": identity, "name": name}, "input", seq, writing.mends)
+            yield {"toolUse": sent}
         case {"toolResult": dict(answer)} if role == "user":
             found = result(answer, seq, writing)["toolResult"]
             given = [own_medium(each, seq, writing) for each in found.get("content") or ()]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from sash.core.providers.bedrock.converse_files import DOCUMENT_NAME, KINDS, document_text, read_media
+from sash.core.providers.messages.call_inputs import BROKEN_ARGUMENTS
 from sash.core.providers.messages.hosted import media_line
 from sash.core.providers.messages.mends import Mend
 from sash.core.providers.messages.pieces import to_json
@@ -90,6 +91,7 @@ OF_CONVERSE: Final = (
     RESULTS_FIRST,
     CALL_ID,
     CALL_NAME,
+    BROKEN_ARGUMENTS,
     FAILED_WITHOUT_WORDS,
     RESULT_JSON,
     UNDECLARED_TOOLS,

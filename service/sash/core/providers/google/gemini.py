@@ -44,6 +44,7 @@ from sash.core.providers.google.gemini_mends import (
     sign_calls,
     takes_media,
 )
+from sash.core.providers.messages.call_inputs import GivenInput, input_text
 from sash.core.providers.messages.pieces import (
     Keeps,
     Name,
@@ -110,7 +111,7 @@ class _FileUri(msgspec.Struct, rename={"file_uri_in_camel_case": "fileUri", "mim
 class _Call(msgspec.Struct):
     name: Name
     id: CallId | None = None
-    args: Object | None = None
+    args: GivenInput | None = None
 
 
 class _Response(msgspec.Struct):
@@ -216,7 +217,7 @@ def _read_part(names: _Names, part: Object, piece: Piece, pointer: str) -> None:
     inline, file = member(part, "inline_data"), member(part, "file_data")
     if called is not None and piece.role == "assistant":
         call = convert(_identified(called), _Call, f"{pointer}/functionCall")
-        piece.add_call(call.id or names.of(call.name), call.name, to_json(call.args or {}))
+        piece.add_call(call.id or names.of(call.name), call.name, input_text(call.args))
     elif isinstance(text, str):
         if part.get("thought") is not True:
             piece.add_text(text)

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from sash.core.providers.messages.call_inputs import BROKEN_ARGUMENTS, with_object
 from sash.core.providers.messages.hosted import media_line
 from sash.core.providers.messages.mends import Mend
 from sash.core.providers.messages.pieces import medium_part
@@ -49,6 +50,7 @@ CONTENT_ROLE: Final = Mend(
     evidence="'Please use a valid role: user, model.' (ai.google.dev/api/caching, Content: `role` is 'user' or 'model')",
 )
 MENDS: Final = (
+    BROKEN_ARGUMENTS,
     EMPTY_PART,
     MISSING_SIGNATURE,
     FOREIGN_SIGNATURE,
@@ -165,6 +167,7 @@ def mended(whole: NativeMessages, writing: RequestWriting) -> NativeMessages:
         given = parts if isinstance(parts, list) else [] if parts is None else [parts]
         given = [_with_own_signature(part, whole.seq, writing) for part in given]
         given = [_with_pictures(part, whole.seq, writing) for part in given]
+        given = [_with_arguments(part, whole.seq, writing) for part in given]
         left = [kept for part in given if (kept := _kept(part)) is not None]
         if left != given or not left:
             writing.mends.add(EMPTY_PART, whole.seq)
@@ -183,6 +186,15 @@ def _with_own_signature(part: Any, seq: int, writing: RequestWriting) -> Any:
         return part
     writing.mends.add(FOREIGN_SIGNATURE, seq)
     return {name: value for name, value in part.items() if name != "thoughtSignature"}
+
+
+def _with_arguments(part: Any, seq: int, writing: RequestWriting) -> Any:
+    """Return a part with a call whose arguments are an object."""
+    call = part.get("functionCall") if isinstance(part, dict) else None
+    if not isinstance(call, dict) or call.get("args") is None:
+        return part
+    sent = with_object(call, "args", seq, writing.mends)
+    return part if sent is call else {**part, "functionCall": sent}
 
 
 def _with_pictures(part: Any, seq: int, writing: RequestWriting) -> Any:

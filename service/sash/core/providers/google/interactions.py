@@ -31,6 +31,7 @@ from sash.core.providers.google.gemini_mends import (
     requires_signatures,
     takes_media,
 )
+from sash.core.providers.messages.call_inputs import BROKEN_ARGUMENTS, GivenInput, input_text, with_object
 from sash.core.providers.messages.mends import Mend
 from sash.core.providers.messages.pieces import (
     Keeps,
@@ -106,11 +107,11 @@ class _Said(msgspec.Struct):
 class _FunctionCall(msgspec.Struct):
     id: CallId
     name: Name
-    arguments: Object
+    arguments: GivenInput
 
 
 class _HostedCall(msgspec.Struct):
-    arguments: Object | None = None
+    arguments: GivenInput | None = None
 
 
 class _FunctionResult(msgspec.Struct):
@@ -135,7 +136,7 @@ def _read_step(step: Mapping[str, Any], pointer: str) -> list[Piece]:
                 _read_content(part, piece, f"{pointer}/content/{index}")
         case "function_call":
             call = convert(own, _FunctionCall, pointer)
-            piece.add_call(call.id, call.name, to_json(call.arguments))
+            piece.add_call(call.id, call.name, input_text(call.arguments))
         case "thought":
             pass
         case _:
@@ -436,6 +437,8 @@ def _mended(step: Block, seq: int, writing: RequestWriting) -> Iterator[Block]:
                 writing.mends.add(EMPTY_PART, seq)
             if content or kind == "user_input":
                 yield {**step, "content": content or [{"type": "text", "text": NOTHING_SAID}]}
+        case {"arguments": given} if given is not None:
+            yield with_object(step, "arguments", seq, writing.mends)
         case _:
             yield step
 
@@ -539,7 +542,7 @@ INTERACTIONS = Provider(
     of_reply=frozenset({"id"}),
     limits=GEMINI.limits,
     takes=_MEDIA,
-    mends=(EMPTY_PART, MISSING_SIGNATURE, UNSIGNED_THOUGHT, UNTAKEN, MEDIA_TYPE),
+    mends=(BROKEN_ARGUMENTS, EMPTY_PART, MISSING_SIGNATURE, UNSIGNED_THOUGHT, UNTAKEN, MEDIA_TYPE),
     has_system_messages=GEMINI.has_system_messages,
     calls_need_question=True,
     one_string_or_parts=frozenset({"tool"}),

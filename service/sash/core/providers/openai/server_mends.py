@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.chat.calls import INVALID, arguments_object
+from sash.core.providers.messages.call_inputs import BROKEN_ARGUMENTS
 from sash.core.providers.messages.mends import Mend, Mends
 from sash.core.providers.messages.words_said import has_word
 from sash.core.providers.writing.turns import NOTHING_SAID
@@ -24,13 +25,6 @@ DEVELOPER_ROLE: Final = Mend(
     sent="The message with the role `system`",
     evidence="DeepSeek answers 422: 'unknown variant `developer`, expected one of `system`, `user`, `assistant`, `tool`' "
     "(eclipse-theia/theia 15144, earendil-works/pi 1048)",
-)
-BROKEN_ARGUMENTS: Final = Mend(
-    name="broken_arguments",
-    refused="Arguments of a call that are no JSON object, as a cut reply has them, by servers of other makers' models",
-    sent='`{"INVALID_JSON": "…"}`; of empty arguments, `{}`',
-    evidence="vLLM answers 400: 'Unterminated string' (vllm-project/vllm 43995, 48922), Alibaba: 'The "
-    '"function.arguments" parameter of the code model must be in JSON format\' (HKUDS/nanobot 1487)',
 )
 EMPTY_REPLY: Final = Mend(
     name="empty_reply",
@@ -203,7 +197,7 @@ def _with_object(call: Message) -> Message:
     if not isinstance(function, dict) or not isinstance(given := function.get("arguments"), str):
         return call
     found = arguments_object(given, custom=False)
-    if given.strip() and found != {INVALID: given}:
+    if given.lstrip()[:1] == "{" and found != {INVALID: given}:
         return call
     return {**call, "function": {**function, "arguments": msgspec.json.encode(found).decode()}}
 
