@@ -480,6 +480,19 @@ async def test_a_line_in_place_of_a_message_s_only_picture_is_a_text(
         assert await counted(client, made) <= made["tokens"]["total"]
 
 
+async def test_a_failed_result_with_a_picture_has_no_mark(client: httpx.AsyncClient, conversation: str) -> None:
+    """Claude takes texts alone in a result that is marked as an error: picture and text are sent without the mark."""
+    shown = [text("failed"), picture("image/png")]
+    failed = {"type": "tool_result", "tool_use_id": "toolu_1", "is_error": True, "content": shown}
+    await append(client, conversation, said(text("q")), reply(USE), said(failed), format="anthropic")
+
+    made = await window(client, conversation, model=CLAUDE, format="anthropic")
+
+    assert made["request"]["messages"][-1]["content"] == [{**RESULT, "content": shown}]
+    assert made["mended"]["reasons"] == {"failed_with_picture": 1}
+    assert await counted(client, made) <= made["tokens"]["total"]
+
+
 async def test_user_and_assistant_alternate_for_gemma(client: httpx.AsyncClient, conversation: str) -> None:
     """Neighbours of one role are one message for a template that wants turns; for others they stay as they are."""
     stopped = {"message": {"role": "assistant", "content": ""}, "status": "interrupted"}

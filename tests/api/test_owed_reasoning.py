@@ -44,6 +44,18 @@ async def test_calls_come_with_their_reasoning(
         assert await counted(client, made) <= made["tokens"]["total"] <= most
 
 
+@pytest.mark.parametrize("model", ["cerebras/zai-glm-4.7", "groq/qwen/qwen3-32b", "groq/moonshotai/kimi-k2.5"])
+async def test_a_host_that_refuses_reasoning_gets_none(
+    client: httpx.AsyncClient, conversation: str, model: str
+) -> None:
+    """Where the host stands in the model's name, no request has reasoning, and none is counted."""
+    await append(client, conversation, *called(1), *called(2), user("And now?"))
+    for reasoning in ("all", "turn"):
+        made = await window(client, conversation, model=model, reasoning=reasoning, max_tokens=9_000)
+        assert not any("reasoning_content" in message for message in made["request"]["messages"])
+        assert made["tokens"]["reasoning"] == 0
+
+
 async def test_a_claude_form_of_deepseek_wants_it_too(client: httpx.AsyncClient, conversation: str) -> None:
     """DeepSeek's endpoint of Anthropic's form gets the thinking of each message with calls."""
     use = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}

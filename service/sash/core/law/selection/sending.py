@@ -23,7 +23,7 @@ from sash.core.law.records.reasons import Reason
 from sash.core.law.records.records import RESULTS, Flags
 from sash.core.law.records.units import unit_at
 from sash.core.providers import CHAT, PROVIDERS
-from sash.core.providers.messages.owed_reasoning import owes_reasoning
+from sash.core.providers.messages.owed_reasoning import owes_reasoning, refuses_reasoning
 from sash.core.providers.openai.chat_mends import STRICT_MAKER
 from sash.core.providers.openai.openai import OPENAI
 
@@ -32,12 +32,9 @@ _WITHOUT_REASONING: Final = frozenset({OPENAI.maker, STRICT_MAKER})
 
 
 def decided_reasoning(query: Q, model: Model) -> Q:
-    """The query with ``reasoning=none`` for a model in chat form whose maker refuses members with reasoning."""
-    if (
-        query.reasoning == "none"
-        or model.provider not in _WITHOUT_REASONING
-        or not PROVIDERS[query.format].is_chat_form
-    ):
+    """The query with ``reasoning=none`` for a model in chat form whose maker or host refuses members with reasoning."""
+    is_refused = model.provider in _WITHOUT_REASONING or refuses_reasoning(model.id)
+    if query.reasoning == "none" or not is_refused or not PROVIDERS[query.format].is_chat_form:
         return query
     return msgspec.structs.replace(query, reasoning="none")
 

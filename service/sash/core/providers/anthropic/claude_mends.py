@@ -54,6 +54,13 @@ NULL_MEMBER: Final = Mend(
     sent="The result without `is_error`",
     evidence="anthropic.types.ToolResultBlockParam: `is_error` is a bool; 'Input should be a valid boolean'",
 )
+FAILED_WITH_PICTURE: Final = Mend(
+    name="failed_with_picture",
+    refused="A tool result that is marked as an error and has a picture or a file",
+    sent="The result without the mark",
+    evidence="\"all content must be type 'text' if 'is_error' is true\" (vellum-ai/vellum-assistant 18387, "
+    "caozhiyuan/copilot-api 196)",
+)
 OF_BLOCKS: Final = (
     SYSTEM_ROLE,
     BLANK_TEXT,
@@ -63,6 +70,7 @@ OF_BLOCKS: Final = (
     CALL_NAME,
     RESULTS_FIRST,
     FAILED_WITHOUT_WORDS,
+    FAILED_WITH_PICTURE,
     MEDIA_TYPE,
     UNTAKEN,
     BROKEN_ARGUMENTS,
@@ -236,6 +244,10 @@ def _result(block: Block, seq: int, writing: RequestWriting) -> Block:
     elif "content" in block:  # null is no content
         changed = {name: value for name, value in block.items() if name != "content"}
     failed = changed.get("is_error", False)
+    content = changed.get("content")
+    if failed and isinstance(content, list) and any(each.get("type") != "text" for each in content):
+        writing.mends.add(FAILED_WITH_PICTURE, seq)
+        return {name: value for name, value in changed.items() if name != "is_error"}
     if failed is None or (failed and not changed.get("content")):
         writing.mends.add(NULL_MEMBER if failed is None else FAILED_WITHOUT_WORDS, seq)
         changed = {name: value for name, value in changed.items() if name != "is_error"}
