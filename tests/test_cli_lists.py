@@ -82,6 +82,14 @@ def test_a_list_whose_order_nothing_says_is_refused_until_the_command_says_it(tm
     assert first == second[::-1]
 
 
+def test_a_list_with_a_format_is_named(tmp_path: Path) -> None:
+    """A list of OpenAI's API is no request: the error says that it is read without ``--format``, and so it is."""
+    refused = run(tmp_path / "items.json", page(ITEMS), "--format", "responses")
+    assert refused.exit_code == 1
+    assert "without --format" in refused.output
+    assert json.loads(run(tmp_path / "items.json", page(ITEMS)).stdout)["messages"] == len(read(page(ITEMS))[0].entries)
+
+
 def test_a_page_that_is_not_the_last_says_so() -> None:
     """A page with ``has_more`` is read, and the report counts that pages lack."""
     (conversation,) = read(page(ITEMS, has_more=True))

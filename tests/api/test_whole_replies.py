@@ -80,3 +80,15 @@ async def test_claudes_whole_reply_is_its_message(client: httpx.AsyncClient, con
     path = f"/conversations/{conversation}/messages"
     answer = await client.post(path, params={"format": "anthropic"}, json={"messages": [whole("anthropic", SAID[0])]})
     assert answer.status_code == 201, answer.text
+
+
+@pytest.mark.parametrize(
+    "more", [{"threadId": "t", "resourceId": "r"}, {"blocks": [{"block_type": "text"}]}, {"choices": []}]
+)
+async def test_a_message_with_another_programs_members_stays_a_message(
+    client: httpx.AsyncClient, conversation: str, more: dict[str, Any]
+) -> None:
+    """A chat message is appended as before, whichever members of another program's record it has besides."""
+    message = {"role": "user", "content": "Hi", **more}
+    answer = await client.post(f"/conversations/{conversation}/messages", json={"messages": [message]})
+    assert answer.status_code == 201, answer.text

@@ -21,6 +21,8 @@ def native_conversations_in(data: bytes, name: str, form: str) -> list[SourceCon
     """Return the conversations of a file with a provider's own messages. Raises SourceError."""
     stem = Path(name).stem or "conversation"
     values, lines = values_in(data, name)
+    if any(isinstance(value, dict) and value.get("object") == "list" and "data" in value for value in values):
+        raise SourceError(f"{name}: is a list of OpenAI's API, which is read without --format")
     if not lines and isinstance(values[0], list):
         values = values[0]
     if values and all(_list_of(value, form) is not None for value in values):

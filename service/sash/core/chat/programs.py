@@ -215,18 +215,18 @@ def _is_sharegpt(record: Mapping[str, Any]) -> bool:
 
 def _is_mastra(record: Mapping[str, Any]) -> bool:
     content = record.get("content")
-    if "role" not in record:
-        return False
-    return {"threadId", "resourceId"} <= record.keys() or (
-        isinstance(content, dict) and {"format", "parts"} <= content.keys()
-    )
+    return "role" in record and isinstance(content, dict) and {"format", "parts"} <= content.keys()
 
 
 def _is_llama_index(record: Mapping[str, Any]) -> bool:
     if isinstance(record.get("store"), dict) and "class_name" in record:
         return True
     blocks = record.get("blocks")
-    return isinstance(blocks, list) and any(isinstance(block, dict) and "block_type" in block for block in blocks)
+    return (
+        "content" not in record
+        and isinstance(blocks, list)
+        and any(isinstance(block, dict) and "block_type" in block for block in blocks)
+    )
 
 
 def _is_adk(record: Mapping[str, Any]) -> bool:
