@@ -6,6 +6,7 @@ once more, before it reads its arguments and its environment, so a test's server
 
 import multiprocessing
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -81,7 +82,10 @@ def started(
                 start_new_session=own_session,
             )
     _warm()
-    process = _CONTEXT.Process(target=_run, args=([*arguments], dict(environment), log, own_session), daemon=True)
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)  # the process that is forked has that of its own start
+    process = _CONTEXT.Process(
+        target=_run, args=([*arguments], dict(environment), log, files, own_session), daemon=True
+    )
     process.start()
     return Forked(process)
 
@@ -99,11 +103,18 @@ def _warm() -> None:
             os.environ |= {"PYTHONPATH": before} if before is not None else {}
 
 
-def _run(arguments: list[str], environment: dict[str, str], log: Path, own_session: bool) -> None:  # noqa: FBT001 - sent by place
+def _run(
+    arguments: list[str],
+    environment: dict[str, str],
+    log: Path,
+    files: tuple[int, int],
+    own_session: bool,  # noqa: FBT001 - sent by place
+) -> None:
     from sash.__main__ import main  # noqa: PLC0415 - in the child
 
     if own_session:
         os.setsid()
+    resource.setrlimit(resource.RLIMIT_NOFILE, files)
     os.environ.clear()
     os.environ |= environment
     os.chdir(_ROOT)
