@@ -2,6 +2,7 @@ r"""Half of a surrogate pair, as ``\ud83d`` of a text that was cut: every door t
 
 import json
 import re
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -36,6 +37,19 @@ def test_what_has_no_half_stays(body: str) -> None:
     """JSON of whole characters stays as it is, byte by byte, and so does what is no JSON and has no escape."""
     if not re.search(r"\\u[dD][89a-fA-F]", body) or json.loads(body).isprintable():
         assert with_whole_pairs(body.encode()) == body.encode()
+
+
+ESCAPES = ["\\\\", "\\u", "ud83d", "\\ud83d", "\\uDE00", "\\uD83D\\uDE00", '\\"', "\\n", "d83d", "a"]
+
+
+@given(st.lists(st.sampled_from(ESCAPES)).map("".join))
+@examples(500)
+def test_every_way_of_escaping_is_read_as_python_reads_it(inner: str) -> None:
+    """Whatever stands before a surrogate's escape, backslashes or pairs, JSON is read as Python reads it."""
+    body = f'"{inner}"'
+    with suppress(ValueError):
+        wanted = re.sub("[\ud800-\udfff]", "\ufffd", json.loads(body))
+        assert json.loads(with_whole_pairs(body.encode())) == wanted
 
 
 MESSAGES: list[tuple[str, dict[str, Any]]] = [
