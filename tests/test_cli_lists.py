@@ -97,7 +97,7 @@ def test_a_page_that_is_not_the_last_says_so() -> None:
 
 
 @given(st.lists(st.sampled_from(["user", "assistant"]), min_size=2, max_size=8), st.booleans(), st.booleans())
-@examples(30)
+@examples(1)
 def test_messages_of_a_thread_are_read_by_their_times(roles: list[str], newest: bool, whole: bool) -> None:  # noqa: FBT001
     """A thread's messages come oldest first, whichever order the list has, and the thread's id is the conversation's."""
     messages = [posted(place, role) for place, role in enumerate(roles, 1)]
@@ -127,7 +127,7 @@ NAMES = ["session_id", "sessionId", "thread_id", "threadId", "conversation_id", 
 
 
 @given(st.sampled_from(NAMES), st.lists(st.integers(1, 2), min_size=1, max_size=4), st.booleans(), st.booleans())
-@examples(30)
+@examples(1)
 def test_messages_of_two_conversations_are_never_joined(name: str, owners: list[int], ui: bool, many: bool) -> None:  # noqa: FBT001
     """Messages that name different conversations are refused in every form of a file, and those of one are read."""
     said: dict[str, Any] = {"parts": [{"type": "text", "text": "Hi"}]} if ui else {"content": "Hi"}
@@ -183,7 +183,7 @@ def test_a_program_that_is_not_read_is_named(tmp_path: Path, name: str, wrap: An
 @given(
     st.dictionaries(st.sampled_from(["items", "data", "results", "chats", "input"]), st.just([{"a": 1}]), min_size=1)
 )
-@examples(10)
+@examples(1)
 def test_an_object_of_unknown_lists_is_no_conversation(value: Any) -> None:
     """Lists under names that nobody knows are not keys of a Redis, which would make them conversations."""
     with pytest.raises(SourceError, match=r"an object without messages"):
