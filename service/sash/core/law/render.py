@@ -28,7 +28,7 @@ from sash.core.providers.openai.server_mends import (
 from sash.core.providers.writing.turns import Outgoing, RequestWriting, is_of
 
 _NULL = b'{"role":"assistant","content":null}'
-"""A reply of which another provider gets nothing, such as reasoning alone. OpenAI refuses null without calls."""
+"""A reply that had reasoning alone, once its native parts are cut off. OpenAI refuses null without calls."""
 _EMPTY = b'{"role":"assistant","content":""}'
 
 

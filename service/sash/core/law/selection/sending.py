@@ -83,14 +83,14 @@ def _lasting_and_passing(
     model: Model, options: WindowQuery, row: Row, _seq: Number, by: Arithmetic
 ) -> tuple[Number, Number]:
     """Tokens of a message's reasoning that is sent in every turn, and of that which is sent in its turn only."""
-    is_turn, is_forgotten = options.reasoning == "turn", model.rules.forgets
+    is_turn, is_forgotten, is_owed = options.reasoning == "turn", model.rules.forgets, _is_owed(row, model)
     now = reasoning_cost(row, model, options.format, by)
     if options.reasoning == "none":
-        seals = reasoning_cost(row, model, options.format, by, seals_alone=True)
-        later, now = 0 * seals, by.where(_is_owed(row, model), now, seals)
+        now = by.where(is_owed, now, reasoning_cost(row, model, options.format, by, seals_alone=True))
+        later = 0 * now
     else:
         later = reasoning_cost(row, model, options.format, by, seals_alone=is_turn, is_forgotten=is_forgotten)
-    later = by.where(_is_owed(row, model), now, later)
+    later = by.where(is_owed, now, later)
     return later, now - later
 
 

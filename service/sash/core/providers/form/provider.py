@@ -118,7 +118,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     media_apart: bool = False
     """Whether pictures and files of a tool result may be sent in a message of their own behind it."""
     forgets_reasoning: bool = False
-    """Whether reasoning of earlier turns is not billed in this form, for models that forget them."""
+    """Whether reasoning of earlier turns is not billed in this form, for models that forget it."""
     free_members: frozenset[str] = frozenset()
     """Members of a request beside its messages whose text is in no bill, beside those of every provider."""
     stored_members: frozenset[str] = frozenset()

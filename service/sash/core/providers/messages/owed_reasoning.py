@@ -49,7 +49,7 @@ def refuses_reasoning(model: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def owes_reasoning(maker: str, model: str) -> bool:
-    """Return whether this model's server wants the reasoning of each message with calls.
+    """Return whether this model's server refuses a message with calls that comes without its reasoning.
 
     >>> owes_reasoning("deepseek", "deepseek-v4-pro"), owes_reasoning("deepseek", "deepseek-v3.1")
     (True, False)

@@ -4,9 +4,10 @@ What may be refused is seen by a message's role and numbers, so that nothing of 
 """
 
 import re
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, reduce
 from hashlib import blake2b
+from itertools import chain, groupby
 from typing import Any, Final
 
 import msgspec
@@ -120,27 +121,33 @@ def with_system_first(bodies: list[Any], maker: str, model: str, mends: Mends) -
 
 
 def in_alternation(bodies: list[Any], model: str, mends: Mends) -> list[Any]:
-    """Return the bodies of a request's messages, in which user and assistant alternate if the model's template wants it.
+    """Return the bodies of a request's messages. Where the model's template wants user and assistant in turn, neighbours of
+    one role are one message.
 
     A body is bytes, or pieces of them. Messages with calls or results stay apart.
     """
     if not _ALTERNATES.search(model.lower()):
         return bodies
     found: list[Any] = []
-    roles: list[str] = []
-    for body in bodies:
-        message = msgspec.json.decode(body if isinstance(body, bytes) else b"".join(body))
-        role = message["role"] if message["role"] in _JOINED_ROLES and not message.get("tool_calls") else ""
-        if role and roles[-1:] == [role]:
-            before = msgspec.json.decode(found[-1] if isinstance(found[-1], bytes) else b"".join(found[-1]))
-            found[-1] = msgspec.json.encode(
-                {**before, "content": _joined(before.get("content"), message.get("content"))}
-            )
+    for role, neighbours in groupby(bodies, _turn_of):
+        group = list(neighbours)
+        if role and len(group) > 1:
             mends.add(ALTERNATING, 0)
-            continue
-        found.append(body)
-        roles.append(role)
+            messages = [msgspec.json.decode(b"".join(_pieces(body))) for body in group]
+            content = reduce(_joined, (message.get("content") for message in messages))
+            group = [msgspec.json.encode({**messages[0], "content": content})]
+        found += group
     return found
+
+
+def _pieces(body: Any) -> Iterable[bytes]:
+    return (body,) if isinstance(body, bytes) else body
+
+
+def _turn_of(body: Any) -> str:
+    """The role of a message of the user's or the assistant's, without calls; empty for others."""
+    message = _read_role(b"".join(_pieces(body)))
+    return message.role if message.role in _JOINED_ROLES and not message.tool_calls else ""
 
 
 def _joined(one: Any, other: Any) -> Any:
@@ -148,7 +155,7 @@ def _joined(one: Any, other: Any) -> Any:
     if isinstance(one, str) and isinstance(other, str):
         return "\n\n".join(filter(str.strip, (one, other)))
     texts = ([{"type": "text", "text": each}] if isinstance(each, str) else each or [] for each in (one, other))
-    return [part for parts in texts for part in parts]
+    return list(chain.from_iterable(texts))
 
 
 def mended_for_servers(message: Message, bits: int) -> tuple[Message | None, list[Mend]]:
@@ -165,6 +172,7 @@ def mended_for_servers(message: Message, bits: int) -> tuple[Message | None, lis
 
 class _Role(msgspec.Struct):
     role: str
+    tool_calls: list[msgspec.Raw] | None = None
 
 
 _read_role = msgspec.json.Decoder(_Role).decode
