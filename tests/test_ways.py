@@ -8,23 +8,23 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-MOST_FUNCTIONS = {"window": 109, "append": 174}
-MOST_MODULES = {"window": 37, "append": 52}
+MOST_FUNCTIONS = {"window": 107, "append": 172}
+MOST_MODULES = {"window": 36, "append": 51}
 MOST_CALLS = {
-    "plain": 192,
-    "anthropic": 650,
-    "gemini": 938,
-    "responses": 1060,
-    "tools": 322,
-    "stable": 382,
-    "claude": 980,
-    "claude, tools": 1385,
-    "results": 1115,
-    "explain": 480,
-    "dedupe": 196,
-    "recall": 885,
-    "skip": 860,
-    "sent": 180,
+    "plain": 178,
+    "anthropic": 640,
+    "gemini": 925,
+    "responses": 1045,
+    "tools": 290,
+    "stable": 365,
+    "claude": 920,
+    "claude, tools": 1270,
+    "results": 1080,
+    "explain": 290,
+    "dedupe": 180,
+    "recall": 840,
+    "skip": 585,
+    "sent": 186,
 }
 
 

@@ -27,6 +27,7 @@ from sash.core.law.build import build_window
 from sash.core.law.documents.document_costs import Source
 from sash.core.law.documents.documents import Documents
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, fixed_parts
+from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.view import History
 from sash.core.law.measured_entries import in_place
@@ -121,7 +122,7 @@ def turns_of(conversation: Conversation, model: Model, budget: int, options: Win
             continue
         history = History(1, whole[:length], length, column, tokens, grounded, 0, question=length)
         documents = Documents(_sources(new[length - 1], record, length), fixed.template)
-        spec = WindowSpec(model=model, budget=budget, fixed=fixed.fixed, options=options, documents=documents)
+        spec = WindowSpec(plan=Plan(options, fixed, model, 0, budget), documents=documents)
         window = build_window(history, spec)
         assert isinstance(window, Window)
         hinted = places_of(window, length, stable=bool(options.stable))

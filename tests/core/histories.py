@@ -19,6 +19,7 @@ from sash.core.law.build import build_window
 from sash.core.law.documents.document_costs import Source
 from sash.core.law.documents.documents import Documents
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts, fixed_parts
+from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.compaction import newest_summary, readable
 from sash.core.law.history.notes import summary_message
@@ -166,10 +167,7 @@ class Talk:
 
     def _built(self, history: History, ask: "Ask") -> Window | NeedOlder:
         spec = WindowSpec(
-            model=ask.model,
-            budget=ask.budget,
-            fixed=self.parts.fixed,
-            options=ask.options,
+            plan=Plan(ask.options, self.parts, ask.model, 0, ask.budget),
             documents=self.documents(dedupe=ask.options.dedupe != "none", **ask.limits),
         )
         return build_window(history, spec)

@@ -241,7 +241,7 @@ def bills(windows: Iterable[Made], seconds: int = 10) -> list[tuple[Billed, Bill
     found: list[tuple[Billed, Billed]] = []
     caches: tuple[PromptCache, PromptCache] | None = None
     for number, made in enumerate(windows):
-        model, form, told = made.asked.limits.model, made.asked.query.format, json.loads(made.body)
+        model, form, told = made.asked.plan.model, made.asked.plan.query.format, json.loads(made.body)
         rules = caching_of(model)
         assert rules is not None
         caches = caches or (PromptCache(rules), PromptCache(rules))

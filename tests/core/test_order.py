@@ -19,7 +19,7 @@ from sash.core.law.render import Bodies
 from sash.core.law.selection.choice import BLOCK
 from sash.problems import WindowDoesNotFit
 from sash.windows.answer import Made
-from sash.windows.asked import Asked, limits_of
+from sash.windows.asked import Asked, limits_of, plan_of
 from sash.windows.flow import advance, window
 from sash.windows.needs import Older, SeenHistory
 
@@ -34,12 +34,12 @@ MODELS = ("gpt-4o-mini", "gpt-5", "claude-sonnet-4-5", "gemini-2.5-pro", "llama-
 
 def made(found: Talk, query: WindowQuery, first_seq: int = 1) -> Made:
     """Return the window from a tail, reading older messages as a driver does."""
-    limits = limits_of(query, found.settings, {})
-    asked = Asked(query, limits, found.parts)
+    plan = plan_of(query, found.parts, limits_of(query, found.settings, {}))
+    asked = Asked(plan)
 
     def seen(first: int) -> SeenHistory:
         bodies = Bodies(first, found.stored[1][first - 1 :], dict(enumerate(found.stored[1], 1)))
-        return SeenHistory(found.history(limits.model, first), bodies, {})
+        return SeenHistory(found.history(plan.model, first), bodies, {})
 
     flow = window(asked, seen(first_seq))
     need = advance(flow)

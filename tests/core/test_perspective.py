@@ -19,10 +19,9 @@ from sash.core.counts.models.price_tiers import PriceTier
 from sash.core.law.fixed_parts.conversation_settings import fixed_parts
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.render import Bodies
-from sash.core.law.selection.caching import settled
 from sash.problems import WindowDoesNotFit
 from sash.windows.answer import Made
-from sash.windows.asked import Asked, limits_of
+from sash.windows.asked import Asked, limits_of, plan_of
 from sash.windows.flow import advance, window
 from sash.windows.needs import Older, SeenHistory
 from sash.windows.request import WindowRequest
@@ -215,7 +214,7 @@ class Read:
             model = msgspec.structs.replace(limits.model, price_tiers=(PriceTier(self.tier),))
             limits = msgspec.structs.replace(limits, model=model)
         model = limits.model
-        asked = Asked(settled(self.query, model, limits.budget), limits, fixed_parts(self.found.settings))
+        asked = Asked(plan_of(self.query, fixed_parts(self.found.settings), limits))
         history = self.found.history(model, first_seq)
         _, bodies, documents = self.found.stored
         known = {seq: each for seq, each in documents.items() if seq >= first_seq or seq in history.before}

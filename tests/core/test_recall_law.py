@@ -15,6 +15,7 @@ from sash.core.chat.messages import Entry
 from sash.core.chat.packed import Packed
 from sash.core.counts.models.models import find_model
 from sash.core.law.build import build_window
+from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.recall.ranking import best, fused, scores_of_vectors, scores_of_words
 from sash.core.law.recall.words import pack_words, plain_number, words_of
@@ -232,10 +233,8 @@ def test_tokens_set_aside_leave_a_plain_chat_the_same_window(
     said = [{"role": roles[at % 2], "content": "so " * length} for at, length in enumerate(lengths)]
     talk = Talk(tuple(Entry(message=message) for message in said))
     history, documents = talk.history(model), talk.documents()
-    fixed = talk.parts.fixed
-    terms = WindowSpec(
-        model=model, budget=budget, fixed=fixed, options=query, documents=documents, recall_reserve=recall_reserve
-    )
+    plan = Plan(query, talk.parts, model, 0, budget)
+    terms = WindowSpec(plan=plan, documents=documents, recall_reserve=recall_reserve)
     try:
         expected = choose(history, terms, ALL)
     except WindowDoesNotFit:

@@ -19,10 +19,9 @@ from sash.core.law.recall.recall import BOUND
 from sash.core.law.records.need_older import NeedOlder
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.render import Bodies
-from sash.core.law.selection.caching import settled
 from sash.problems import FormatCannotCarry, Internal, WindowDoesNotFit
 from sash.windows.answer import Made
-from sash.windows.asked import Asked, limits_of
+from sash.windows.asked import Asked, limits_of, plan_of
 from sash.windows.flow import advance, window
 from sash.windows.needs import Older, SeenHistory, Texts, WithMedia
 from sash.windows.stateless import answer_from
@@ -41,11 +40,9 @@ class Driver:
     """Reads a conversation for windows as the store does, from any tail, and counts what they need."""
 
     def __init__(self, found: Talk, query: WindowQuery, first_seq: int) -> None:
-        limits = limits_of(query, found.settings, {})
-        self.found, self.model = found, limits.model
-        self.asked = Asked(
-            settled(query, limits.model, limits.budget), limits, found.parts, "talk", recall="lexical", cache_key="key"
-        )
+        plan = plan_of(query, found.parts, limits_of(query, found.settings, {}))
+        self.found, self.model = found, plan.model
+        self.asked = Asked(plan, "talk", recall="lexical", cache_key="key")
         self.first_seq = first_seq
         self.rounds: list[Any] = []
         self.most = math.ceil(math.log2(len(found.entries) + 2)) + 1
@@ -53,7 +50,7 @@ class Driver:
 
     def seen(self, first_seq: int) -> SeenHistory:
         records, bodies, documents = self.found.stored
-        history, query = self.found.history(self.model, first_seq), self.asked.query
+        history, query = self.found.history(self.model, first_seq), self.asked.plan.query
         mode = "all" if query.explain or query.view is not None else query.grounding
         wanted = {"none": set(), "latest": {history.question}}.get(mode, {*documents})
         read = {*history.before, *range(first_seq, len(records) + 1)} & wanted

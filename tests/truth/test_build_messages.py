@@ -18,6 +18,7 @@ from sash.core.counts.models.models import Model, find_model, unknown_model
 from sash.core.law.build import build_window
 from sash.core.law.documents.documents import Documents
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, fixed_parts
+from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.view import History
 from sash.core.law.records.parameters import WindowQuery
@@ -59,10 +60,13 @@ def kept(case: dict[str, Any]) -> tuple[list[dict[str, Any]], list[int], Window]
     column = 0 if model.encoding == "o200k_base" else 1
     tokens = sum(reference_tokens(measure(m))[column] for m in messages)
     terms = WindowSpec(
-        model=model,
-        budget=case["max_tokens"] or min(model.max_input_tokens, model.context_window - 1024),
-        fixed=parts.fixed,
-        options=WindowQuery(),
+        plan=Plan(
+            WindowQuery(),
+            parts,
+            model,
+            0,
+            case["max_tokens"] or min(model.max_input_tokens, model.context_window - 1024),
+        ),
         documents=Documents({}, parts.template),
     )
     question = len(messages) if new else 0

@@ -114,7 +114,7 @@ async def append_messages(request: Incoming) -> Answer:
     asked, query = query_of(request, AppendQuery), None
     if _wants_window(request.scope["query_string"]):
         query = asked if asked.after_seq is None else msgspec.structs.replace(asked, after_seq=None)
-        context.windows.plan(query)  # raises for an unknown model, which must happen before the append
+        context.windows.asking(query)  # raises for an unknown model, which must happen before the append
     expected, repeats = if_match(request), request.life_before
     sent = await _read(request, asked)
     try:

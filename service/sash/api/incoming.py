@@ -117,13 +117,13 @@ class Incoming(Request[Any, Any, Any]):
 
     def tell_made(self, target: Target, made: Made, state: State, seconds: float) -> None:
         """Report a conversation's window, made in ``seconds``, to the summariser, the metrics and the log line."""
-        view, metrics, summarizer = made.asked.query.view, self.context.watching.metrics, self.context.summarizer
+        view, metrics, summarizer = made.asked.plan.query.view, self.context.watching.metrics, self.context.summarizer
         with best_effort:
             tell_window(metrics, made, seconds, self.line, key=(target.name, made.head.model, view))
         with best_effort:
             metrics.windows.given()
             if summarizer is not None and view is None:  # a summary is of what all may see
-                summarizer.notice(target, state, made.window, made.asked.limits.model)
+                summarizer.notice(target, state, made.window, made.asked.plan.model)
 
 
 def refuse_taken(identity: str | None, pointer: str) -> None:

@@ -34,7 +34,7 @@ from sash.store.data.read_scripts import Known, Reach
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Message, State
 from sash.windows.answer import Made
-from sash.windows.asked import Asked, Limits
+from sash.windows.asked import Asked, Limits, plan_of
 from sash.windows.flow import advance, window
 from sash.windows.needs import SeenHistory
 
@@ -152,7 +152,7 @@ def _request(
     )
     # Reasoning is left out: those that were made in shorter windows would make the request invalid.
     query = WindowQuery(model=model.id, format=form, reasoning="none", grounding="none", uncarried="drop")
-    asked = Asked(query, Limits(model, 0, budget), parts)
+    asked = Asked(plan_of(query, parts, Limits(model, 0, budget)))
     made = advance(window(asked, SeenHistory(history, Bodies(1, [message.body for message in messages], {}), {})))
     if not isinstance(made, Made) or made.head.kept.first_seq != 1:
         return None

@@ -17,20 +17,20 @@ def tell_window(metrics: Metrics, made: Made, seconds: float, line: dict[str, An
 
     ``line`` is the request's log line, to which the window's figures are added. ``seconds`` is the time of making it.
     """
-    if made.asked.query.explain:
+    if made.asked.plan.query.explain:
         return  # an explained window is read by people, and not sent to a provider
     head, window = made.head, made.window
     documents = _documents(made) if made.history.grounding_messages else (0, 0)
     label = metrics.windows.count(head, documents, seconds)
-    if made.asked.query.view is not None:
+    if made.asked.plan.query.view is not None:
         metrics.windows.saw(label, _unseen(made))
     elif documents[0] or head.dropped.tokens:
-        metrics.windows.count_savings(head, label, made.asked.limits.model, documents[0])
+        metrics.windows.count_savings(head, label, made.asked.plan.model, documents[0])
     if metrics.spans is not None:
         metrics.spans.did("build window", seconds)
     if key is not None and window.seqs and head.dropped.messages:  # ReuseStats has only windows that left history out
-        tokens_of, stable = partial(_tokens_of, made), bool(made.asked.query.stable)
-        model = made.asked.limits.model
+        tokens_of, stable = partial(_tokens_of, made), bool(made.asked.plan.query.stable)
+        model = made.asked.plan.model
         metrics.windows.follow(head, key, window.seqs, _beginning(made), tokens_of, stable=stable, model=model)
     line["model"] = label
     line["window_tokens"] = head.tokens.total
@@ -70,7 +70,9 @@ def _left(made: Made, seq: int) -> int:
 def _beginning(made: Made) -> Beginning:
     window, head = made.window, made.head
     return Beginning(
-        fixed=hash((id(made.asked.parts), head.format, head.summary_used, head.note, made.asked.query.grounding)),
+        fixed=hash(
+            (id(made.asked.plan.parts), head.format, head.summary_used, head.note, made.asked.plan.query.grounding)
+        ),
         count=len(window.seqs),
         first_seq=window.seqs[0],
         last_seq=window.seqs[-1],

@@ -12,7 +12,7 @@
     replies.tail_of ── a Tail: state, records, the newest bodies  │
         ▼                                                         │
     Windows.of_tail                                               │
-        │ asked.limits_of        model, reserve, budget           │
+        │ asked.plan_of          query, parts, model, budget      │
         │ tail.GrowingTail       what was read so far             │ all of it
         ▼                                                         ▼
     needs.SeenHistory
@@ -26,5 +26,6 @@
 Each window of a stored history has a receipt (``receipts.py``), by which ``again.py`` makes it once more: the same flow, on
 the tail of an earlier state. ``difference.py`` compares two windows.
 
-Nothing is kept between requests. Each parameter is declared once, in ``core/law/records/parameters.py``.
+Nothing of a conversation is kept between requests. A plan has none of it, and is kept with the settings that it follows
+from. Each parameter is declared once, in ``core/law/records/parameters.py``.
 """

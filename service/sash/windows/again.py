@@ -22,7 +22,7 @@ from sash.store.data.layout import Target
 from sash.store.data.replies import Tail
 from sash.store.data.script_calls import HistoryEdited
 from sash.windows.answer import Made
-from sash.windows.asked import limits_of
+from sash.windows.asked import limits_of, plan_of
 from sash.windows.gone import amended, changed, differs, erased, lost
 from sash.windows.model_rules import ModelRules
 from sash.windows.receipts import Receipt, packed_parameters
@@ -95,10 +95,8 @@ class ServedWindows:
         if receipt.correction is not None:
             model = msgspec.structs.replace(model, margin=receipt.correction, correction=receipt.correction)
         try:
-            limits = limits_of(query, settings, {**self._models, name: model})
-            asked = self._windows.asked(
-                target, query, tail.state, settings, parts, limits, receipt.rules, packed_parameters(query)
-            )
+            plan = plan_of(query, parts, limits_of(query, settings, {**self._models, name: model}))
+            asked = self._windows.asked(target, plan, tail.state, settings, receipt.rules, packed_parameters(query))
             return await self._windows.make(target, asked, tail, room)
         except Unprocessable:
             return None

@@ -193,7 +193,7 @@ def made(
     trimmed: Trimmed | None,
 ) -> Made:
     """The JSON of a window whose edits are applied. Raises FormatCannotCarry."""
-    query, parts, model = asked.query, asked.parts, asked.limits.model
+    query, parts, model = asked.plan.query, asked.plan.parts, asked.plan.model
     mends = Mends()
     if history.order is not None:
         _note(mends, history.order, history, window)
@@ -213,8 +213,8 @@ def made(
         exact=model.exact and _is_exact(asked, history, window),
         context_window=model.context_window if known else None,
         max_input_tokens=model.max_input_tokens if known else None,
-        reserve=asked.limits.reserve,
-        budget=asked.limits.budget,
+        reserve=asked.plan.reserve,
+        budget=asked.plan.budget,
         format=query.format,
         tokens=WindowTokens(**window.tokens),
         kept=Kept(len(seqs), min(seqs), max(seqs)) if seqs else Kept(0, None, None),
@@ -261,7 +261,7 @@ def _note(mends: Mends, order: Order, history: History, window: Window) -> None:
 
 def _explain(asked: Asked, window: Window, history: History, documents: Documents, mends: Mends) -> list[Explained]:
     """A line for each message by ascending seq, with its documents and its mends."""
-    lines, sources, sent, mode = window.explain or [], documents.sources, window.grounding, asked.query.grounding
+    lines, sources, sent, mode = window.explain or [], documents.sources, window.grounding, asked.plan.query.grounding
     if not (sources or history.names is not None or mends.told):
         return lines
 
@@ -280,7 +280,7 @@ def _request(
     asked: Asked, history: History, window: Window, bodies: Bodies, documents: Documents, mends: Mends
 ) -> Object | list[Body]:
     """The window's ``request``: its messages as JSON for chat completions, or an object to be encoded."""
-    form, parts = asked.query.format, asked.parts
+    form, parts = asked.plan.query.format, asked.plan.parts
     sources = documents.sources
     grounding: Mapping[int, StoredGrounding] = {seq: each.grounding for seq, each in sources.items()} if sources else {}
     is_rich = history.records.details
@@ -290,7 +290,7 @@ def _request(
         mends.add(TOOL_SCHEMA, 0)
     for seq in _with_foreign_members(window, history) if is_rich else ():
         mends.add(FOREIGN_MEMBERS, window.name(seq))
-    drops, model = asked.query.uncarried == "drop", asked.limits.model
+    drops, model = asked.plan.query.uncarried == "drop", asked.plan.model
     if not PROVIDERS[form].is_chat_form:
         return render_request(
             form,
@@ -300,7 +300,7 @@ def _request(
             mends=mends,
             model=model.id,
             drops=drops,
-            hinted=asked.query.cache == "auto",
+            hinted=asked.plan.query.cache == "auto",
         )
     if model.provider == OPENAI.maker and not (is_rich or parts.odd_shots):
         return chat_messages(parts, window, bodies, grounding, Marked(), mends)
@@ -313,8 +313,10 @@ def _request(
 
 def _with_hints(asked: Asked, request: Object | list[Body], hints: Hints) -> Object:
     """The request with hints for the prompt cache."""
-    given: Object = msgspec.json.decode(chat_request(asked.parts, request)) if isinstance(request, list) else request
-    return PROVIDERS[asked.query.format].mark(given, hints.kind, hints.places, hints.key)
+    given: Object = (
+        msgspec.json.decode(chat_request(asked.plan.parts, request)) if isinstance(request, list) else request
+    )
+    return PROVIDERS[asked.plan.query.format].mark(given, hints.kind, hints.places, hints.key)
 
 
 def with_result_lines(window: Window, history: History, order: Order, bodies: Bodies, model: Model) -> Window:
@@ -445,9 +447,9 @@ def _recalled(recollection: Recollection, history: History) -> WindowRecalled:
 
 def _documents_of(asked: Asked, window: Window, history: History, documents: Documents) -> WindowGrounding:
     """The documents that the window may send. To explain, others were read too."""
-    asks_all = asked.query.grounding == "all"
+    asks_all = asked.plan.query.grounding == "all"
     sources, sent = documents.sources, {history.question, *(window.seqs if asks_all else ())}
-    if asked.query.grounding == "none":
+    if asked.plan.query.grounding == "none":
         return _NO_DOCUMENTS
     given = sum(len(source.grounding.documents) for seq, source in sources.items() if seq in sent)
     kept = sum(chosen.kept for chosen in window.grounding.values())
@@ -493,10 +495,10 @@ def _is_foreign(extra: Extra | None) -> bool:
 
 def _is_exact(asked: Asked, history: History, window: Window) -> bool:
     """Whether the total of an exact model's window is what the provider bills."""
-    query, model = asked.query, asked.limits.model
+    query, model = asked.plan.query, asked.plan.model
     if not PROVIDERS[query.format].is_openais:  # others join messages, which then cost less than each by itself
         return False
-    fixed, summary = asked.parts.fixed, window.summary
+    fixed, summary = asked.plan.parts.fixed, window.summary
     return (
         not window.tokens["reasoning"]
         and not (fixed.tools and (model.is_resold or not fixed.declared(CHAT)[0].is_priced))

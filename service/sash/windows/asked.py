@@ -10,6 +10,7 @@ from sash.core.law.build import build_window
 from sash.core.law.documents.document_costs import Source
 from sash.core.law.documents.documents import Documents
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts
+from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.view import History
 from sash.core.law.limits.request_size import check_tools
@@ -18,9 +19,10 @@ from sash.core.law.records.need_older import NeedOlder
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.records import StoredGrounding
 from sash.core.law.render import Bodies
-from sash.core.law.selection.caching import cut_length
+from sash.core.law.selection.caching import cut_length, settled
 from sash.core.law.selection.choice import BLOCK
 from sash.core.law.selection.explain import short_of
+from sash.core.law.selection.sending import decided_reasoning
 from sash.core.law.selection.window import Window
 from sash.problems import Pointer, UnknownModel, Unprocessable, WindowDoesNotFit
 from sash.windows.request import HistoryRequest
@@ -39,11 +41,9 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A request for a window: its parameters, with all that follows from them and from the conversation's settings."""
+    """A request for a window: its plan, and what is the conversation's own."""
 
-    query: WindowQuery
-    limits: Limits
-    parts: FixedParts
+    plan: Plan
     conversation: str | None = None
     """The stored conversation, to which the texts of shortened results refer."""
     version: int | None = None
@@ -63,7 +63,7 @@ class Asked(msgspec.Struct, frozen=True):
     @property
     def block(self) -> int:
         """The reference tokens of a stable cut's block."""
-        return BLOCK * cut_length(self.query, self.limits.model, self.limits.budget)
+        return BLOCK * cut_length(self.plan.query, self.plan.model, self.plan.budget)
 
 
 def build(asked: Asked, history: History, documents: Documents) -> Window | NeedOlder:
@@ -73,12 +73,8 @@ def build(asked: Asked, history: History, documents: Documents) -> Window | Need
         WindowDoesNotFit: the required parts are over the budget. A budget of ``needed`` was tried and is enough, unless the
             model takes no such request, or eight budgets were not enough.
     """
-    model = asked.limits.model
     spec = WindowSpec(
-        model=model,
-        budget=asked.limits.budget,
-        fixed=asked.parts.fixed,
-        options=asked.query,
+        plan=asked.plan,
         documents=documents,
         # The path of the messages, to which a seq is added.
         path=f"/conversations/{asked.conversation}/messages/" if asked.conversation else "",
@@ -91,7 +87,7 @@ def build(asked: Asked, history: History, documents: Documents) -> Window | Need
     enough = _enough(history, spec, problem)
     if isinstance(enough, NeedOlder):
         return enough
-    enough.model = model.id
+    enough.model = asked.plan.model.id
     raise enough
 
 
@@ -105,15 +101,16 @@ def _enough(history: History, spec: WindowSpec, problem: WindowDoesNotFit) -> Wi
         if tried.members["limit"] != "tokens":
             return problem
         budget = tried.members["needed"]
-        if budget > spec.model.max_input_tokens:
+        if budget > spec.plan.model.max_input_tokens:
             break
+        plan = msgspec.structs.replace(spec.plan, budget=budget)
         try:
-            if isinstance(found := build_window(history, msgspec.structs.replace(spec, budget=budget)), NeedOlder):
+            if isinstance(found := build_window(history, msgspec.structs.replace(spec, plan=plan)), NeedOlder):
                 return found
             break
         except WindowDoesNotFit as larger:
             tried = larger
-    return problem if tried is problem else short_of(tried, spec.budget)
+    return problem if tried is problem else short_of(tried, spec.plan.budget)
 
 
 def documents_of(asked: Asked, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> Documents:
@@ -122,11 +119,17 @@ def documents_of(asked: Asked, bodies: Bodies, grounding: Mapping[int, StoredGro
         sources={seq: Source(stored, bodies.body(seq)[stored.start : stored.end]) for seq, stored in grounding.items()}
         if grounding
         else {},
-        template=asked.parts.template,
-        max_tokens=asked.query.grounding_max_tokens,
-        overflow=asked.query.grounding_overflow,
-        dedupe=asked.query.dedupe != "none",
+        template=asked.plan.parts.template,
+        max_tokens=asked.plan.query.grounding_max_tokens,
+        overflow=asked.plan.query.grounding_overflow,
+        dedupe=asked.plan.query.dedupe != "none",
     )
+
+
+def plan_of(query: WindowQuery, parts: FixedParts, limits: Limits) -> Plan:
+    """The plan of a window with these fixed parts and limits."""
+    model, reserve, budget = limits.model, limits.reserve, limits.budget
+    return Plan(decided_reasoning(settled(query, model, budget), model), parts, model, reserve, budget)
 
 
 def limits_of(query: WindowQuery, settings: ConversationSettings, models: Mapping[str, Model]) -> Limits:

@@ -21,7 +21,7 @@ class Hints(NamedTuple):
 
 def hints_of(asked: Asked, history: History, window: Window) -> Hints:
     """The hints of a window."""
-    query, model, form = asked.query, asked.limits.model, PROVIDERS[asked.query.format]
+    query, model, form = asked.plan.query, asked.plan.model, PROVIDERS[asked.plan.query.format]
     rules, places = caching_of(model), places_of(window, history.question, stable=bool(query.stable))
     if rules is None or not form.takes_marks(rules.kind):
         return Hints(None, places, "")

@@ -158,14 +158,14 @@ def _sent(made: Made) -> _Sent:
         for name, place, body in zip(names, window.seqs, bodies, strict=True)
     }
     roles = {name: ROLES[history.role(place)] for name, place in zip(names, window.seqs, strict=True)}
-    return _Sent(names, texts, roles, CachedWindow(window, history, made.asked.limits.model))
+    return _Sent(names, texts, roles, CachedWindow(window, history, made.asked.plan.model))
 
 
 def _parts(earlier: Made, later: Made) -> dict[str, tuple[Any, Any]]:
     """What both windows have beside messages, by name."""
 
     def of(made: Made) -> dict[str, Any]:
-        parts, window = made.asked.parts, made.window
+        parts, window = made.asked.plan.parts, made.window
         summary, recalled = window.summary, window.recalled
         return {
             "system": parts.system,

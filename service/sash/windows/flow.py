@@ -88,9 +88,9 @@ def advance(flow: Flow, answer: Any = None) -> Need | Made:
 
 def window(asked: Asked, seen: SeenHistory) -> Flow:
     """Make the window that is asked for. Raises WindowDoesNotFit, FormatCannotCarry."""
-    if asked.query.history_tools:
+    if asked.plan.query.history_tools:
         asked = _with_tools(asked, seen.history.length, seen.history.length)
-    if not asked.query.recall_max_tokens:
+    if not asked.plan.query.recall_max_tokens:
         return (yield from _made(asked, seen, {}))
     asked, seen, recalled = yield from _recall(asked, seen)
     try:
@@ -117,45 +117,45 @@ def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Fl
             seen = seen._replace(history=with_lost(seen.history, lost))
             continue
         if history.order is not None:
-            choice = with_result_lines(choice, history, history.order, bodies, asked.limits.model)
+            choice = with_result_lines(choice, history, history.order, bodies, asked.plan.model)
         trimmed = None
         if choice.edits:
-            choice, bodies, trimmed = yield from _edited(choice, history, bodies, asked.limits.model)
-        hints = hints_of(asked, history, choice) if asked.query.cache != "none" else None
-        if asked.query.history_tools:
+            choice, bodies, trimmed = yield from _edited(choice, history, bodies, asked.plan.model)
+        hints = hints_of(asked, history, choice) if asked.plan.query.cache != "none" else None
+        if asked.plan.query.history_tools:
             asked = _with_tools(asked, first_seen(choice, history), seen.history.length)
         return made(asked, history, choice, bodies, documents, hints, trimmed)
 
 
 def _with_tools(asked: Asked, first: int, length: int) -> Asked:
-    return _replace(asked, parts=with_history_tools(asked.parts, first, length))
+    return _replace(asked, plan=_replace(asked.plan, parts=with_history_tools(asked.plan.parts, first, length)))
 
 
 def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, History, Documents]:
     """The chosen messages, and the history and the documents with places in place of seqs."""
     documents, history = documents_of(asked, seen.bodies, seen.grounding), seen.history
-    if asked.query.view is not None:
-        found = as_seen_by(history, asked.query.view, asked.limits.model, asked.block)
+    if asked.plan.query.view is not None:
+        found = as_seen_by(history, asked.plan.query.view, asked.plan.model, asked.block)
         if found is None:
-            return older(asked.limits.budget), history, documents
+            return older(asked.plan.budget), history, documents
         history = found
     if history.summary is not None:
-        found = compacted(history, asked.query)
+        found = compacted(history, asked.plan.query)
         if found is None:
-            return older(asked.limits.budget), history, documents
+            return older(asked.plan.budget), history, documents
         history = found
     if history.records.details or history.before:
-        found = arranged(history, drops=asked.query.unanswered == "drop")
+        found = arranged(history, drops=asked.plan.query.unanswered == "drop")
         if found is None:
-            return older(asked.limits.budget), history, documents
+            return older(asked.plan.budget), history, documents
         history = found
     if history.names is not None:
         sources = {history.place(seq): source for seq, source in documents.sources.items() if history.has(seq)}
         documents = _replace(documents, sources=sources)
     choice = build(asked, history, documents)
     if isinstance(choice, NeedOlder):
-        is_view = asked.query.view is not None
-        choice = back_for_view(seen.history, history, choice, asked.limits.budget, asked.block) if is_view else choice
+        is_view = asked.plan.query.view is not None
+        choice = back_for_view(seen.history, history, choice, asked.plan.budget, asked.block) if is_view else choice
     elif history.names is not None:
         choice = _replace(choice, names={seq: history.name(seq) for seq in choice.seqs})
     return choice, history, documents
@@ -197,7 +197,7 @@ def _with(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Ge
     history = _replace(history, recalled=recalled.keys()).with_required(before)
     has_media = seen.has_media or any(record.media for record in before.values())
     seen = seen._replace(history=history, has_media=has_media)
-    given = _with_documents(before) if asked.query.explain or asked.query.grounding == "all" else {}
+    given = _with_documents(before) if asked.plan.query.explain or asked.plan.query.grounding == "all" else {}
     if given.keys() <= seen.grounding.keys():
         return seen
     grounding = yield DocumentsOf(given)
@@ -217,7 +217,7 @@ def _with_documents(records: Mapping[int, Record]) -> dict[int, Record]:
 
 def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked, SeenHistory, Mapping[int, Record]]]:
     """Find the messages to recall: the request with its recollection, what was read, and messages to put in their places."""
-    query, recall_reserve = asked.query, asked.query.recall_max_tokens
+    query, recall_reserve = asked.plan.query, asked.plan.query.recall_max_tokens
     nothing = _replace(asked, recollection=NOTHING)
     if query.view is not None or not _is_too_long(asked, seen.history):
         draft, seen, _ = yield from _draft(asked, seen)
@@ -226,7 +226,7 @@ def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked
     draft, seen, question = yield from _draft(_replace(asked, recall_reserve=recall_reserve), seen)
     history = seen.history
     asked = _replace(nothing, recall_reserve=recall_reserve if query.stable else 0)
-    model, room = asked.limits.model, min(recall_reserve, asked.limits.budget - draft.tokens["total"])
+    model, room = asked.plan.model, min(recall_reserve, asked.plan.budget - draft.tokens["total"])
     if asked.recall == "off" or room <= 0:
         return asked, seen, {}
     text = query.recall_query
@@ -247,7 +247,7 @@ def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked
         return _replace(asked, recollection=in_places(taken, old, records, costs)), seen, recalled
     bodies = yield SingleBodies(recalled)
     before = block_place(question, history.records.roles, history.length)
-    block = in_block(taken, old, records, costs, bodies, asked.parts.recall_template, model, room, before)
+    block = in_block(taken, old, records, costs, bodies, asked.plan.parts.recall_template, model, room, before)
     if query.explain and (given := _with_documents({seq: recalled[seq] for seq in block.lines})):
         block = beside_documents(block, (yield DocumentsOf(given)))
     return _replace(asked, recollection=block), seen, {}
@@ -255,10 +255,10 @@ def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked
 
 def _is_too_long(asked: Asked, history: History) -> bool:
     """Whether the messages that were read are more than the window can have, although no result of a tool is cut."""
-    records, limits = history.records, asked.limits
+    records, plan = history.records, asked.plan
     if TOOL in records.roles or FUNCTION in records.roles or history.summary is not None:
         return False
-    return int(message_costs(records, limits.model).sum()) > limits.budget
+    return int(message_costs(records, plan.model).sum()) > plan.budget
 
 
 def _draft(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Window, SeenHistory, int]]:

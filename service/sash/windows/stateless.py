@@ -38,13 +38,12 @@ from sash.core.law.records.records import (
     decode_grounding,
 )
 from sash.core.law.render import Bodies
-from sash.core.law.selection.caching import settled
 from sash.core.providers.messages.members import NO_NAMES, Names
 from sash.core.providers.reading.native import compaction_of
 from sash.core.providers.reading.native_entries import ReadEntries
 from sash.problems import EntryConflict, Internal, Problem
 from sash.windows.answer import Made
-from sash.windows.asked import Asked, limits_of
+from sash.windows.asked import Asked, limits_of, plan_of
 from sash.windows.flow import advance, window
 from sash.windows.needs import (
     DocumentsOf,
@@ -93,8 +92,8 @@ def window_of_request(
     )
     settings = check_settings(settings)
     parts = fixed_parts(settings, send)
-    limits = limits_of(wanted, settings, models)
-    asked = Asked(settled(wanted, limits.model, limits.budget), limits, parts, wanted.conversation_id)
+    plan = plan_of(wanted, parts, limits_of(wanted, settings, models))
+    asked = Asked(plan, wanted.conversation_id)
     entries = [] if isinstance(wanted, TextsRequest) else wanted.messages
     texts = wanted.messages if isinstance(wanted, TextsRequest) else texts_of(entries)
     checked = _checked(entries, sent, send) if texts is None else []
@@ -103,8 +102,8 @@ def window_of_request(
     if texts is None:
         chat, seen = None, _whole(checked, asked, digests=finds_repeated)
     else:
-        chat = SentChat(texts, limits.model, digests=finds_repeated)
-        seen = chat.seen(1 if _needs_all(asked.query) else chat.filling(limits.budget, wanted.limit))
+        chat = SentChat(texts, plan.model, digests=finds_repeated)
+        seen = chat.seen(1 if _needs_all(asked.plan.query) else chat.filling(plan.budget, wanted.limit))
     counting_seconds = time.perf_counter() - started
     flow = window(asked, seen)
     found = advance(flow)
@@ -131,13 +130,15 @@ def _checked(given: list[Entry], sent: ReadEntries | None, send: Names) -> list[
 
 def _whole(entries: list[Given], asked: Asked, *, digests: bool) -> SeenHistory:
     """The whole history, measured for one model."""
-    model = asked.limits.model
-    kept = measured_entries(entries, asked.parts.template, model, digests=digests)
-    compaction = newest_compaction(kept, asked.query.format)
-    summary = newest_summary(None, compaction, asked.query.format, asked.query.view)
+    model = asked.plan.model
+    kept = measured_entries(entries, asked.plan.parts.template, model, digests=digests)
+    compaction = newest_compaction(kept, asked.plan.query.format)
+    summary = newest_summary(None, compaction, asked.plan.query.format, asked.plan.query.view)
     documents = [record.grounding for record, _, _ in kept if record.grounding is not None]
     history = whole_history(records_of(kept, entries, model), model, documents, summary)
-    return SeenHistory(history, Bodies(1, [body for _, body, _ in kept], {}), _grounding(asked.query, kept, history))
+    return SeenHistory(
+        history, Bodies(1, [body for _, body, _ in kept], {}), _grounding(asked.plan.query, kept, history)
+    )
 
 
 def answer_from(need: Need, seen: SeenHistory, chat: SentChat | None) -> Any:

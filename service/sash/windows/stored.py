@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Final, Unpack
 
 import msgspec
 
@@ -10,9 +10,10 @@ from sash.core.counts.models.families import TOOL
 from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts, decode_settings
 from sash.core.law.fixed_parts.history_tools import check_names
+from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.history.compaction import readable
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.law.selection.caching import below_a_tier, cache_key, cut_length, settled
+from sash.core.law.selection.caching import below_a_tier, cache_key, cut_length
 from sash.core.law.selection.choice import BLOCK
 from sash.core.law.selection.walk import SKIP_HORIZON
 from sash.core.providers import PROVIDERS
@@ -29,7 +30,7 @@ from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.stored_messages import NewEntry
 from sash.store.data.usage import Calibrations
 from sash.windows.answer import Made
-from sash.windows.asked import Asked, Limits, limits_of
+from sash.windows.asked import Asked, limits_of, plan_of
 from sash.windows.flow import advance, window
 from sash.windows.model_rules import ModelRules
 from sash.windows.needs import (
@@ -56,10 +57,12 @@ _ATTEMPTS = 8
 _OF_A_VIEW = 2
 """Budgets of messages that are read first for a view, which is enough where it sees half of them."""
 _NO_RESERVE = ConversationSettings(reserve=0)
+_PLANS: Final = 16
+"""Plans that are kept for the same settings: as many queries and corrections as conversations are mostly asked with."""
 
 
-class Plan(NamedTuple):
-    """What follows from a window's query alone."""
+class Asking(msgspec.Struct, frozen=True, eq=False):
+    """What follows from a window's query alone. There is one for a query, so that plans are found by it."""
 
     reach: Reach
     """What the first read asks for."""
@@ -91,15 +94,43 @@ class Windows:
         self.models = models
         self._rules = rules
         self.send = send
-        self.plan = lru_cache(maxsize=1024)(self._plan)
-        """The plan of a query; cached, as every turn has the same query. Raises UnknownModel, Unprocessable."""
+        self.asking = lru_cache(maxsize=1024)(self._asking)
+        """What follows from a query; cached, as every turn has the same query. Raises UnknownModel, Unprocessable."""
 
-    def _plan(self, query: WindowQuery) -> Plan:
+    def _asking(self, query: WindowQuery) -> Asking:
         reach, told = reach_of_query(query, self.models), packed_parameters(query)
         if query.model is None:  # then it depends on the conversation's settings
-            return Plan(reach, follows=False, told=told)
+            return Asking(reach, follows=False, told=told)
         model = limits_of(query, _NO_RESERVE, self.models).model
-        return Plan(reach, follows=model.exact and not query.recall_max_tokens, told=told)
+        return Asking(reach, follows=model.exact and not query.recall_max_tokens, told=told)
+
+    async def _plan(self, tenant: str, query: WindowQuery, settings: ConversationSettings, parts: FixedParts) -> Plan:
+        """The plan of a window, with the model's estimate corrected by the tenant's bills."""
+        plan = self._kept_plan(query, settings, parts, self.models, None)
+        if plan.model.exact:
+            return plan
+        models = await self._calibrations.correct(tenant, self.models, plan.model.id)
+        if models is self.models:
+            return plan
+        return self._kept_plan(query, settings, parts, models, models[plan.model.id].correction)
+
+    def _kept_plan(
+        self,
+        query: WindowQuery,
+        settings: ConversationSettings,
+        parts: FixedParts,
+        models: Mapping[str, Model],
+        correction: float | None,
+    ) -> Plan:
+        """The plan by these models, which is kept with the fixed parts, as these are with the settings."""
+        key = self.asking(query), correction
+        plan: Plan | None = parts.plans.get(key)
+        if plan is None:
+            plan = plan_of(query, parts, limits_of(query, settings, models))
+            if len(parts.plans) == _PLANS:
+                parts.plans.clear()
+            parts.plans[key] = plan
+        return plan
 
     async def read(
         self, target: Target, query: WindowQuery, known: Sequence[str] = (), room: Room = no_limit
@@ -110,8 +141,8 @@ class Windows:
 
         Raises NotFound, ConversationDamaged, UnknownModel, WindowDoesNotFit, FormatCannotCarry, Unprocessable.
         """
-        plan = self.plan(query)
-        tail = await self._reader.window(target, plan.reach, known if plan.follows else ())
+        asking = self.asking(query)
+        tail = await self._reader.window(target, asking.reach, known if asking.follows else ())
         if isinstance(tail, Known):
             return tail
         state = tail.state
@@ -122,7 +153,7 @@ class Windows:
     def _follows(self, query: WindowQuery, state: State) -> bool:
         """Whether the window depends on the conversation alone. Its settings name the model if the query does not."""
         model = query.model or decode_settings(state.settings, self.send)[0].model
-        return model is not None and self.plan(msgspec.structs.replace(query, model=model)).follows
+        return model is not None and self.asking(msgspec.structs.replace(query, model=model)).follows
 
     async def append(
         self,
@@ -132,7 +163,7 @@ class Windows:
         **writing: Unpack[Writing],
     ) -> tuple[AppendReply, Tail | Problem]:
         """Append, and read the tail for a window, in one round trip. If the tail cannot be read, its Problem is returned."""
-        reach = self.plan(query).reach
+        reach = self.asking(query).reach
         return await self._conversations.append_and_read(target, entries, reach, **writing)
 
     async def of_tail(
@@ -141,15 +172,12 @@ class Windows:
         """The window of a tail. If the history was edited meanwhile, the tail is read again. ``room`` is as in ``read``."""
         for _ in range(_ATTEMPTS):
             settings, parts = decode_settings(tail.state.settings, self.send)
-            limits = limits_of(query, settings, self.models)
+            plan = await self._plan(target.tenant, query, settings, parts)
             if query.history_tools:
                 require_recall(self._recaller.mode(settings))
                 check_names(parts)
-            if not limits.model.exact:
-                models = await self._calibrations.correct(target.tenant, self.models, limits.model.id)
-                limits = limits_of(query, settings, models)
-            rules, told = self._rules.digest(limits.model.id), self.plan(query).told
-            asked = self.asked(target, query, tail.state, settings, parts, limits, rules, told)
+            rules, told = self._rules.digest(plan.model.id), self.asking(query).told
+            asked = self.asked(target, plan, tail.state, settings, rules, told)
             try:
                 return await self.make(target, asked, tail, room), tail.state
             except WindowDoesNotFit as problem:
@@ -162,21 +190,17 @@ class Windows:
     def asked(
         self,
         target: Target,
-        query: WindowQuery,
+        plan: Plan,
         state: State,
         settings: ConversationSettings,
-        parts: FixedParts,
-        limits: Limits,
         rules: bytes,
         told: msgspec.Raw,
     ) -> Asked:
         """What the window of one state is asked for; its receipt has ``rules``, the model's digest, and ``told``, the
         parameters."""
-        model = limits.model
+        query, model = plan.query, plan.model
         return Asked(
-            settled(query, model, limits.budget),
-            limits,
-            parts,
+            plan,
             target.id,
             state.version,
             f'"{state.etag}"',
@@ -186,7 +210,7 @@ class Windows:
         )
 
     async def _read_again(self, target: Target, asked: Asked) -> Tail:
-        tail = await self._reader.window(target, reach_of(asked.query, asked.limits))
+        tail = await self._reader.window(target, reach_of(asked.plan.query, asked.plan.model, asked.plan.budget))
         if isinstance(tail, Known):
             raise Internal("The store answered 'unchanged', which was not asked.")
         return tail
@@ -224,8 +248,8 @@ class Windows:
                 mode = asked.recall or ""
                 return await self._recaller.read(read.target, text, mode, last_seq, read.state, ahead=read.indexed)
             case WholeRecords(seqs, old):
-                names = asked.query.view is not None
-                return await self._recaller.whole(asked.limits.model, read, old, seqs, names=names)
+                names = asked.plan.query.view is not None
+                return await self._recaller.whole(asked.plan.model, read, old, seqs, names=names)
             case DocumentsOf(records):
                 return await self._reader.grounding(read.target, records, state=read.state)
             case SingleBodies(records):
@@ -233,14 +257,14 @@ class Windows:
 
     async def _seen(self, asked: Asked, read: GrowingTail) -> SeenHistory:
         """What was read, with all messages counted for the model. Raises HistoryEdited."""
-        vocabulary = asked.limits.model.vocabulary
+        vocabulary = asked.plan.model.vocabulary
         if vocabulary is not None and len(read.own_tokens) < len(read.records):
             read.own_tokens = await self._counts.of(read, vocabulary)
         if vocabulary is not None and (uncounted := read.uncounted()):
             read.count(await self._counts.each(read, vocabulary, uncounted))
-        mode = "all" if asked.query.explain else asked.query.grounding  # each document has a line
-        grounding = await read.grounding(mode, asked.query.view) if read.state.grounding_messages else {}
-        history = read.history(asked.limits.model.column, asked.query.format, asked.query.view)
+        mode = "all" if asked.plan.query.explain else asked.plan.query.grounding  # each document has a line
+        grounding = await read.grounding(mode, asked.plan.query.view) if read.state.grounding_messages else {}
+        history = read.history(asked.plan.model.column, asked.plan.query.format, asked.plan.query.view)
         if grounding:
             await read.read_bodies(sorted(grounding), history)
         has_media = bool(read.records.details or read.outside) and read.has_media
@@ -254,17 +278,18 @@ def _is_quick(asked: Asked, read: GrowingTail, seen: SeenHistory) -> bool:
     """Whether choosing and writing takes a few milliseconds at most, and so needs no thread."""
     if seen.grounding or not read.is_short:
         return False
-    if not PROVIDERS[asked.query.format].is_chat_form and read.is_large:
+    if not PROVIDERS[asked.plan.query.format].is_chat_form and read.is_large:
         return False  # the whole messages are decoded, and encoded in another form
     # A summary and results that are cut are counted in the model's own vocabulary.
     may_count = TOOL in read.records.roles or seen.history.summary is not None
-    return not (may_count and asked.limits.model.vocabulary is not None)
+    return not (may_count and asked.plan.model.vocabulary is not None)
 
 
 def reach_of_query(query: WindowQuery, models: Mapping[str, Model]) -> Reach:
     """What the first read asks for, before the conversation's settings are known. Raises UnknownModel, Unprocessable."""
     if query.model is not None:
-        return reach_of(query, limits_of(query, _NO_RESERVE, models))
+        limits = limits_of(query, _NO_RESERVE, models)
+        return reach_of(query, limits.model, limits.budget)
     return Reach(
         query.max_tokens or 0,
         limit=query.limit or 0,
@@ -273,11 +298,10 @@ def reach_of_query(query: WindowQuery, models: Mapping[str, Model]) -> Reach:
     )
 
 
-def reach_of(query: WindowQuery, limits: Limits) -> Reach:
+def reach_of(query: WindowQuery, model: Model, budget: int) -> Reach:
     """The tail that the query's window likely needs."""
-    model = limits.model
-    budget = below_a_tier(query, model, limits.budget)
-    block = BLOCK * cut_length(query, model, limits.budget) if query.stable else 0
+    block = BLOCK * cut_length(query, model, budget) if query.stable else 0
+    budget = below_a_tier(query, model, budget)
     if query.view is not None:
         budget *= _OF_A_VIEW
     more = SKIP_HORIZON if query.overflow == "skip" else 0

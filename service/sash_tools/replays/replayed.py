@@ -24,10 +24,10 @@ from sash.core.law.records.costs import message_costs
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.records import Summary, decode_grounding
 from sash.core.law.render import Bodies
-from sash.core.law.selection.caching import caching_of, settled
+from sash.core.law.selection.caching import caching_of
 from sash.problems import FormatCannotCarry, WindowDoesNotFit
 from sash.windows.answer import Made
-from sash.windows.asked import Asked, limits_of
+from sash.windows.asked import Asked, limits_of, plan_of
 from sash.windows.flow import advance, window
 from sash.windows.needs import SeenHistory
 from sash.windows.stateless import (
@@ -82,10 +82,10 @@ class Replayed:
     a history in a request."""
 
     def __init__(self, lived: LoggedChat, query: WindowQuery, models: Mapping[str, Model]) -> None:
-        parts, limits = fixed_parts(lived.settings), limits_of(query, lived.settings, models)
-        model = self._model = limits.model
-        wanted = settled(query, model, limits.budget)
-        self._asked = Asked(wanted, limits, parts, lived.id)
+        parts = fixed_parts(lived.settings)
+        plan = plan_of(query, parts, limits_of(query, lived.settings, models))
+        model = self._model = plan.model
+        self._asked = Asked(plan, lived.id)
         self._lived = lived
         self._newest: frozenset[int] | None = None
         given = placed_entries([*enumerate(lived.entries)])
@@ -111,9 +111,9 @@ class Replayed:
         """The window of the first ``length`` messages. Raises WindowDoesNotFit, FormatCannotCarry."""
         asked, seen = self._asked, self._seen(length)
         if recall_query is not None:
-            asked = msgspec.structs.replace(
-                asked, query=msgspec.structs.replace(asked.query, recall_query=recall_query)
-            )
+            replace = msgspec.structs.replace
+            recalling = replace(asked.plan.query, recall_query=recall_query)
+            asked = replace(asked, plan=replace(asked.plan, query=recalling))
         flow = window(asked, seen)
         found = advance(flow)
         while not isinstance(found, Made):
@@ -121,7 +121,7 @@ class Replayed:
         return found
 
     def _seen(self, length: int) -> SeenHistory:
-        form, view, records = self._asked.query.format, self._asked.query.view, self._records[:length]
+        form, view, records = self._asked.plan.query.format, self._asked.plan.query.view, self._records[:length]
         summary = self._lived.summary
         if summary is not None and summary.through_seq > length:
             summary = None
@@ -130,7 +130,7 @@ class Replayed:
         summary = newest_summary(summary, newest_compaction(self._kept[:length], form), form, view)
         documents = [record.grounding for record, _, _ in self._kept[:length] if record.grounding is not None]
         history = whole_history(records, self._model, documents, summary)
-        sends = self._asked.query.grounding
+        sends = self._asked.plan.query.grounding
         seqs = {"latest": [history.question], "none": []}.get(sends, self._documents)
         found = {seq: self._documents[seq] for seq in seqs if seq <= length and seq in self._documents}
         return SeenHistory(history, self._bodies, found)
@@ -164,7 +164,7 @@ class Replayed:
 
     def evidence(self, text: str, seqs: Sequence[int]) -> float:
         """The share of these messages that the newest window sends whole, if it is asked this question."""
-        sent = self._sent_whole(text if self._asked.query.recall_max_tokens else None)
+        sent = self._sent_whole(text if self._asked.plan.query.recall_max_tokens else None)
         return sum(seq in sent for seq in seqs) / len(seqs)
 
     def _sent_whole(self, text: str | None) -> frozenset[int]:

@@ -1,16 +1,16 @@
 """build_window ("the law"): the window of a plain chat, for which a sum is enough, or else by all rules (choice.py)."""
 
 from collections.abc import Sequence
-from functools import lru_cache, partial
-from typing import Any
+from functools import partial
 
 import msgspec
 
-from sash.core.counts.costs.counting import is_system
 from sash.core.counts.costs.estimates import spoken_tokens
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
 from sash.core.counts.models.models import Model
-from sash.core.law.fixed_parts.fixed import Fixed, reserved_tools
+from sash.core.law.fixed_parts.fixed import Fixed
+from sash.core.law.fixed_parts.fixed_costs import reserved_tools
+from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.fillers import longest_opening
 from sash.core.law.history.notes import summary_message
@@ -34,18 +34,6 @@ _NOTHING_DROPPED = {
     ),
     **NO_MEDIA_LEFT,
 }
-KNOWN_TO_THE_SUM = frozenset(
-    {
-        *("model", "reserve", "max_tokens", "limit", "format"),  # they are in the sum
-        *("dedupe", "note", "overflow", "stable", "start", "summary"),  # some of their values need all rules
-        *("grounding", "grounding_max_tokens", "grounding_overflow"),  # a plain chat has no documents,
-        *("tool_result_max_tokens", "tool_result_overflow", "tool_results_kept", "unanswered"),  # results,
-        *("reasoning", "recall_max_tokens", "recall_query"),  # reasoning, or recalled messages
-        *("stable_step", "cache"),  # they matter beside a stable cut, and after the choice
-        *("images_kept", "view"),  # they are applied before
-    }
-)
-"""Parameters that the sum of a plain window takes into account. A new parameter is not among them, and so gets all rules."""
 
 
 def build_window(history: History, spec: WindowSpec) -> Window | NeedOlder:
@@ -55,31 +43,31 @@ def build_window(history: History, spec: WindowSpec) -> Window | NeedOlder:
         WindowDoesNotFit: the required parts are over the budget; the problem has each cost and the shortfall.
     """
     if history.summary is not None:
-        history, options = _summarized(history, spec.options, spec.model)
-        spec = msgspec.structs.replace(spec, options=options)
-    if is_far_below(history, spec.model, spec.fixed, spec.options, spec.documents):
+        history, plan = _summarized(history, spec.plan)
+        spec = msgspec.structs.replace(spec, plan=plan)
+    if is_far_below(history, spec.plan, spec.documents):
         return _built(spec, history, ALL)
     return fitted(history, spec, partial(_built, spec))
 
 
 def _built(spec: WindowSpec, history: History, allowed: Allowed) -> Window | NeedOlder:
     """The window inside what is ``allowed``: a sum for a plain chat, or else all rules."""
-    if (allowed is ALL or allowed.is_all) and not (spec.recall_reserve and spec.options.stable):
+    if (allowed is ALL or allowed.is_all) and not (spec.recall_reserve and spec.plan.query.stable):
         plain = _plain_window(history, spec)
         if plain is not None:
             return plain
     return choose(history, spec, allowed)
 
 
-def _summarized(history: History, options: WindowQuery, model: Model) -> tuple[History, WindowQuery]:
+def _summarized(history: History, plan: Plan) -> tuple[History, Plan]:
     """The summary's tokens in the model's own vocabulary. A compaction is in every window that can have it."""
-    summary = history.summary
-    if summary is not None and summary.stands and options.summary == "auto":
-        options = msgspec.structs.replace(options, summary="always")
+    summary, model = history.summary, plan.model
+    if summary is not None and summary.stands and plan.query.summary == "auto":
+        plan = plan.telling_summary
     if summary is not None and summary.compaction is None and model.vocabulary is not None:
         own_tokens = spoken_tokens(summary_message(summary.text), model.vocabulary)
         summary = msgspec.structs.replace(summary, own_tokens=own_tokens)
-    return msgspec.structs.replace(history, summary=summary), options
+    return msgspec.structs.replace(history, summary=summary), plan
 
 
 def _plain_window(history: History, spec: WindowSpec) -> Window | None:
@@ -90,16 +78,20 @@ def _plain_window(history: History, spec: WindowSpec) -> Window | None:
     tool group, the newest question, and recalled ones, and it has no documents, summary, note, or result that is cut; and,
     where messages that repeat others are left out, no such message.
     """
-    records, first, model, fixed, options = history.records, history.first_seq, spec.model, spec.fixed, spec.options
-    if not _is_plain(history, fixed, options):
+    records, first, plan, options = history.records, history.first_seq, spec.plan, spec.plan.query
+    if not _is_plain(history, plan):
         return None
+    model, fixed = plan.model, plan.parts.fixed
     costs: list[int] = message_costs(records, model).tolist()
-    system, few_shots = fixed.message_costs(model) if fixed.system or fixed.few_shots else (0, 0)
-    is_told = any(map(is_system, (*fixed.system, *fixed.few_shots)))
-    lone = 0 if is_told or SYSTEM in records.roles or DEVELOPER in records.roles else model.lone
-    tools = fixed.tools_tokens(model, ()) if fixed.tools else 0
-    fixed_tokens = {"priming": model.priming + lone, "system": system, "few_shots": few_shots, "tools": tools}
-    room = spec.budget - sum(fixed_tokens.values())
+    system, few_shots = plan.message_costs
+    lone = 0 if plan.has_system or SYSTEM in records.roles or DEVELOPER in records.roles else model.lone
+    fixed_tokens = {
+        "priming": model.priming + lone,
+        "system": system,
+        "few_shots": few_shots,
+        "tools": plan.tools_tokens,
+    }
+    room = plan.budget - sum(fixed_tokens.values())
     has_groups = TOOL in records.roles
     may_cut = has_groups and _may_cut(records, model, options, room)
     recalled = 0
@@ -135,7 +127,7 @@ def _plain_window(history: History, spec: WindowSpec) -> Window | None:
     if history.recalled:
         seqs = sorted({*history.recalled, *seqs})
     return Window(
-        budget=spec.budget,
+        budget=spec.plan.budget,
         seqs=seqs,
         grounding={},
         summary=None,
@@ -166,25 +158,22 @@ def _kept_free(history: History, model: Model, fixed: Fixed, options: WindowQuer
     return free + reserved_tools(fixed, model, (), required, first=seqs[0] if seqs else 0)
 
 
-def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
+def _is_plain(history: History, plan: Plan) -> bool:
     """Whether costs alone decide which messages are kept."""
-    for name, default in unknown_to_the_sum(WindowQuery):
-        if getattr(options, name) != default:
-            return False
-    records, sent_in = history.records, PROVIDERS[options.format]
+    if not plan.may_be_plain:
+        return False
+    records, options, fixed, sent_in = history.records, plan.query, plan.parts.fixed, PROVIDERS[plan.query.format]
     return not (
         not records.flags
         or (history.seen is not None and (history.seen.texts or history.before or history.recalled))
         or (options.note and history.unseen)
         or ((history.before or history.recalled) and not _has_plain_recalled(history, options))
         or history.grounding_messages
-        or (fixed.tools and not (sent_in.is_chat_form and not records.marks_any))
+        or (fixed.tools and records.marks_any)
         or (sent_in.stand_in_tool is not None and (TOOL in records.roles or not records.plain))
-        or options.summary == "always"
         or FUNCTION in records.roles
         or (records.details and records.thinks)
         or not (records.plain or _has_whole_groups(history, options))
-        or (sent_in.fills and fixed.few_shots)
         or ((sent_in.names_files or sent_in.tells_links) and records.details and records.with_parts)
         or (options.start == "user" and (history.first_seq > 1 or records.roles[0] != USER))
     )
@@ -214,13 +203,6 @@ def _has_whole_groups(history: History, options: WindowQuery) -> bool:
 def _may_cut(records: Records, model: Model, options: WindowQuery, room: int) -> bool:
     """Whether a tool group is divided by a limit, or has results that are cut because it is larger than its share."""
     return bool(options.limit or unit_costs(group_units(records), message_costs(records, model)).max() > share_of(room))
-
-
-@lru_cache(maxsize=8)
-def unknown_to_the_sum(kind: type[msgspec.Struct]) -> tuple[tuple[str, Any], ...]:
-    """The parameters that the sum of a plain window does not know, each with its default."""
-    fields = (field for field in msgspec.structs.fields(kind) if field.name not in KNOWN_TO_THE_SUM)
-    return tuple((field.name, field.default) for field in fields)
 
 
 def _needs_fillers(records: Records, kept: int) -> bool:

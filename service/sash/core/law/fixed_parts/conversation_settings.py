@@ -102,6 +102,8 @@ class FixedParts(msgspec.Struct, frozen=True):
     """What chat completions refuse in each few-shot (``chat_mends.oddities``); empty if nothing."""
     has_odd_tools: bool = False
     """Whether a tool's definition is not sent as it is stored."""
+    plans: dict[Any, Any] = msgspec.field(default_factory=dict)
+    """Plans of windows with these parts (``plan.py``), by what they were asked with."""
 
 
 encode_settings = msgspec.json.Encoder().encode

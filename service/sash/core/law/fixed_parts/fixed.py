@@ -7,25 +7,19 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from sash.core.counts.costs.counting import first_system, is_system, messages_tokens, tools_tokens
+from sash.core.counts.costs.counting import first_system, messages_tokens, tools_tokens
 from sash.core.counts.costs.definitions import Declared, declared
 from sash.core.counts.costs.estimates import spoken_tokens
 from sash.core.counts.costs.message_cost import is_left_out
 from sash.core.counts.measures.measures import Measure
 from sash.core.counts.measures.rows import row_of
-from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, TOOL
+from sash.core.counts.models.families import DEVELOPER, FUNCTION, TOOL
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import ONE
 from sash.core.counts.text.vocabularies import Vocabulary
 from sash.core.law.history.fillers import (
-    bare_opening,
-    blank_line_tokens,
     came_in,
-    few_shots_fillers,
-    joined_systems,
 )
-from sash.core.law.history.view import View
-from sash.core.law.records.records import Summary
 from sash.core.providers import PROVIDERS, render_request
 from sash.core.providers.reading.native import read_request
 from sash.problems import FormatCannotCarry
@@ -117,43 +111,3 @@ class Fixed(msgspec.Struct, frozen=True):
 def has_calls(measure: Measure) -> bool:
     """Whether a message has calls, or answers one."""
     return measure.role in (TOOL, FUNCTION) or (measure.extra is not None and bool(measure.extra.calls))
-
-
-def reserved_tools(
-    fixed: Fixed, model: Model, lines: Sequence[Measure], required: Sequence[Measure], *, first: int
-) -> int:
-    """Tokens of the definitions before history is chosen. ``first`` is the seq of the first of the ``required`` messages.
-
-    They may depend on the request's first message. If that is not known (no fixed message, no line, and the first message
-    may be left out), the larger cost is taken. A tool that stands in is reserved in every window.
-    """
-    tools = fixed.tools_tokens(model, (*lines, *required))
-    if first != 1 and model.rules.joins_leading_system:
-        return max(tools, fixed.tools_tokens(model, lines))
-    return tools
-
-
-def fixed_costs(
-    view: View, model: Model, fixed: Fixed, lines: Sequence[Line | Summary], form: str, opening: int = 0
-) -> dict[str, int]:
-    """Tokens of the fixed parts by name, sent in ``form``. ``lines`` are between the few-shots and the messages.
-
-    Those of definitions are as in ``reserved_tools``. ``opening`` are the tokens that the first message costs more.
-    """
-    always = view.required if fixed.defines(form) or model.lone else []
-    measures = [line.measure for line in lines]
-    required = [view.history.records[index].measure for index in always]
-    tools = reserved_tools(fixed, model, measures, required, first=view.history.at(always[0]) if always else 0)
-    lone = 0 if any(map(is_system, (*fixed.system, *fixed.few_shots, *measures, *required))) else model.lone
-    system, few_shots = fixed.message_costs(model)
-    is_compacted = bool(lines) and measures[0].role == ASSISTANT  # a provider's compaction comes before the few-shots
-    texts = len(lines) - is_compacted if PROVIDERS[form].fills else 0
-    joints = texts if fixed.system or not texts or joined_systems(view, model, form) else texts - 1
-    return {
-        "priming": model.priming + lone + opening + (bare_opening(model, form) if is_compacted else 0),
-        "system": system,
-        "few_shots": few_shots + few_shots_fillers(fixed.few_shots, model, form, are_first=not is_compacted),
-        "tools": tools,
-        "summary": sum(messages_tokens(measures, model, [line.own_tokens for line in lines]))
-        + (joints and joints * blank_line_tokens(model)),
-    }

@@ -41,7 +41,7 @@ def with_history_tools(parts: FixedParts, first_seen: int, length: int) -> Fixed
     encoded = encode_settings(tools)
     size = parts.fixed.size + len(encoded) - len(parts.tools)
     fixed = msgspec.structs.replace(parts.fixed, tools=tools, size=size, _sent={})
-    return msgspec.structs.replace(parts, fixed=fixed, tools=encoded)
+    return msgspec.structs.replace(parts, fixed=fixed, tools=encoded, plans={})
 
 
 def history_tools(what_is_seen: str = "", *, of_owner: bool = False) -> list[dict[str, Any]]:

@@ -47,9 +47,9 @@ def fitted(history: History, spec: WindowSpec, build: Build) -> Window | NeedOld
     grouped = grouped_units(history)
     if grouped is None:
         return build(history, ALL)  # it asks for older messages
-    media = HistoryMedia(history, grouped[0], spec.model, spec.fixed, spec.options)
-    fitting = _Fitting(media, build, spec.model, spec.path)
-    if spec.options.stable:
+    media = HistoryMedia(history, grouped[0], spec.plan)
+    fitting = _Fitting(media, build, spec.plan.model, spec.path)
+    if spec.plan.query.stable:
         return fitting.stable()
     return fitting.settled(media.refused | media.beyond_kept(media.found, media.required.keys()))
 

@@ -7,13 +7,11 @@ import numpy as np
 
 from sash.core.counts.measures.media_facts import Medium
 from sash.core.counts.models.families import USER
-from sash.core.counts.models.models import Model
-from sash.core.law.fixed_parts.fixed import Fixed
+from sash.core.law.fixed_parts.plan import ASIDE_MESSAGES, Plan
 from sash.core.law.history.enclosing import Enclosed, bytes_of, enclosures, is_sent, text_bytes
 from sash.core.law.history.view import History, always_units
 from sash.core.law.limits.media_room import LOST, Left, Load, Room, refused
-from sash.core.law.limits.request_size import ASIDE_MESSAGES, fixed_bytes, fixed_messages, told_bytes
-from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.limits.request_size import told_bytes
 from sash.core.law.records.reasons import Reason
 from sash.core.law.records.units import Units, unit_at
 from sash.core.law.selection.sending import begins_turn
@@ -28,7 +26,8 @@ class HistoryMedia:
     WindowDoesNotFit if the required parts are over a limit.
     """
 
-    def __init__(self, history: History, units: Units, model: Model, fixed: Fixed, options: WindowQuery) -> None:
+    def __init__(self, history: History, units: Units, plan: Plan) -> None:
+        model, fixed, options = plan.model, plan.parts.fixed, plan.query
         self.history, self.units, self.limits, self.options = history, units, model.limits, options
         self.most_bytes = float("inf") if self.limits.bytes is None else self.limits.bytes
         self.required = _required(history, units)
@@ -43,8 +42,8 @@ class HistoryMedia:
         shots = ((each.role, each.extra.media) for each in fixed.few_shots if each.extra is not None)
         self._shots = [each for role, media in shots for each in media if is_sent(each, role, options.format)]
         self.fixed = Load().and_of(self._shots, self.limits)
-        self.fixed.bytes = fixed_bytes(fixed) + told_bytes(history, options)  # with those of the few-shots
-        self._fixed_messages = fixed_messages(fixed)
+        self.fixed.bytes = plan.fixed_bytes + told_bytes(history, options)  # with those of the few-shots
+        self._fixed_messages = plan.fixed_messages
         self._check()
 
     def _why_line(self, each: Enclosed) -> str | None:

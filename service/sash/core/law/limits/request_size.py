@@ -4,50 +4,45 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-import numpy as np
 
 from sash.core.counts.costs.over_limits import tool_name
 from sash.core.counts.models.models import Model
 from sash.core.law.documents.documents import Documents
-from sash.core.law.fixed_parts.fixed import Fixed
-from sash.core.law.history.enclosing import MESSAGE_BYTES, text_bytes
+from sash.core.law.fixed_parts.plan import Plan
+from sash.core.law.history.enclosing import all_text_bytes
 from sash.core.law.history.view import History
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers.form.request_limits import NO_LIMITS, RequestLimits
 from sash.problems import WindowDoesNotFit
 
-ASIDE_BYTES: Final = 16_384
-"""Bytes of a request for what its client adds: the model's name, the reply's limit and format."""
-ASIDE_MESSAGES: Final = 4
-"""A summary, a note, a recalled block and an opening, which a window may have."""
 _TOKEN_BYTES: Final = 16
 """Bytes of a token of recalled text, which is hardly ever longer."""
 _OTHER_BYTES: Final = 4
 """Bytes of a character of a document, at most, as JSON mostly has it."""
 
 
-def is_far_below(history: History, model: Model, fixed: Fixed, options: WindowQuery, documents: Documents) -> bool:
+def is_far_below(history: History, plan: Plan, documents: Documents) -> bool:
     """Whether no limit but that of tokens can matter, and no medium is lost: as in nearly every chat. It is quick to tell.
 
     Raises WindowDoesNotFit for tools that are over a limit.
     """
-    limits, records = model.limits, history.records
+    limits, records, fixed, options = plan.model.limits, history.records, plan.parts.fixed, plan.query
     if fixed.tools and is_over(len(fixed.tools), fixed.longest_name, limits):
-        check_tools(fixed.tools, model)
+        check_tools(fixed.tools, plan.model)
     if history.lost:
         return False
     if limits is NO_LIMITS and options.images_kept is None:
         return True
     if fixed.has_media or (records.details and records.media):
         return False
-    if limits.messages is not None and 2 * history.length + fixed_messages(fixed) > limits.messages:
+    if limits.messages is not None and 2 * history.length + plan.fixed_messages > limits.messages:
         return False
     if limits.bytes is None:
         return True
-    most = fixed_bytes(fixed) + (_documents_bytes(documents) if documents.sources else 0)
+    most = plan.fixed_bytes + (_documents_bytes(documents) if documents.sources else 0)
     if history.summary is not None or options.recall_max_tokens:
         most += told_bytes(history, options)
-    return most + int(np.add.reduce(text_bytes(records, model, options.format))) <= limits.bytes
+    return most + all_text_bytes(records, plan.model, options.format) <= limits.bytes
 
 
 def is_over(tools: int, longest_name: int, limits: RequestLimits) -> bool:
@@ -73,21 +68,11 @@ def check_tools(tools: Sequence[Mapping[str, Any]], model: Model, pointer: str =
             raise WindowDoesNotFit.over("tool_name", limits.tool_name, {"tool_name": len(name)}, place)
 
 
-def fixed_bytes(fixed: Fixed) -> int:
-    """Bytes of the parts beside the messages, with the pictures of few-shots."""
-    return ASIDE_BYTES + fixed.size + MESSAGE_BYTES * fixed_messages(fixed) + MESSAGE_BYTES * len(fixed.tools or ())
-
-
 def told_bytes(history: History, options: WindowQuery) -> int:
     """Bytes of what a window says of messages that it leaves out: a summary, and recalled messages."""
     summary = history.summary
     told = len(msgspec.json.encode((summary.text, summary.compaction))) if summary is not None else 0
     return told + _TOKEN_BYTES * options.recall_max_tokens
-
-
-def fixed_messages(fixed: Fixed) -> int:
-    """The most messages beside the history's: a prompt, few-shots, and ``ASIDE_MESSAGES``."""
-    return len(fixed.system) + len(fixed.few_shots) + ASIDE_MESSAGES
 
 
 def _documents_bytes(documents: Documents) -> int:

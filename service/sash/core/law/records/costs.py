@@ -1,7 +1,7 @@
 """Each message's cost in a model's tokens, from columns of records."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 
 import numpy as np
@@ -54,8 +54,7 @@ def for_each(numbers: Number, count: int) -> Number:
 
 def _plain_costs(records: Records, model: Model) -> Number:
     """Each message's cost if it has text alone."""
-    around = np.array(model.rules.role_costs)  # tokens around a text, by role
-    around[TOOL] = 0
+    around = _around(model.rules.role_costs)
     texts = records.tokens(model.column) if model.ratios is None else _estimated(records, model.ratios)
     costs: Number = around.take(np.frombuffer(records.roles, np.uint8)) + texts
     costs = costs if model.margin == 1.0 else np.ceil(costs * model.margin).astype(np.int64)
@@ -63,6 +62,14 @@ def _plain_costs(records: Records, model: Model) -> Number:
         for index in np.flatnonzero(texts == 0).tolist():
             costs[index] = record_cost(records[index], model)
     return costs
+
+
+@cache
+def _around(role_costs: tuple[int, ...]) -> Number:
+    """Tokens around a text, by role. A result's wrapping is counted with its call."""
+    around = np.array(role_costs)
+    around[TOOL] = 0
+    return around
 
 
 def _estimated(records: Records, ratios: str) -> Number:

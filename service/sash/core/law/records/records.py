@@ -430,6 +430,10 @@ class Records(Sequence[Record]):
         """Bytes of each message's body, as an array."""
         return np.frombuffer(self.packed, "<u4")[3 :: RECORD_BYTES // 4].astype(np.int64)
 
+    def size(self) -> int:
+        """Bytes of all bodies."""
+        return int(np.frombuffer(self.packed, "<u4")[3 :: RECORD_BYTES // 4].sum(dtype=np.int64))
+
     def words(self, index: int) -> bytes | None:
         """The digest of what a user or the assistant says, by which repeats are found; None for other messages."""
         if self.roles[index] not in (USER, ASSISTANT) or self.calls[index] or self.flags[index] & Flags.LEGACY_CALL:

@@ -41,7 +41,7 @@ def keeps_reasoning_from(
     sent between the two
     (platform.claude.com/docs/en/build-with-claude/compaction-thinking-blocks, November 2026); 0 without one.
     """
-    history, model, options = view.history, spec.model, spec.options
+    history, model, options = view.history, spec.plan.model, spec.plan.query
     behind = history.length + 1
     if not is_whole and cut is None:
         return behind
@@ -67,7 +67,7 @@ def keeps_reasoning_from(
 def _documents_cost(history: History, spec: WindowSpec, room: int) -> int:
     """The tokens of the newest question's documents that fit a room."""
     seq = history.question
-    chosen = spec.documents.choose(seq, history.record(seq), spec.model, room) if seq else None
+    chosen = spec.documents.choose(seq, history.record(seq), spec.plan.model, room) if seq else None
     return chosen.cost if chosen else 0
 
 

@@ -21,7 +21,8 @@ import numpy as np
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION
 from sash.core.counts.text.numbers import Number
 from sash.core.law.documents.grounding import Grounded
-from sash.core.law.fixed_parts.fixed import Fixed, Line, fixed_costs, has_calls
+from sash.core.law.fixed_parts.fixed import Fixed, Line, has_calls
+from sash.core.law.fixed_parts.fixed_costs import fixed_costs
 from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.fillers import came_in, longest_opening, opening_tokens
 from sash.core.law.history.lines import longest_lines
@@ -38,7 +39,6 @@ from sash.core.law.selection.sending import (
     Trimming,
     begins_turn,
     dearer,
-    decided_reasoning,
     is_turn_unknown,
     with_fillers,
     with_links,
@@ -58,14 +58,13 @@ often."""
 
 def choose(history: History, spec: WindowSpec, allowed: Allowed) -> Window | NeedOlder:
     """The window by all rules inside what is ``allowed``, or NeedOlder. The problem is that of ``build_window``."""
-    model, budget, options = spec.model, spec.budget, decided_reasoning(spec.options, spec.model)
+    model, budget, options = spec.plan.model, spec.plan.budget, spec.plan.query
     view = None if is_turn_unknown(history, options) else view_history(history, model)
     if view is None:
         return older(budget)
-    spec = msgspec.structs.replace(spec, options=options)
     trimming = Trimming(model, options, spec.path)
-    view = _as_sent(view, trimming, spec.fixed)
-    line = _line_of(history, trimming, spec.fixed) if options.stable and allowed.cut is None else None
+    view = _as_sent(view, trimming, spec.plan.parts.fixed)
+    line = _line_of(history, trimming, spec.plan.parts.fixed) if options.stable and allowed.cut is None else None
     if isinstance(line, NeedOlder):
         return line
     frame = _Frame(spec, trimming, allowed, view, line or view, budget).with_cuts()
@@ -147,7 +146,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
 
     def chosen(self) -> Window | NeedOlder:
         """The window, or NeedOlder. Raises WindowDoesNotFit."""
-        options, history = self.spec.options, self.view.history
+        options, history = self.spec.plan.query, self.view.history
         summary, noted = (history.summary if options.summary == "always" else None), False
         # A summary or a note takes room, so the choice is made again with each.
         while isinstance(selected := self.select(summary, noted=noted), _Selected):
@@ -164,7 +163,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         view, history = self.view, self.view.history
         if view.units.single and not view.front and FUNCTION not in history.records.roles:
             return self
-        summary = history.summary if self.spec.options.summary == "always" else None
+        summary = history.summary if self.spec.plan.query.summary == "always" else None
         room = self._room(summary) + sum(self.always.values())
         view = self.trimming.required(self.trimming.overlong(view, room), room, self._beside_messages)
         line = view if self.line is self.view else self.trimming.overlong(self.line, room)
@@ -186,9 +185,9 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         state = self._ask(summary, room)
         recall_reserve = spec.recall_reserve + self.spared
         # Documents of required messages before the question may not take the opening's tokens.
-        held = min(state.room, recall_reserve + (self._least_opening if spec.options.grounding == "all" else 0))
+        held = min(state.room, recall_reserve + (self._least_opening if spec.plan.query.grounding == "all" else 0))
         state.room -= held
-        opening = longest_opening(spec.model, spec.options.format) if self._is_opened else 0
+        opening = longest_opening(spec.plan.model, spec.plan.query.format) if self._is_opened else 0
         cut = self._cut(beside + sum(self.always.values()) - recall_reserve - opening)
         if isinstance(cut, NeedOlder):
             return cut
@@ -211,14 +210,14 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def _is_opened(self) -> bool:
         """Whether the request costs more if the first message of the history is the assistant's."""
-        if self.spec.fixed.few_shots or not PROVIDERS[self.spec.options.format].fills:
+        if self.spec.plan.parts.fixed.few_shots or not PROVIDERS[self.spec.plan.query.format].fills:
             return False
-        summary = self.view.history.summary if self.spec.options.summary == "always" else None
+        summary = self.view.history.summary if self.spec.plan.query.summary == "always" else None
         return summary is None or summary.compaction is None
 
     def _opening(self, seq: int) -> int:
         """The tokens that the request costs more if message ``seq`` is its first, beside system messages."""
-        model, form = self.spec.model, self.spec.options.format
+        model, form = self.spec.plan.model, self.spec.plan.query.format
         record, role = self.view.history.record, self.view.history.role
         systems = self.view.systems
         is_beside = bool(systems) and any(came_in(record(each).measure, form) for each in systems)
@@ -243,7 +242,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
     def _whole_documents(self) -> int:
         """The tokens of the newest question's documents if they may not be trimmed."""
         seq = self.view.history.question
-        if not seq or self.spec.options.grounding == "none" or self.spec.documents.overflow != "error":
+        if not seq or self.spec.plan.query.grounding == "none" or self.spec.documents.overflow != "error":
             return 0
         chosen = self._documents(seq, 0)
         return chosen.cost if chosen else 0
@@ -252,7 +251,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         """A message's documents that fit the room, without those that the walk has already."""
         seen, spent = (state.seen, state.spent) if state else (frozenset(), 0)
         record = self.view.history.record(seq)
-        return self.spec.documents.choose(seq, record, self.spec.model, room, seen, spent=spent)
+        return self.spec.documents.choose(seq, record, self.spec.plan.model, room, seen, spent=spent)
 
     def _refusal(self, summary: Summary | None) -> WindowDoesNotFit:
         """The problem with each part that a window must have, so that a budget of its ``needed`` is enough."""
@@ -263,7 +262,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         """Step 3: the newest question with its documents."""
         state = Walk(room=room, grounding={}, seen=set())
         seq = self.view.history.question
-        if seq and self.spec.options.grounding != "none":
+        if seq and self.spec.plan.query.grounding != "none":
             chosen = self._documents(seq, max(0, room - self._least_opening))
             if chosen is not None and chosen.cost > room:
                 raise self._refusal(summary)
@@ -273,10 +272,10 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
 
     def _cut(self, room: int) -> Cut | NeedOlder | None:
         """The stable cut; None without one. ``room`` is the budget minus the fixed parts, in tokens."""
-        spec, options, history = self.spec, self.spec.options, self.view.history
+        spec, options, history = self.spec, self.spec.plan.query, self.view.history
         if not options.stable or self.allowed.cut is not None:
             return self.allowed.cut
-        length = cut_length(options, spec.model, spec.budget)
+        length = cut_length(options, spec.plan.model, spec.plan.budget)
         found = cut_seq(self.line, room, length * options.stable_step, BLOCK * length, spec)
         if isinstance(found, Before):
             return NeedOlder(place=found.place)
@@ -285,7 +284,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
 
     def _bounds(self, summary: Summary | None, cut: Cut | None) -> Bounds:
         """The bounds of history, and the options of the walk."""
-        options, history, allowed = self.spec.options, self.view.history, self.allowed
+        options, history, allowed = self.spec.plan.query, self.view.history, self.allowed
         is_told = history.covered and history.is_whole  # the messages that are not covered may be among older ones
         limit_seq = history.since(history.length - options.limit + 1) if options.limit else 1
         turns_seq = history.turn(options.turns) if options.turns else 1
@@ -305,7 +304,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
     def wants_summary(self, selected: _Selected) -> bool:
         """Whether messages that the summary covers are left out, and the summary fits with the required parts."""
         summary = self.view.history.summary
-        is_asked = self.spec.options.summary == "auto" and selected.summary is None
+        is_asked = self.spec.plan.query.summary == "auto" and selected.summary is None
         if not is_asked or summary is None or selected.taken.stop == "complete":
             return False
         covered = sum(1 for seq in selected.seqs if seq <= summary.through_seq)
@@ -321,7 +320,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         lines = (summary, Line(note_measure(note)) if note else None)
         fixed = self._fixed_costs(view, lines, selected.opening)
         accepted = 0
-        if binds_reasoning(spec.model.id):
+        if binds_reasoning(spec.plan.model.id):
             accepted = self._accepted_from(selected, view, self.budget - sum(fixed.values()), note)
         is_refused = (view.reasoning > 0) & (view.history.seqs < accepted)
         sent = np.where(is_refused, 0, view.reasoning)
@@ -342,11 +341,11 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             note=note,
             tokens={"total": sum(tokens.values()), **tokens},
             dropped={
-                **dropped(view, taken, seqs, summary, grounding, spec.model),
+                **dropped(view, taken, seqs, summary, grounding, spec.plan.model),
                 "reasoning_tokens": int(left[at].sum()),
             },
             stop_reason=taken.stop,
-            explain=explain(view, taken, summary, sent, left) if spec.options.explain else None,
+            explain=explain(view, taken, summary, sent, left) if spec.plan.query.explain else None,
             edits=self._edits(view, seqs, left[at].tolist(), accepted),
             path=spec.path,
             cut=selected.cut if selected.cut is not None and selected.cut.since_seq else None,
@@ -368,7 +367,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         order, seen = view.history.order, view.history.seen
         if any(left):
             # Signatures go with ``reasoning=none``, but those of the newest turn, and where the model refuses the reasoning.
-            turn = begins_turn(view.history) + 1 if self.spec.options.reasoning == "none" else 0
+            turn = begins_turn(view.history) + 1 if self.spec.plan.query.reasoning == "none" else 0
             for seq, tokens in zip(seqs, left, strict=True):
                 if tokens:
                     is_unsigned = seq < max(accepted, turn)
@@ -413,7 +412,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         between = [seq for seq in seqs if history.numbered(seq) <= stands and history.role(seq) > DEVELOPER]
         # Another question had other recalled messages before it.
         asked = history.question + 1 if self.spec.recall_reserve else 0
-        if not (between or self.spec.fixed.few_shots):
+        if not (between or self.spec.plan.parts.fixed.few_shots):
             return asked
         if not summary.seq:  # it was put at an unknown time
             return history.length + 1
@@ -425,18 +424,18 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
 
         Where one stands in for tools, it is sent beside calls alone.
         """
-        fixed, form, view = self.spec.fixed, self.spec.options.format, self.view
+        fixed, form, view = self.spec.plan.parts.fixed, self.spec.plan.query.format, self.view
         if not fixed.defines(form):
             return 0
         leading = sorted({*seqs[:1], *view.systems})
         beside = [each.measure for each in (*lines, *map(view.history.record, leading)) if each is not None]
         stands_in = PROVIDERS[form].stand_in_tool is not None
         calls = stands_in and any(has_calls(view.history.record(seq).measure) for seq in seqs)
-        return fixed.tools_tokens(self.spec.model, beside, calls=calls)
+        return fixed.tools_tokens(self.spec.plan.model, beside, calls=calls)
 
     def _fixed_costs(self, view: View, lines: Lines, opening: int = 0) -> dict[str, int]:
         spec, given = self.spec, [each for each in lines if each is not None]
-        return fixed_costs(view, spec.model, spec.fixed, given, spec.options.format, opening)
+        return fixed_costs(view, spec.plan, given, opening)
 
     def _room(self, *lines: Line | Summary | None) -> int:
         """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""

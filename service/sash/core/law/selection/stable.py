@@ -114,7 +114,7 @@ def cut_seq(view: View, room: int, step: float, block: int, spec: WindowSpec) ->
 
 def _placed(question: Record, spec: WindowSpec) -> tuple[int, int]:
     """The tokens of a question's documents in each later window, and those with the newest question alone."""
-    added, mode = spec.documents.most_tokens(question, spec.model), spec.options.grounding
+    added, mode = spec.documents.most_tokens(question, spec.plan.model), spec.plan.query.grounding
     return (added, 0) if mode == "all" else (0, added if mode == "latest" else 0)
 
 
@@ -144,14 +144,14 @@ def _spans(view: View, room: int, spec: WindowSpec) -> tuple[Spans, int]:
         before, beside[index] = _placed(records[units.starts[index]], spec)
         cost[index] += before
     if history.seen is not None and len(history.seen.behind) and count > front:
-        gone = np.minimum(message_costs(history.seen.retired, spec.model), max(0, room))
+        gone = np.minimum(message_costs(history.seen.retired, spec.plan.model), max(0, room))
         behind = np.searchsorted(starts, records.front + history.seen.behind, side="right") - 1
         np.add.at(cost, behind, gone)
     if history.covered:
         is_sent = records.of_window()[starts] & WindowFlags.COVERED == 0
         cost, reasoning, beside = (each * is_sent for each in (cost, reasoning, beside))
     for index in {unit_at(units, history.index(seq)) for seq in view.edits}:
-        while_open[index] = _while_open(view, index, room, spec.options.tool_result_max_tokens)
+        while_open[index] = _while_open(view, index, room, spec.plan.query.tool_result_max_tokens)
     for seq, tokens in view.brings.items():
         while_open[unit_at(units, history.index(seq))] += tokens
     # A question continues the turn before it if it follows tool results, or a message that was not read yet.

@@ -1,0 +1,95 @@
+"""A window's plan: what follows from settings, query and model alone, and so is the same in many windows."""
+
+from functools import cached_property
+from typing import Any, Final
+
+import msgspec
+
+from sash.core.counts.costs.counting import is_system
+from sash.core.counts.models.models import Model
+from sash.core.law.fixed_parts.conversation_settings import FixedParts
+from sash.core.law.history.enclosing import MESSAGE_BYTES
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.providers import PROVIDERS
+
+KNOWN_TO_THE_SUM: Final = frozenset(
+    {
+        *("model", "reserve", "max_tokens", "limit", "format"),  # they are in the sum
+        *("dedupe", "note", "overflow", "stable", "start", "summary"),  # some of their values need all rules
+        *("grounding", "grounding_max_tokens", "grounding_overflow"),  # a plain chat has no documents,
+        *("tool_result_max_tokens", "tool_result_overflow", "tool_results_kept", "unanswered"),  # results,
+        *("reasoning", "recall_max_tokens", "recall_query"),  # reasoning, or recalled messages
+        *("stable_step", "cache"),  # they matter beside a stable cut, and after the choice
+        *("images_kept", "view"),  # they are applied before
+    }
+)
+"""Parameters that the sum of a plain window takes into account. A new parameter is not among them, and so gets all rules."""
+
+
+ASIDE_BYTES: Final = 16_384
+"""Bytes of a request for what its client adds: the model's name, the reply's limit and format."""
+ASIDE_MESSAGES: Final = 4
+"""A summary, a note, a recalled block and an opening, which a window may have."""
+
+
+class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
+    """A window's query, fixed parts and model, its reserve and budget in tokens, and what follows from these alone.
+
+    It has nothing of a conversation. What follows is computed when it is first asked for, and kept with the plan.
+    """
+
+    query: WindowQuery
+    """With ``stable=auto`` decided, and without reasoning that the model's server refuses."""
+    parts: FixedParts
+    model: Model
+    reserve: int
+    budget: int
+
+    @cached_property
+    def message_costs(self) -> tuple[int, int]:
+        """Tokens of the system prompt and of the few-shots."""
+        return self.parts.fixed.message_costs(self.model)
+
+    @cached_property
+    def tools_tokens(self) -> int:
+        """Tokens of the definitions beside messages of which none is a system message, and none calls."""
+        return self.parts.fixed.tools_tokens(self.model, ()) if self.parts.fixed.tools else 0
+
+    @cached_property
+    def has_system(self) -> bool:
+        """Whether a fixed part is a system message, so that a template adds none of its own."""
+        return any(map(is_system, (*self.parts.fixed.system, *self.parts.fixed.few_shots)))
+
+    @cached_property
+    def fixed_messages(self) -> int:
+        """The most messages beside the history's: a prompt, few-shots, and ``ASIDE_MESSAGES``."""
+        return len(self.parts.fixed.system) + len(self.parts.fixed.few_shots) + ASIDE_MESSAGES
+
+    @cached_property
+    def fixed_bytes(self) -> int:
+        """Bytes of the parts beside the messages, with the pictures of few-shots."""
+        pieces = self.fixed_messages + len(self.parts.fixed.tools or ())
+        return ASIDE_BYTES + self.parts.fixed.size + MESSAGE_BYTES * pieces
+
+    @cached_property
+    def telling_summary(self) -> "Plan":
+        """The plan of the same window with the conversation's summary in it."""
+        return msgspec.structs.replace(self, query=msgspec.structs.replace(self.query, summary="always"))
+
+    @cached_property
+    def may_be_plain(self) -> bool:
+        """Whether costs alone decide which messages of a plain chat are kept."""
+        for name, default in _UNKNOWN:
+            if getattr(self.query, name) != default:
+                return False
+        is_filled = PROVIDERS[self.query.format].fills and self.parts.fixed.few_shots
+        return self.query.summary != "always" and not is_filled
+
+
+def unknown_to_the_sum(kind: type[msgspec.Struct]) -> tuple[tuple[str, Any], ...]:
+    """The parameters that the sum of a plain window does not know, each with its default."""
+    fields = (field for field in msgspec.structs.fields(kind) if field.name not in KNOWN_TO_THE_SUM)
+    return tuple((field.name, field.default) for field in fields)
+
+
+_UNKNOWN: Final = unknown_to_the_sum(WindowQuery)
