@@ -58,7 +58,7 @@ from sash.operations.logging import RequestLog, get_logger, log_request
 from sash.operations.media_watch import MediaWatch
 from sash.operations.metrics import Metrics
 from sash.operations.pseudonyms import Pseudonyms
-from sash.operations.readiness import judged
+from sash.operations.readiness import closed
 from sash.operations.registry import WORKER_VARIABLE, ended
 from sash.operations.requests import Requests
 from sash.operations.statistics import Statistics
@@ -281,7 +281,7 @@ def _watching(store: Stores, metrics: Metrics, models: Mapping[str, Model], log:
         store.client,
         metrics,
         pseudonyms,
-        ready=lambda: judged(store.client, store.data_keys),
+        closed=lambda: closed(store.client, store.data_keys),
         media=MediaWatch(
             store.media, store.erasures, metrics.registry, leads=os.environ.get(WORKER_VARIABLE, "0") == "0"
         ),

@@ -13,6 +13,7 @@ import httpx
 import pytest
 from conftest import Served
 from rigs.dialogue import problem, user
+from rigs.servers import wait_until
 
 
 def talk(url: str, conversation: str) -> httpx.Response:
@@ -184,7 +185,7 @@ def test_the_store_comes_back(served: Served) -> None:
         assert time.monotonic() < give_up
 
     assert answer.json()["last_seq"] >= 2
-    httpx.delete(f"{served.url}/conversations/again").raise_for_status()
+    wait_until(lambda: httpx.delete(f"{served.url}/conversations/again").status_code == 204, 10)
 
 
 def test_logs_hold_no_words(served: Served) -> None:

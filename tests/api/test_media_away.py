@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from rigs.dialogue import append
 from rigs.pictures import blob, in_base64, media_in, pictured
 from rigs.storages import MARKED, files_in
+from store.whole import until_ready
 
 from sash.cli import main
 from sash.store.data.media_erasures import ERASURES
@@ -107,7 +108,7 @@ async def test_a_start_while_it_is_away(own: EmbeddedStore, conversation: str, d
         refused = await client.post(messages, json={"messages": [{"id": "b", "message": pictured("look", 2)}]})
         window = await client.get(f"/conversations/{conversation}/window", params=WINDOW)
         erased = await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 0})
-        ready = await client.get("/readyz")
+        ready = await until_ready(client)
         waiting = await waiting_erasures(client, 1)
         disk.mount()
         await append(client, conversation, {"id": "b", "message": pictured("look", 2)})

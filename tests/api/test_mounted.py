@@ -48,7 +48,7 @@ async def test_a_proxy_may_take_the_path_off(own: EmbeddedStore) -> None:
     async with under("/sash", own) as client:
         answer = await client.get("/conversations/sash-1")
         assert (answer.status_code, answer.json()["instance"]) == (404, "/conversations/sash-1")
-        assert (await client.get("/readyz")).status_code == 200
+        assert (await client.get("/livez")).status_code == 200
 
 
 async def test_another_path_is_not_the_mount(own: EmbeddedStore) -> None:

@@ -140,18 +140,20 @@ def test_a_full_disk_refuses_writes_and_nothing_else(disk: Path, durability: str
         assert httpx.delete(f"{served.url}/conversations/c-{number}", timeout=20).status_code == 204
     ready = httpx.get(f"{served.url}/readyz", timeout=20)
     now = condition(served)
-    assert (ready.status_code, now["name"], now["alert"]) == (503, "full", "SashStoreFull")
-    assert "disk" in ready.json()["detail"]
+    assert (ready.status_code, now["name"], now["alert"]) == (200, "full", "SashStoreFull")
+    assert "disk" in ready.json()["degraded"][0]
     assert "disk" in now["title"]
     metrics = httpx.get(f"{served.url}/metrics", timeout=20).text
     assert 'sash_store_condition{condition="full"} 1.0' in metrics
-    assert "sash_ready 0.0" in metrics
+    assert "sash_ready 1.0" in metrics
+    assert 'sash_store_serves{shard="store",verb="append"} 0.0' in metrics
+    assert 'sash_store_serves{shard="store",verb="read"} 1.0' in metrics
     with redis.Redis(unix_socket_path=f"{disk}/valkey.sock") as store:
         assert store.info("server")["run_id"] == began
 
     ballast.unlink()
     wait_until(lambda: say(served, "again").status_code in (200, 201), 10)
-    wait_until(lambda: httpx.get(f"{served.url}/readyz", timeout=20).status_code == 200, 10)
+    wait_until(lambda: not httpx.get(f"{served.url}/readyz", timeout=20).json()["degraded"], 10)
     assert httpx.get(f"{served.url}/conversations/c-1", timeout=20).status_code == 404
     wait_until(lambda: {"store full", "store full: over"} <= set(events(disk)), 10)
     served.stop()
@@ -163,7 +165,7 @@ def test_a_start_on_a_full_disk_serves_reads(disk: Path) -> None:
     assert say(served, "first").status_code == 201
     served.stop()
     ballast = fill(disk)
-    served.start(ready=503)
+    served.start()
 
     assert told(served) == ["first"]
     wait_until(lambda: say(served, "second").status_code == 507, 10)

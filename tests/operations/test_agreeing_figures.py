@@ -7,6 +7,7 @@ import pytest
 import structlog
 from conftest import http, lifespan
 from rigs.dialogue import statistics, user
+from store.whole import until_ready
 
 from sash.app import create_app
 from sash.settings import ApiKey, Settings
@@ -87,4 +88,5 @@ async def test_the_root_is_a_page_of_four_addresses(client: httpx.AsyncClient) -
     assert list(told.json().values()) == ["/docs", "/dashboard", "/openapi.json", "/readyz"]
     for path in told.json().values():
         assert f"href={path[1:]}>" in page.text
-        assert (await client.get(path)).status_code == 200
+        answer = await until_ready(client) if path == "/readyz" else await client.get(path)
+        assert answer.status_code == 200

@@ -47,7 +47,7 @@ def named(*servers: Health, kind: str = "single", **seen: Any) -> str:
         ("read-only", {"servers": [Health(server(aof_last_write_status="err"))]}),
         ("read-only", {"servers": [Health(server("the store evicts keys"))]}),
         ("read-only", {"servers": [FINE], "lost_files": "the store's files were deleted"}),
-        ("not-ready", {"servers": [FINE], "not_ready": "the data has layout 2"}),
+        ("not-ready", {"servers": [FINE], "closed": "the data has layout 2"}),
         ("slow", {"servers": [Health(server(), 0.3)]}),
         ("slow", {"servers": [FINE], "call_seconds": 0.3}),
         ("slow", {"servers": [Health(server(), 1.8, silent_seconds=1.8)]}),

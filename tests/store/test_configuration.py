@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from conftest import http, lifespan
 from rigs.servers import Server, binaries, wait_until
-from store.whole import one_turn
+from store.whole import one_turn, until_ready
 
 from sash.app import create_app
 from sash.settings import Settings
@@ -69,7 +69,7 @@ async def test_a_server_from_the_files_is_ready(name: str, tmp_path: Path) -> No
     try:
         url = started(running).url.replace("://", "://sash:pw-sash@")
         async with lifespan(create_app(Settings(redis_url=url))) as app, http(app) as client:
-            answer = await client.get("/readyz")
+            answer = await until_ready(client)
         assert (answer.status_code, answer.json()["store"]["how"]) == (200, "appendfsync always")
         findings = await check_store(url, tmp_path, "durable")
         assert [each for each in findings if each.verdict == "problem"] == []

@@ -21,7 +21,7 @@ async def whole_dialogue(url: str, folder: Path, **settings: object) -> None:
     """Make every call to a service on the store at ``url``; check each answer, and that the doctor finds no problem."""
     given = {"durability": "durable", "store_connections": 2, "rate_limit": 10_000.0, **settings}
     async with lifespan(create_app(Settings(redis_url=url, **given))) as app, http(app) as client:  # type: ignore[arg-type]
-        assert (await client.get("/readyz")).status_code == 200, (await client.get("/readyz")).text
+        await until_ready(client)
         for part in (_conversations, _histories, _copies, _owners, _figures):
             await part(client)
         assert (await client.get("/stats")).status_code == 200
@@ -38,13 +38,18 @@ async def one_turn(url: str, **settings: object) -> None:
         assert (await client.delete("/conversations/w-6")).status_code == 204
 
 
-async def until_ready(client: httpx.AsyncClient, *, status: int = 200) -> httpx.Response:
-    """Return the answer of /readyz once it has this status; fail after 10 seconds."""
+async def until_ready(client: httpx.AsyncClient, *, refused: str = "") -> httpx.Response:
+    """Return the answer of /readyz once it is 200 and what is ``refused`` is named, or nothing is; fail after 10 seconds."""
     give_up = time.monotonic() + 10
-    while (answer := await client.get("/readyz")).status_code != status:
+    while not _is_as(answer := await client.get("/readyz"), refused):
         assert time.monotonic() < give_up, answer.text
         await asyncio.sleep(0.05)
     return answer
+
+
+def _is_as(answer: httpx.Response, refused: str) -> bool:
+    degraded = str(answer.json().get("degraded"))
+    return answer.status_code == 200 and (refused in degraded if refused else degraded == "[]")
 
 
 async def _conversations(client: httpx.AsyncClient) -> None:

@@ -10,12 +10,9 @@ from sash.api.incoming import Incoming
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Alive, Ready, ReadyStore
 from sash.operations.dashboard import dashboard
-from sash.operations.readiness import judged
 from sash.operations.status import Status, status
 from sash.operations.summary import Stats
 from sash.problems import StoreUnavailable
-
-_DOWN_SECONDS = 0.5  # the wait for a store that is known to be down
 
 
 @get("/livez", operation_id="live", sync_to_thread=False)
@@ -25,21 +22,21 @@ def live() -> Alive:
     return Alive("alive")
 
 
-@get("/readyz", operation_id="ready")
+@get("/readyz", operation_id="ready", sync_to_thread=False)
 @documented("May it take traffic", "operations")
-async def ready(request: Incoming) -> Ready:
-    """The store answers, allows every command, and is as durable as required; otherwise 503, and what to change."""
+def ready(request: Incoming) -> Ready:
+    """Any server of the store serves any verb, as seen in the last seconds; otherwise 503, and what to change.
+
+    Nothing is asked for the answer. What a part of the store refuses is in ``degraded``, and more of it in ``GET /status``.
+    """
     context = request.context
-    now = context.watching.watch.condition
-    try:
-        async with asyncio.timeout(_DOWN_SECONDS if now.name == "down" else None):
-            found = (await judged(context.store.client, context.store.data_keys))[0]
-    except (TimeoutError, StoreUnavailable) as error:
-        if now.name != "down" or str(error).startswith("Not ready: "):
-            raise
-        raise StoreUnavailable(f"Not ready: {now.title[0].lower()}{now.title[1:]}. {now.look}") from None
+    watch, servers = context.watching.watch, context.store.client.servers
+    now = watch.condition
+    if not (watch.is_ready and servers):
+        raise StoreUnavailable(f"Not ready: {now.title[0].lower()}{now.title[1:]}. {now.look}")
+    found, degraded = servers[0], [each.told for each in watch.shards if each.why]
     store = ReadyStore(found.appendonly, found.appendfsync, found.how)  # type: ignore[arg-type] # as the store says
-    return Ready("ready", context.settings.durability, store)
+    return Ready("ready", context.settings.durability, store, degraded)
 
 
 @get("/metrics", operation_id="getMetrics")

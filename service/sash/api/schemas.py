@@ -358,11 +358,14 @@ class ReadyStore(msgspec.Struct):
 
 
 class Ready(msgspec.Struct):
-    """The store answers too, and is as durable as the service's settings require."""
+    """Any server of the store serves any verb: reading, appending or erasing."""
 
     status: Literal["ready"]
     durability: Annotated[Literal["fast", "durable", "replicated", "assume"], Meta(title="Durability")]
     store: ReadyStore
+    degraded: Annotated[
+        list[str], Meta(description="The store's servers that refuse a verb, each with the reason; empty if none does.")
+    ]
 
 
 class ProblemMeaning(msgspec.Struct, frozen=True):

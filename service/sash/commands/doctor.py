@@ -125,6 +125,9 @@ def _check_service(url: str) -> Finding:
         why = str(said.get("detail", f"HTTP {answer.status_code}")).removeprefix("Not ready: ")
         found, change = halves(why)
         return Finding("service", "problem", f"{shown} is not ready: {found}", change or "look at its log")
+    if degraded := said.get("degraded"):
+        found, change = halves("; ".join(map(str, degraded)))
+        return Finding("service", "problem", f"{shown} serves in part: {found}", change or "look at its log")
     how = said.get("store", {}).get("how", "")
     return Finding("service", "good", f"{shown} is ready, durability {said.get('durability')} ({how})")
 

@@ -66,7 +66,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """The average duration of recent calls."""
     refused_as_full: bool = False
     """Whether the store refused a write as out of memory in the last seconds."""
-    not_ready: str = ""
+    closed: str = ""
+    """Why nothing may be served although the store answers."""
 
 
 WELL = Condition("well", "The store answers")
@@ -87,14 +88,18 @@ def memory_of(servers: Sequence[Health]) -> Memory:
     )
 
 
+def memory_is_full(seen: Observation) -> bool:
+    """Whether the store is at its memory's limit, or said so in the last seconds."""
+    memory = memory_of(seen.servers)
+    return seen.refused_as_full or bool(memory.max and memory.used >= memory.max)
+
+
 def condition(seen: Observation) -> Condition:
     """The worst condition that applies."""
-    for each in (_lost, _hanging, _without_room, _read_only):
+    for each in (_lost, _hanging, _closed, _without_room, _read_only):
         found = each(seen)
         if found is not None:
             return found
-    if seen.not_ready:
-        return Condition("not-ready", "Sash is not ready", _sentence(seen.not_ready), "SashNotReady")
     return _slow(seen) or _nearly_full(seen) or WELL
 
 
@@ -130,12 +135,18 @@ def _hanging(seen: Observation) -> Condition | None:
     return Condition("down", "The store does not answer", look, "SashStoreFailing")
 
 
+def _closed(seen: Observation) -> Condition | None:
+    if not seen.closed:
+        return None
+    return Condition("not-ready", "Sash is not ready", _sentence(seen.closed), "SashNotReady")
+
+
 def _without_room(seen: Observation) -> Condition | None:
     if seen.shortage:
         look = f"{_sentence(seen.shortage)} Writes get 507; reads and erasure go on."
         return Condition("full", "The store's disk is full", look, "SashStoreFull")
     memory = memory_of(seen.servers)
-    if seen.refused_as_full or (memory.max and memory.used >= memory.max):
+    if memory_is_full(seen):
         look = (
             f"{_megabytes(memory.used)} of {_megabytes(memory.max)} are used: raise maxmemory, or shorten "
             "SASH_RETENTION_SECONDS and erase what nobody needs. Writes get 507; reads and erasure go on."

@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
@@ -9,6 +10,7 @@ from msgspec import Meta
 
 from sash import __version__
 from sash.operations.conditions import Condition, Disk, Memory
+from sash.operations.readiness import Shard
 from sash.operations.requests import Minute, ProblemCount, Refusal, Requests, Seen
 from sash.operations.watch import Watch
 from sash.processor import PROCESSOR
@@ -24,6 +26,7 @@ class StoreStatus(msgspec.Struct, frozen=True):
 
     connections: Connections
     memory: Memory
+    shards: Annotated[Sequence[Shard], Meta(description="What each server of the store serves.")]
     disk: Disk | None
     """The disk of the embedded store; null for another store."""
     went_back: Annotated[
@@ -83,7 +86,13 @@ def status(watch: Watch, requests: Requests, client: Client, *, keys_required: b
         condition=watch.condition,
         keys_required=keys_required,
         store=StoreStatus(
-            client.load, watch.memory, watch.disk, watch.backwards.went_back, watch.media.waiting, watch.media.away
+            client.load,
+            watch.memory,
+            watch.shards,
+            watch.disk,
+            watch.backwards.went_back,
+            watch.media.waiting,
+            watch.media.away,
         ),
         worker=OfWorker(
             PROCESSOR.waiting,

@@ -14,7 +14,7 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +37,14 @@ from sash.operations.logging import describe, get_logger
 from sash.operations.media_watch import MediaWatch
 from sash.operations.metrics import Metrics
 from sash.operations.pseudonyms import Pseudonyms
+from sash.operations.readiness import VERBS, Shard, shards_of
 from sash.operations.registry import WORKER_VARIABLE, Registry
-from sash.problems import Problem
+from sash.problems import Problem, StorePermissionDenied
 from sash.store.data.layout import PARTS
 from sash.store.redis.client import Client
 
 LOOK_SECONDS = 0.25
+_FIRST_SECONDS = 0.02
 
 _ASK_SECONDS = 1.0
 _SAMPLE_SECONDS = 30.0
@@ -69,7 +71,7 @@ _log = get_logger()
 
 
 class Watch:
-    """The store's condition. ``ready`` raises if the service is not ready; ``data_dir`` is the embedded store's folder."""
+    """The store's condition. ``closed`` says why nothing may be served; ``data_dir`` is the embedded store's folder."""
 
     def __init__(
         self,
@@ -77,14 +79,14 @@ class Watch:
         metrics: Metrics,
         pseudonyms: Pseudonyms,
         *,
-        ready: Callable[[], Awaitable[object]],
+        closed: Callable[[], Awaitable[str]],
         media: MediaWatch,
         data_dir: Path | None,
     ) -> None:
         self._client = client
         self._metrics = metrics
         self._pseudonyms = pseudonyms
-        self._ready = ready
+        self._read_closed = closed
         self.media = media
         self._data_dir = data_dir
         self._gauges = _Gauges(metrics.registry)
@@ -92,25 +94,27 @@ class Watch:
         self._began = time.monotonic()
         self._calls: tuple[float, int] = (0.0, 0)
         self._slowest = (0.0, 0.0)
-        self._not_ready = ""
+        self._closed = ""
         self._next_ask = 0.0
         self._asked: asyncio.Task[None] | None = None
         self._sampled = -_SAMPLE_SECONDS
         self._story = Story()
         self.backwards = Backwards(client, leads=self._leads)
         self.condition = STARTING
+        self.shards: Sequence[Shard] = ()
+        """What each server of the store serves."""
         self.memory = Memory()
         self.disk: Disk | None = None
 
     async def run(self) -> None:
-        """Call ``look`` every LOOK_SECONDS until cancelled."""
+        """Call ``look`` every LOOK_SECONDS until cancelled, more often until the store has answered."""
         self._began = time.monotonic()
         while True:
             try:
                 self.look()
             except Exception as error:  # noqa: BLE001 - an unexpected answer must not stop the watch
                 _log.error("watch failed", **describe(error))
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(_FIRST_SECONDS if self.condition is STARTING else LOOK_SECONDS)
 
     def look(self) -> None:
         """Update the condition without calling the store. Once a second, also start a task for checks that call it."""
@@ -126,26 +130,31 @@ class Watch:
         if any(each.found for each in servers):  # else keep the last known figures
             self.memory = memory_of(servers)
         self.disk = _disk(self._data_dir)
-        self.condition = condition(
-            Observation(
-                kind=self._client.kind,
-                servers=servers,
-                trouble=self._client.trouble,
-                lost_files=self._client.lost_files,
-                disk=self.disk,
-                shortage=self._client.shortage,
-                call_seconds=self._slowest_lately(max([0.0, *(each.delay_seconds for each in servers)])),
-                refused_as_full=time.monotonic() < self._metrics.full_at + _LATELY_SECONDS,
-                not_ready=self._not_ready,
-            )
+        seen = Observation(
+            kind=self._client.kind,
+            servers=servers,
+            trouble=self._client.trouble,
+            lost_files=self._client.lost_files,
+            disk=self.disk,
+            shortage=self._client.shortage,
+            call_seconds=self._slowest_lately(max([0.0, *(each.delay_seconds for each in servers)])),
+            refused_as_full=time.monotonic() < self._metrics.full_at + _LATELY_SECONDS,
+            closed=self._closed,
         )
+        self.condition, self.shards = condition(seen), shards_of(seen)
         self.media.look()
         self._gauges.set(self.condition, self.memory, self.disk)
+        self._gauges.serve(self.shards, is_ready=self.is_ready)
         if self._leads:
             primaries = {each.found.info.get("run_id", "") for each in servers if each.found is not None}
             for event, level, fields in self._story.goes_on(self.condition, primaries, time.monotonic()):
                 getattr(_log, level)(event, **fields)
                 self._gauges.turns(event).inc()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether any server of the store serves any verb."""
+        return not self._closed and any(each.serves for each in self.shards)
 
     def _slowest_lately(self, probe_seconds: float) -> float:
         """Seconds of the slowest probe or the average call since the last look; a maximum is kept for _HELD_SECONDS."""
@@ -157,11 +166,10 @@ class Watch:
         return self._slowest[0]
 
     async def _ask(self) -> None:
-        """Checks that call the store: readiness, the key of pseudonyms, how far it is, a sample of keys."""
+        """Checks that call the store: may its data be served, the key of pseudonyms, how far it is, a sample of keys."""
         try:
+            self._closed = await self._why_closed()
             await self._pseudonyms.read(self._client)
-            await self._ready()
-            self._not_ready = ""
             with contextlib.suppress(Problem):
                 for event in await self.backwards.look():
                     self._gauges.turns(event).inc()
@@ -169,8 +177,14 @@ class Watch:
                 self._sampled = time.monotonic()
                 sampled = await self._client.sample(_SAMPLED)
                 self._gauges.sample(self.memory.keys, [(_kind(key), size) for key, size in sampled])
-        except Problem as problem:
-            self._not_ready = problem.detail.removeprefix("Not ready: ")
+        except Problem:  # the condition tells that the store does not answer
+            pass
+
+    async def _why_closed(self) -> str:
+        try:
+            return await self._read_closed()
+        except StorePermissionDenied as problem:
+            return problem.detail
 
 
 class Story:
@@ -223,7 +237,18 @@ class Story:
 class _Gauges:
     def __init__(self, registry: Registry) -> None:
         gauge = registry.gauge
-        self._ready = gauge("sash_ready", "Whether every worker may take traffic: 1 or 0.", workers="livemin")
+        self._ready = gauge(
+            "sash_ready",
+            "Whether every worker may take traffic: 1 or 0.",
+            workers="livemin",
+        )
+        self._serves = gauge(
+            "sash_store_serves",
+            "Whether a server of the store serves a verb: read, append or erase. 1 or 0.",
+            *("shard", "verb"),
+            workers="livemin",
+        )
+        self._shards: set[str] = set()
         self._condition = gauge(
             "sash_store_condition", "1 for the current condition, 0 for others.", "condition", workers="livemax"
         )
@@ -246,7 +271,6 @@ class _Gauges:
         )
 
     def set(self, now: Condition, memory: Memory, disk: Disk | None) -> None:
-        self._ready.set(now.rank < NAMES.index("not-ready"))
         for name in NAMES:
             self._condition(name).set(name == now.name)
         self._memory("used").set(memory.used)
@@ -256,6 +280,16 @@ class _Gauges:
         if disk is not None:
             self._disk("free").set(disk.free)
             self._disk("total").set(disk.total)
+
+    def serve(self, shards: Sequence[Shard], *, is_ready: bool) -> None:
+        self._ready.set(is_ready)
+        for name in self._shards - {each.name for each in shards}:  # another node has its slots
+            for verb in VERBS:
+                self._serves(name, verb).set(1)
+        for each in shards:
+            for verb in VERBS:
+                self._serves(each.name, verb).set(verb in each.serves)
+        self._shards = {each.name for each in shards}
 
     def sample(self, keys: int, found: list[tuple[str, int]]) -> None:
         number, size_bytes = Counter(kind for kind, _ in found), Counter[str]()

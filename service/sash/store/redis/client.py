@@ -179,6 +179,11 @@ class Client:
         return self._is_down
 
     @property
+    def closed(self) -> str:
+        """Why nothing is read or written: the data has a layout that this version does not know; empty where it does."""
+        return self._setup.durability.unreadable
+
+    @property
     def shortage(self) -> str:
         """Why the disk of the embedded store refuses writes; empty when it has room, or the store is not embedded."""
         found = self._setup.durability.shortage()
@@ -198,7 +203,7 @@ class Client:
     def health(self) -> list[Health]:
         """Each server as it was last seen."""
         return [
-            Health(server.found, server.delay_seconds, server.silent_seconds, self._is_silent(server))
+            Health(server.found, server.delay_seconds, server.silent_seconds, self._is_silent(server), server.name)
             for server in self._servers
         ]
 
@@ -335,6 +340,8 @@ class Client:
         send = self._send if self._cluster is None else self._send_by_slot
         try:
             replies = await send(words, started + self._timeout_seconds, effect=effect)
+            if self.closed:
+                raise StoreUnavailable(f"Nothing is served: {self.closed}.")
             failed = False
             self.writes += effect == "adds"
         finally:

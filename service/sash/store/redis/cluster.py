@@ -129,7 +129,7 @@ class Cluster:
                 async with asyncio.timeout(_MAP_SECONDS):
                     found = await self._ask(place)
             except NoPermissionError as error:
-                self._unread = error
+                self._unread, self.trouble = error, reason_of(error)
             except (RedisError, OSError) as error:
                 self.trouble = reason_of(error)
             else:
@@ -153,7 +153,7 @@ class Cluster:
         server = self._servers.get(place)
         if server is None:
             connect = connect_to(self._address, self._timeout_seconds, place)
-            server = self._servers[place] = Server(connect, self._setup)
+            server = self._servers[place] = Server(connect, self._setup, f"{place[0]}:{place[1]}")
         return server
 
     async def close(self, why: Exception) -> None:

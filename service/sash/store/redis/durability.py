@@ -11,12 +11,12 @@ A server with ``appendfsync always`` syncs before it answers, so nothing more is
 the writes of a batch, but only on Redis 8. In Redis 7.4 and in Valkey (9.1.2, seen with strace), WAITAOF under ``everysec``
 answers before the disk has anything (redis/redis pull request 13793).
 
-Writes to a server are refused, while reads go on, in seven cases: it is a replica, and no other server can take over; its
-data has a layout that this version does not read; it can give no guarantee; the replica that must confirm is
-not connected; it would evict keys when its memory is full, because a conversation without some of its keys is broken; the
-store's user may not run every command that Sash sends; the files of the embedded store are gone. Settings and permissions
-can change while a server runs, so each server is inspected again every second. A full disk of the embedded store refuses
-writes too, except erasures (``reserve.py``).
+Nothing is read or written where the data has a layout that this version does not know. Writes to a server are refused
+while reads go on, in six cases: it is a replica, and no other server can take over; it can give no guarantee; the replica
+that must confirm is not connected; it would evict keys when its memory is full, because a conversation without some keys is
+broken; the store's user may not run every command that Sash sends; the files of the embedded store are gone. Settings and
+permissions can change while a server runs, so each server is inspected again every second. A full disk of the embedded store
+refuses writes too, except erasures (``reserve.py``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -124,7 +124,8 @@ class Durability:
         self._wait_ms = max(1, int(wait_seconds * 1000))
         self._data_files = data_files
         self._data_dir = datafiles.folder_of(data_files)
-        self._unreadable = ""
+        self.unreadable = ""
+        """Why this version cannot read the data, as the last inspection found; empty where it can."""
 
     def shortage(self) -> Shortage | None:
         """Return why the disk of the embedded store refuses writes; None where it has room, and for other stores."""
@@ -138,12 +139,12 @@ class Durability:
         """Return the inspection from a server's answers to INSPECT; an answer may be an error."""
         config, answer, check, layout = replies
         if not isinstance(layout, ResponseError):  # another node of a cluster has it
-            self._unreadable = unreadable(layout)
+            self.unreadable = unreadable(layout)
         settings, info = None if isinstance(config, ResponseError) else _pairs(config), _lines(answer)
         found = self.sync(settings, info)
         replica = _REPLICA if self._single and info.get("role") == "slave" else ""
         lost = datafiles.missing(self._data_files)
-        refusal = replica or self._unreadable or evicts(info) or lost or found.refusal or self.alone(info)
+        refusal = replica or self.unreadable or evicts(info) or lost or found.refusal or self.alone(info)
         waits = {words[0] for words in found.barrier.words} if found.barrier else ()
         denied = denied_commands(check, sometimes=waits)
         return msgspec.structs.replace(found, refusal=refusal, denied=denied, info=info, shortage=self.shortage())

@@ -32,6 +32,25 @@ _NAMES = {"KEY": _KEY, "OTHER": _OTHER, "UNTAGGED": _UNTAGGED}
 NEEDED = tuple(tuple(_NAMES.get(word, word) for word in words.split()) for words in re.split("; |\n", _NEEDED.strip()))
 """Commands that every deployment needs, each with a key like the service's own."""
 
+OF_READS = frozenset(
+    [
+        "EVALSHA",
+        "EXISTS",
+        "GET",
+        "GETRANGE",
+        "HGET",
+        "HKEYS",
+        "HLEN",
+        "HMGET",
+        "LINDEX",
+        "LLEN",
+        "LRANGE",
+        "PEXPIRETIME",
+        "STRLEN",
+    ]
+)
+"""The commands of the scripts that read. Where one is denied, a server serves no reads."""
+
 SOMETIMES: tuple[tuple[str, ...], ...] = (("WAIT", "1", "1"), ("WAITAOF", "1", "0", "1"))
 """Commands that make writes safe at some levels, on some servers."""
 

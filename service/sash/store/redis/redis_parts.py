@@ -25,6 +25,7 @@ from redis.crc import key_slot
 from redis.exceptions import ConnectionError, RedisError, ResponseError  # noqa: A004 - redis' own
 
 from sash.store.redis.addresses import POOL_OPTIONS, Address, connection_options
+from sash.store.redis.permissions import denied_call, is_denial
 
 __all__ = [
     "NOT_ENOUGH_DATA",
@@ -78,7 +79,9 @@ async def _reply(connection: Connection) -> Any:
 
 
 def reason_of(error: Exception) -> str:
-    """Return why a connection could not be made, in the words of the network, TLS or the server."""
+    """Return why a connection could not be made, in the words of the network, TLS or the server; or what to allow."""
+    if is_denial(error):
+        return denied_call(error).detail
     return str(error) or NO_ANSWER
 
 

@@ -33,6 +33,10 @@ _PROBE_SECONDS = 0.5  # between two probes, which cost a server some microsecond
 _JUDGED_SECONDS = 1.0  # between inspections, each of which costs the server a tenth of a millisecond
 
 
+ONLY = "store"
+"""The name of a store's only server."""
+
+
 class Health(NamedTuple):
     """A server as it was last seen."""
 
@@ -44,6 +48,8 @@ class Health(NamedTuple):
     """Seconds in which commands waited and not one byte came."""
     is_silent: bool = False
     """Whether the server has been silent for so long that a call will likely get no answer in time."""
+    name: str = ONLY
+    """``host:port`` of a cluster's node; ``ONLY`` where there is one server."""
 
 
 class NodeLost(Exception):  # noqa: N818 - it reads as what happened
@@ -203,8 +209,9 @@ def _raise_errors(replies: Sequence[Any]) -> None:
 class Server:
     """One server. Writes with a barrier use half of its connections, so that no read waits for a disk."""
 
-    def __init__(self, connect: Connect, setup: Setup) -> None:
+    def __init__(self, connect: Connect, setup: Setup, name: str = ONLY) -> None:
         self._loop = asyncio.get_running_loop()
+        self.name = name
         self._durability = setup.durability
         self._found: Inspection | None = None
         self._inspected = time.monotonic()
