@@ -340,7 +340,7 @@ class Client:
         send = self._send if self._cluster is None else self._send_by_slot
         try:
             replies = await send(words, started + self._timeout_seconds, effect=effect)
-            if self.closed:
+            if self._setup.durability.unreadable:
                 raise StoreUnavailable(f"Nothing is served: {self.closed}.")
             failed = False
             self.writes += effect == "adds"
