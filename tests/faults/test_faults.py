@@ -8,7 +8,7 @@ from faults.ledger import Ledger, Verdict
 from faults.processes import ROOT
 from faults.scenarios import SCENARIOS
 
-pytestmark = [pytest.mark.no_cover, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

@@ -34,7 +34,6 @@ from sash.store.data.object_storage import open_objects
 from sash.store.redis.client import Client
 from sash.store.redis.embedded import EmbeddedStore
 
-pytestmark = pytest.mark.no_cover
 STORE = os.environ.get("MODEL_STORE", "embedded")
 SEED = int(os.environ.get("MODEL_SEED") or (1 if os.environ.get("CI") else random.SystemRandom().randrange(10**9)))
 """CI runs one fixed sequence, so that its runs differ only by the change; a run by hand takes another one each time."""
