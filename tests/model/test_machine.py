@@ -172,8 +172,8 @@ def run(service: Service, steps: int, report: Callable[[str], None]) -> None:
 
 
 def test_the_model(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
-    """750 steps in each of four ways to keep messages and pictures, or MODEL_STEPS, agree with the model."""
-    run(service, STEPS or 750, lambda line: _say(capsys, line))
+    """500 steps in each of four ways to keep messages and pictures, or MODEL_STEPS, agree with the model."""
+    run(service, STEPS or 500, lambda line: _say(capsys, line))
 
 
 @pytest.mark.parametrize(
