@@ -1,14 +1,18 @@
 """Run all checks and tests of the project, as developers and CI do: ``python -m tests``, or ``--quick`` for a minute's part.
 
-First the checks that need no server, two at once, then the tests with coverage (properties and those marked ``no_cover``
-without it), in three processes, as they wait for a third of their time. A failure does not stop the rest: the failed checks
-are named at the end, and pytest's closing line comes last. To run only some tests, use pytest.
+First the checks that need no server, two at once, then the tests in three processes, as they wait for a third of their time.
+A failure does not stop the rest: the failed checks are named at the end, and pytest's closing line comes last. To run only
+some tests, use pytest.
 
 Bounds of time are kept as tight as they are promised, and a busy machine breaks one now and then. So when at most
 ``TRIED_AGAIN`` tests failed, each is tried again, alone and with the same seed. Those that pass then are named.
 
 ``--quick`` checks format, lint, arrows and types, and runs the core's tests, the validators and one server, with few
 examples of each property. The last line names what did not run: what this machine lacks, and what has a command of its own.
+
+``--coverage`` measures which branches the tests reach, and fails under ``fail_under``. Tracing doubles the time of Python
+code, so it leaves out the tests that last long, and draws few examples. A test whose bound of time fails so is tried again
+without tracing.
 """
 
 import argparse
@@ -45,7 +49,10 @@ QUICK_TESTS = {
     "validators and one server": [*QUICK, "tests/validators", "tests/test_one_server.py"],
 }
 OPENAPI = [PYTHON, "-m", "sash", "openapi"]
-TESTS = [PYTHON, "-m", "coverage", "run", "-m", "pytest", "-n", "3", "--dist", "worksteal", "--durations=40"]
+PYTEST = ["-m", "pytest", "-n", "3", "--dist", "worksteal", "--durations=40"]
+TESTS = [PYTHON, *PYTEST]
+TRACED = ["--hypothesis-profile=quick", "-m", f"{NOT_APART} and not long"]
+COVERED_TESTS = [PYTHON, "-m", "coverage", "run", *PYTEST, *TRACED]
 TRIED_AGAIN = 8  # of 8,350 tests; more failures are no busy machine
 AGAIN = [PYTHON, "-m", "pytest", "--last-failed", "-p", "no:xdist", "--randomly-seed=last"]
 _LEFT_OUT = ("SASH_", "PYTHONDONTWRITEBYTECODE")  # without bytecode, each process that starts compiles all modules
@@ -92,13 +99,12 @@ def check_openapi() -> bool:
     return report("openapi.json", started, hint + result.stderr, passed=passed)
 
 
-def run_tests() -> tuple[bool, str, Counter[str]]:
+def run_tests(command: list[str]) -> tuple[bool, str, Counter[str]]:
     """Run pytest, print all but its closing line; return whether all passed in the end, that line, and what was skipped."""
     failed: list[str] = []
     closing, skipped = "", Counter[str]()
-    with subprocess.Popen(
-        TESTS, cwd=ROOT, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace"
-    ) as process:
+    piped = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=ROOT, env=ENVIRONMENT, text=True, errors="replace", **piped) as process:
         for line in process.stdout or ():
             if closing:
                 print(closing, end="", flush=True)
@@ -170,22 +176,32 @@ def run_quickly() -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests", description="Run all checks and tests.")
-    parser.add_argument("--quick", action="store_true", help="only what takes a minute")
-    return run_quickly() if parser.parse_args().quick else run_all()
+    parts = parser.add_mutually_exclusive_group()
+    parts.add_argument("--quick", action="store_true", help="only what takes a minute")
+    parts.add_argument("--coverage", action="store_true", help="only tests, and which branches they reach")
+    chosen = parser.parse_args()
+    return run_quickly() if chosen.quick else run_covered() if chosen.coverage else run_all()
 
 
 def run_all() -> int:
     """Run everything and return the exit status."""
-    run([PYTHON, "-m", "coverage", "erase"])
     with ThreadPoolExecutor(2) as both:
         running = {name: both.submit(check, name, command) for name, command in CHECKS.items()}
         running["openapi.json"] = both.submit(check_openapi)
     passed = {name: each.result() for name, each in running.items()}
-    passed["tests"], closing, skipped = run_tests()
-    passed["coverage"] = check_coverage()
+    passed["tests"], closing, skipped = run_tests(TESTS)
     status = ended(passed)
     print(closing, end="", flush=True)
     print(not_run(skipped), flush=True)
+    return status
+
+
+def run_covered() -> int:
+    """Run the tests with coverage and return the exit status."""
+    run([PYTHON, "-m", "coverage", "erase"])
+    passed, closing, _ = run_tests(COVERED_TESTS)
+    status = ended({"tests": passed, "coverage": check_coverage()})
+    print(closing, end="", flush=True)
     return status
 
 

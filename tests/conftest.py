@@ -5,14 +5,12 @@ loop. A few tests talk to ``sash serve`` itself.
 """
 
 import asyncio
-import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from itertools import count
@@ -44,8 +42,6 @@ for transports in (httpx._transports.default, httpx2._transports.default):
     transports.create_ssl_context = cache(transports.create_ssl_context)
 
 ROOT = Path(__file__).resolve().parent.parent
-_COUNTED = 12
-"""Of a test with more sets of parameters, coverage counts so many: it doubles the time, and others run the same lines."""
 _START_SECONDS = 120
 """Until a service that has not ended counts as stuck: with a busy machine, loading the vocabularies alone can take 30."""
 
@@ -57,39 +53,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Move tests that are marked ``long`` to the front, after the order was made random, and choose what coverage counts."""
+    """Move tests that are marked ``long`` to the front, after the order was made random."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
-    alike: dict[tuple[Path, str], list[pytest.Item]] = defaultdict(list)
-    for item in sorted(items, key=lambda item: item.nodeid):
-        alike[item.path, item.name.partition("[")[0]].append(item)
-    for group in alike.values():
-        counted = {round(place * len(group) / _COUNTED) for place in range(_COUNTED)}
-        for place, item in enumerate(group):
-            if len(group) > _COUNTED and place not in counted:
-                item.add_marker("no_cover")
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
-    """Call a property, or a test that is marked ``no_cover``, without coverage, which doubles the time of Python code."""
-    is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
-    if item.get_closest_marker("no_cover") is None and not is_property:
-        return (yield)
-    with no_cover():
-        return (yield)
-
-
-@contextmanager
-def no_cover() -> Iterator[None]:
-    """Pause coverage in this thread and in processes that are started meanwhile."""
-    tracer = sys.gettrace()
-    told = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("COVERAGE_PROCESS_")}
-    sys.settrace(None)
-    try:
-        yield
-    finally:
-        sys.settrace(tracer)
-        os.environ |= told
 
 
 @pytest.fixture(scope="session")
@@ -204,7 +169,7 @@ def conversation(fresh: Callable[[], str]) -> str:
 class Served:
     """A ``sash serve`` process on a data directory. ``start`` waits until it is ready.
 
-    Only with ``covered`` it counts for coverage, which makes it start and answer more slowly.
+    With ``covered``, coverage traces it where that runs, so that it starts and answers more slowly.
     """
 
     def __init__(self, data_dir: Path, *, covered: bool = False, **environment: str) -> None:
@@ -218,18 +183,15 @@ class Served:
 
     def start(self, ready: int = 200, port: int | None = None) -> None:
         """Start it, and wait until ``/readyz`` has the status ``ready``."""
-        with contextlib.nullcontext() if self.covered else no_cover():
-            self._start(ready, port or free_port())
-
-    def _start(self, ready: int, port: int) -> None:
+        port = port or free_port()
         self.url = f"http://127.0.0.1:{port}"
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("SASH_")}
         log, arguments = (
             self.data_dir.parent / "serve.log",
             ["serve", "--port", str(port), "--data-dir", str(self.data_dir)],
         )
-        command = self.command or ([sys.executable, "-m", "sash"] if self.covered else [])
-        self.process = started(arguments, {**inherited, **self.environment}, log, command=command)
+        traced = [sys.executable, "-m", "sash"] if self.covered and "COVERAGE_PROCESS_CONFIG" in os.environ else []
+        self.process = started(arguments, {**inherited, **self.environment}, log, command=self.command or traced)
         give_up = time.monotonic() + _START_SECONDS
         with httpx.Client(timeout=2) as client:
             while time.monotonic() < give_up and self.process.poll() is None:

@@ -8,7 +8,7 @@ from recordings import NO_DATA
 from rich.console import Console
 from rich.progress import Progress
 
-pytestmark = [pytest.mark.no_cover, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 
 def test_windows_of_real_conversations_are_counted_right_and_survive_restarts(tmp_path: Path) -> None:

@@ -4,12 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parent.parent
 
 
-@pytest.mark.no_cover
 def test_every_window_is_the_same_or_truly_gone() -> None:
     """150 windows, over all that may happen to a deployment."""
     command = [sys.executable, "-m", "tests.bench.receipts", "--windows", "150", "--rounds", "2"]

@@ -19,6 +19,7 @@ import redis
 from conftest import ROOT, Served
 from rigs.pictures import pictured
 from rigs.servers import free_port
+from rigs.warm import started
 
 _PATIENCE_SECONDS = 120
 
@@ -29,18 +30,11 @@ def environment(**settings: str) -> dict[str, str]:
 
 def refused(data_dir: Path, *options: str, status: int = 2, **settings: str) -> str:
     """Return the one line of a service that cannot start, which exits with ``status`` before it makes a store."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "sash", "serve", "--data-dir", str(data_dir), *options],
-        cwd=ROOT,
-        env=environment(**settings),
-        capture_output=True,
-        text=True,
-        timeout=_PATIENCE_SECONDS,
-        check=False,
-    )
-    assert ended.returncode == status, ended.stderr
+    log = data_dir.parent / "refused.log"
+    ended = started(["serve", "--data-dir", str(data_dir), *options], environment(**settings), log)
+    assert ended.wait(_PATIENCE_SECONDS) == status, log.read_text()
     assert not data_dir.is_dir()
-    (line,) = ended.stderr.splitlines()
+    (line,) = log.read_text().splitlines()
     return line
 
 

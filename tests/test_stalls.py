@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.no_cover, pytest.mark.long]
+pytestmark = pytest.mark.long
 ROOT = Path(__file__).resolve().parent.parent
 MOST_CALLS = 4000
 """Functions that the loop's thread may enter in one stretch: some 2,000 today, where each message once would be 5,000."""

@@ -37,7 +37,6 @@ def calls() -> dict[str, int]:
     return json.loads(done.stdout)
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("kind", MOST_CALLS)
 def test_a_kind_of_window_makes_no_more_calls_than_it_did(calls: dict[str, int], kind: str) -> None:
     """A window of a kind, out of 1,000 messages, makes at most this many calls; a change may raise the limit."""

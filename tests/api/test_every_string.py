@@ -146,7 +146,6 @@ def lower_types(value: Any) -> Any:
             return value
 
 
-@pytest.mark.no_cover
 @pytest.mark.skipif(not TRUTH.is_dir(), reason=NO_TRUTH)
 @pytest.mark.parametrize("name", RECORDED)
 async def test_recorded_requests(client: httpx.AsyncClient, name: str) -> None:
@@ -356,7 +355,6 @@ EMPTY = [{"role": "user", "content": ""}, {"role": "user", "content": "Which tal
 NAMED = [{"role": "user", "name": "a_rather_long_name_of_somebody", "content": ""}, *EMPTY]
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("form", ["anthropic", "gemini"])
 @pytest.mark.parametrize("messages", [GREETED, EMPTY, NAMED], ids=["greeted", "empty", "named"])
 @pytest.mark.parametrize("few_shots", [[], GREETED], ids=["", "few-shots"])
@@ -379,7 +377,6 @@ async def test_words_that_a_form_adds_are_counted(
             assert await counted(client, form, made) <= made["tokens"]["total"] <= max(1, budget)
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("model", ["claude-opus-4-7", "gemini-2.5-flash"])
 @pytest.mark.parametrize("system", [None, "Be brief."])
 @pytest.mark.parametrize("options", [{}, {"limit": 3, "note": True}])

@@ -10,7 +10,6 @@ import httpx
 import pytest
 from rigs.dialogue import append, assistant, calling, result, user
 
-pytestmark = pytest.mark.no_cover
 TURNS = (100, pytest.param(300, marks=pytest.mark.nightly))
 """Turns of a chat. A window of the budget holds the newest twenty or so, so a hundred move it eighty times."""
 BUDGET = 2_000

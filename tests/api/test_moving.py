@@ -17,7 +17,6 @@ GROWTH = 16 * MEGABYTE
 
 
 @pytest.mark.long
-@pytest.mark.no_cover
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="memory is read as Linux tells it")
 def test_memory_stands_still(tmp_path: Path) -> None:
     """The worker grows by less than 16 MiB while 14,000 messages (over 35 MB) are imported, exported and imported again."""

@@ -547,7 +547,6 @@ def recorded(name: str) -> list[Any]:
     return json.loads((TRUTH / f"{name}.json").read_text()) if TRUTH.is_dir() else []
 
 
-@pytest.mark.no_cover
 @pytest.mark.skipif(not TRUTH.is_dir(), reason=NO_TRUTH)
 @pytest.mark.parametrize(
     ("name", "form"), [("more_anthropic", "anthropic"), ("more_gemini", "gemini"), ("kani_responses", "responses")]

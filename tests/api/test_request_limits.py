@@ -74,7 +74,6 @@ async def album(client: httpx.AsyncClient, conversation: str, count: int, **of: 
         await append(client, conversation, picture(f"picture {number}", **of), assistant(f"seen {number}"))
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("form", FORMS)
 async def test_eleven_screenshots_are_a_request_that_claude_takes(
     client: httpx.AsyncClient, conversation: str, form: str

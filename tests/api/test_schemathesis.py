@@ -14,10 +14,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from conftest import ROOT, Served, no_cover
+from conftest import ROOT, Served
 from rigs.conformity import CONTRACT
 
-pytestmark = [pytest.mark.no_cover, pytest.mark.long]
+pytestmark = pytest.mark.long
 APART = ("followConversation", "followOwner", "answerMcp")
 """Operations that it cannot judge: answers that do not end (test_events.py asks them what is wrong), and requests of another
 protocol, whose schema is not ours."""
@@ -36,8 +36,7 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         SASH_DURABILITY="fast",
         SASH_LOG_FORMAT="json",
     )
-    with no_cover():
-        served.start()
+    served.start()
     yield served
     served.stop()
 

@@ -132,7 +132,6 @@ def without(request: dict[str, Any], path: tuple[Any, ...]) -> dict[str, Any]:
     return changed
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("form", ["openai", "responses", "anthropic", "gemini"])
 @pytest.mark.parametrize(
     "model",
@@ -168,7 +167,6 @@ async def test_a_string_that_is_taken_away_makes_the_count_smaller(
     assert whole <= made["tokens"]["total"] <= made["budget"]
 
 
-@pytest.mark.no_cover
 @pytest.mark.skipif(not TRUTH.is_dir(), reason=NO_TRUTH)
 @pytest.mark.parametrize("pattern", ["*chat", "*responses", "*anthropic", "*gemini", "new_others"])
 def test_a_string_that_is_taken_out_of_a_recorded_request(pattern: str) -> None:

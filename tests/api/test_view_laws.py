@@ -7,7 +7,6 @@ from itertools import count
 from typing import Any
 
 import httpx
-import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from model.asgi import App, Listener, Request
@@ -15,7 +14,6 @@ from profiles import examples
 from rigs.dialogue import append, assistant, calling, indexed, result, user
 from rigs.reading_events import applied
 
-pytestmark = pytest.mark.no_cover
 AGENTS = ("ada", "bob", "cid")
 SOME = st.lists(st.sampled_from(AGENTS), max_size=2, unique=True)
 PARTY = st.one_of(st.just((None, [])), st.tuples(st.none() | st.sampled_from(AGENTS), SOME))

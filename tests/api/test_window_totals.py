@@ -1,5 +1,6 @@
 """What a window says it costs is what its request costs: names, legacy calls, hints, cut results, documents, recall."""
 
+import itertools
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -358,14 +359,17 @@ async def test_documents_own_limit_is_in_the_models_vocabulary(client: httpx.Asy
 )
 @pytest.mark.parametrize("form", ["responses", "anthropic", "gemini"])
 async def test_a_name_that_is_text_is_never_short(client: httpx.AsyncClient, model: str, form: str) -> None:
-    """However a name and the text after it join, the window's total covers them; a legacy call too."""
+    """However a name and the text after it join, the window's total covers them; a legacy call too.
+
+    Each pair of a name, a text and a role is there.
+    """
+    names, roles = ("Zoë_7", "9", "user", "X-1", "__", "李"), ("user", "developer", "assistant")
     texts = ("北京 שלום \u202e", "'s fine", "\n\nlist", " ", "🙂🙂", "\t\tx", "hello")
-    for name in ("Zoë_7", "9", "user", "X-1", "__", "李"):
-        for text in texts:
-            for role in ("user", "developer", "assistant"):
-                messages = [{"role": role, "name": name, "content": text}, user("hi"), *LEGACY]
-                window = await made(client, messages, model=model, format=form)
-                assert await counted(client, window, form) <= window["tokens"]["total"], (name, text, role)
+    for (one, name), (other, text) in itertools.product(enumerate(names), enumerate(texts)):
+        role = roles[(one + other) % 3]
+        messages = [{"role": role, "name": name, "content": text}, user("hi"), *LEGACY]
+        window = await made(client, messages, model=model, format=form)
+        assert await counted(client, window, form) <= window["tokens"]["total"], (name, text, role)
 
 
 @pytest.mark.parametrize("form", ["responses", "anthropic", "gemini"])

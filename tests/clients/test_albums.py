@@ -14,8 +14,6 @@ from rigs.standin.rules import refused, window_of
 from validators import limits, media
 from validators.logs import Group, Object
 
-pytestmark = pytest.mark.no_cover
-
 MODELS = {
     "openai": ("gpt-4o-mini", 128),
     "responses": ("gpt-5", 128),

@@ -27,7 +27,6 @@ from clients.standins.serving import Provider, serving, words
 from google import genai
 from validators.converse import as_json, as_sdk
 
-pytestmark = pytest.mark.no_cover
 BUDGET_TOKENS = 4000
 STEPS = ("", " 1", " 2", " 1 1", " 3 1", " 1 2 1")
 SYSTEM = "You know the programme."

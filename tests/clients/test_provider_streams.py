@@ -12,8 +12,6 @@ from conftest import serving_alone
 from google.genai import errors
 from readme_provider import Provider, Said, provided
 
-pytestmark = pytest.mark.no_cover
-
 Object = dict[str, Any]
 TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
 SAID = {

@@ -13,8 +13,6 @@ from clients.speakers import SPEAKERS, Heard
 from conftest import serving_alone
 from readme_provider import Said
 
-pytestmark = pytest.mark.no_cover
-
 Object = dict[str, Any]
 BUDGET_TOKENS = 2000
 CALLS = (("find_talk", '{"topic": "gradle"}'), ("draw_plan", "{}"))

@@ -265,7 +265,6 @@ def bills(windows: Iterable[Made], seconds: int = 10) -> list[tuple[Billed, Bill
     ],
 )
 @pytest.mark.slow
-@pytest.mark.no_cover
 def test_a_window_is_billed_as_its_request(model: str, form: str, *, stable: bool, documents: bool) -> None:
     """Over a long conversation, reads and writes by windows' blocks differ from those by requests by 4 % of all tokens."""
     found = bills(windows(model, form, stable=stable, documents=documents))
@@ -276,7 +275,6 @@ def test_a_window_is_billed_as_its_request(model: str, form: str, *, stable: boo
 
 @pytest.mark.parametrize(("model", "form"), FORMS)
 @pytest.mark.slow
-@pytest.mark.no_cover
 def test_hints_change_nothing_but_hints(model: str, form: str) -> None:
     """Apart from hints, the request and its tokens are those of ``cache=none``, and the SDK's types accept the request."""
     pairs = zip(windows(model, form, stable=True), windows(model, form, stable=True, cache="none"), strict=True)

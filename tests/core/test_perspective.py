@@ -27,7 +27,6 @@ from sash.windows.needs import Older, SeenHistory
 from sash.windows.request import WindowRequest
 from sash.windows.stateless import window_of_request
 
-pytestmark = pytest.mark.no_cover
 AGENTS = ("billing", "triage", "Refund Agent")
 PARTIES = (
     *[(None, None)] * 3,

@@ -468,7 +468,6 @@ def _places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
         yield from _places(each, (*place, key))
 
 
-@pytest.mark.no_cover
 @pytest.mark.skipif(not TRUTH.is_dir(), reason=NO_TRUTH)
 @pytest.mark.parametrize("form", list(_FORMS))
 @pytest.mark.parametrize("draws", [2_000, pytest.param(20_000, marks=pytest.mark.nightly)])

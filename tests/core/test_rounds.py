@@ -26,7 +26,6 @@ from sash.windows.flow import advance, window
 from sash.windows.needs import Older, SeenHistory, Texts, WithMedia
 from sash.windows.stateless import answer_from
 
-pytestmark = pytest.mark.no_cover
 OF_ONE = (*[(AGENTS[0], None)] * 4, (None, None), (AGENTS[1], [AGENTS[1]]))
 BESIDE = 9
 """What a window needs beside older messages: documents and bodies of recalled ones, a question, a search, and more."""

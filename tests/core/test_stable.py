@@ -33,7 +33,6 @@ from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.selection.stable import Before, EarlierQuestion, Spans, stable_cut
 from sash.core.law.selection.window import Window
 
-pytestmark = pytest.mark.no_cover
 STEPS = (0.05, 0.1, 0.25, 0.5)
 
 

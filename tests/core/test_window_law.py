@@ -17,7 +17,6 @@ from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.selection.window import Window
 from sash.problems import WindowDoesNotFit
 
-pytestmark = pytest.mark.no_cover
 Case = tuple[Talk, Ask]
 
 

@@ -15,7 +15,6 @@ from sash.core.law.selection.window import Window
 from sash.problems import WindowDoesNotFit
 from sash.windows.needs import Older
 
-pytestmark = pytest.mark.no_cover
 Case = tuple[Talk, Ask]
 CUTS = {"stable": st.booleans(), "stable_step": st.sampled_from([0.05, 0.1, 0.25, 0.5]), **PRICES}
 

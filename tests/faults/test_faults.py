@@ -4,17 +4,21 @@ import asyncio
 import sys
 
 import pytest
+from faults.__main__ import main
 from faults.ledger import Ledger, Verdict
 from faults.processes import ROOT
 from faults.scenarios import SCENARIOS
 
-pytestmark = [pytest.mark.no_cover, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-async def test_nothing_is_lost_or_told_twice_or_to_others(name: str) -> None:
+def test_nothing_is_lost_or_told_twice_or_to_others(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """After each fault, every acknowledged turn is stored once, in order, in its own conversation."""
-    await _run("tests.faults", "--short", name)
+    monkeypatch.setattr(sys, "argv", ["tests.faults", "--short", name])
+    assert main() == 0, capsys.readouterr().out
 
 
 async def test_a_day_loses_nothing() -> None:

@@ -15,8 +15,6 @@ from faults.fuzz.scripts import Script, save, script_of
 from faults.fuzz.smaller import smallest
 from faults.processes import ROOT
 
-pytestmark = pytest.mark.no_cover
-
 
 @pytest.mark.long
 async def test_no_window_of_the_fuzz_is_wrong(tmp_path: Path) -> None:

@@ -59,3 +59,7 @@ class Wire:
         if self._streams is not None:
             self._streams[1].transport.abort()
             self._streams = None
+
+    def __del__(self) -> None:
+        """Close a connection that nobody asks any more."""
+        self.close()

@@ -2,21 +2,17 @@
 
 import json
 import re
-from collections import Counter
 from functools import cache
 from typing import Any
 
 import httpx
-from jsonschema import Draft202012Validator
+from jsonschema_rs import Draft202012Validator
 
 from sash.api.openapi import document
 from sash.app import ROUTES
 
 CONTRACT: dict[str, Any] = json.loads(document(ROUTES))
-_ENOUGH = 20
-"""Number of bodies to validate per operation and status in one process, as thousands of tests get the same ones."""
 _SAID_HEADERS = {"etag", "location", "link", "retry-after", "www-authenticate", "idempotency-replayed"}
-_checked: Counter[tuple[str, int]] = Counter()
 
 
 def validator(schema: dict[str, Any], *, closed: bool = True) -> Draft202012Validator:
@@ -48,8 +44,7 @@ async def check_body(name: str, answer: httpx.Response, content: dict[str, Any])
     """Check the body against the schema of its media type."""
     media_type = answer.headers["content-type"].partition(";")[0]
     assert media_type in content or "*/*" in content, f"{name} {answer.status_code}: {media_type}"
-    _checked[name, answer.status_code] += 1
-    if _checked[name, answer.status_code] <= _ENOUGH and re.fullmatch(r"application/(problem\+)?json", media_type):
+    if re.fullmatch(r"application/(problem\+)?json", media_type):
         errors = _validator(json.dumps(content[media_type]["schema"])).iter_errors(json.loads(await answer.aread()))
         assert [error.message for error in errors] == [], f"{name} {answer.status_code}"
 

@@ -91,16 +91,17 @@ def started(
 
 
 def _warm() -> None:
-    """Start the process that is forked, unless it runs. It finds this module by its path."""
+    """Start the process that is forked, unless it runs. It finds this module by its path, and coverage does not trace it."""
     with _STARTING:
         before = os.environ.get("PYTHONPATH")
+        told = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("COVERAGE_PROCESS_")}
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_ROOT / "tests"), before)))
         try:
             _CONTEXT.set_forkserver_preload(["rigs.warm_modules"])
             forkserver.ensure_running()
         finally:
             del os.environ["PYTHONPATH"]
-            os.environ |= {"PYTHONPATH": before} if before is not None else {}
+            os.environ |= told | ({"PYTHONPATH": before} if before is not None else {})
 
 
 def _run(
