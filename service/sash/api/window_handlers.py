@@ -39,7 +39,8 @@ class StoredWindowQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw
         ReceiptText | None,
         Meta(
             description="Give the window of this receipt again, with the same bytes, or 410 with the reason why not. A "
-            "receipt has the window's parameters, so it is given alone."
+            "receipt has the window's parameters, so it is given alone, or with `explain=true`: then the answer also tells "
+            "each message, kept or not."
         ),
     ] = None
 
@@ -93,7 +94,7 @@ async def compare_windows(request: Incoming) -> WindowDifference:
     if query.later is not None:
         later, _ = await window_of_receipt(request, context, target, query.later, query, "#/query/to")
     else:
-        again = query_of_receipt(receipt, beside(query), place)
+        again, _ = query_of_receipt(receipt, beside(query), place)
         room = request.exchange.make_room
         found = await context.windows.read(target, again, (), room)
         if isinstance(found, Known):
@@ -122,10 +123,10 @@ async def window_of_receipt(
     """
     receipt = read_receipt(text, pointer)
     require_of(receipt, target, pointer)
-    query = query_of_receipt(receipt, beside(given), pointer)
+    query, explain = query_of_receipt(receipt, beside(given), pointer)
     room = request.exchange.make_room
     try:
-        made = await context.served.again(target, receipt, query, room)
+        made = await context.served.again(target, receipt, query, room, explain=explain)
     except ReceiptGone as problem:
         with best_effort:
             context.watching.metrics.windows.gone(problem.members["reason"])

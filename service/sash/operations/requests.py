@@ -125,9 +125,10 @@ class Requests:
                 self._tenants[tenant, kind] += 1
                 if "window_tokens" in line:
                     self._tenants[tenant, "tokens"] += line["window_tokens"]
-                    parts = scope["path"].split("/", 3)
+                    line["tenant"], parts = tenant, scope["path"].split("/", 3)
                     if len(parts) > 3:
                         conversation = parts[2]
+                        line["conversation"] = self._pseudonyms.of(tenant, conversation)
                         self._seen.pop((tenant, conversation), None)
                         self._seen[tenant, conversation] = now, line["kept"] + line["dropped"], line["window_tokens"]
         except Exception as error:  # noqa: BLE001 - no figure of a request fails it

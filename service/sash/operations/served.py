@@ -37,6 +37,8 @@ def tell_window(metrics: Metrics, made: Made, seconds: float, line: dict[str, An
     line["budget"] = head.budget
     line["kept"] = head.kept.messages
     line["dropped"] = head.dropped.messages
+    if made.receipt:
+        line["receipt"] = made.receipt.decode()
 
 
 def _unseen(made: Made) -> int:

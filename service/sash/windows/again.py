@@ -43,8 +43,10 @@ class ServedWindows:
         self._rules = rules
         self._models = models
 
-    async def again(self, target: Target, receipt: Receipt, query: WindowQuery, room: Room = no_limit) -> Made:
-        """The window of a receipt, whose parameters are ``query``: the same bytes as before.
+    async def again(
+        self, target: Target, receipt: Receipt, query: WindowQuery, room: Room = no_limit, *, explain: bool = False
+    ) -> Made:
+        """The window of a receipt, whose parameters are ``query``: the same bytes as before; with ``explain`` more.
 
         Raises ReceiptGone, ConversationDamaged, StoreUnavailable.
         """
@@ -66,7 +68,10 @@ class ServedWindows:
                     made = None  # the receipt's figures contradict the log
                 if made is None or made.receipt != receipt.text.encode():
                     raise await self._gone(target, receipt, past, made, recalls=query.recall_max_tokens > 0)
-                return made
+                if past.tail is None or query.explain or not explain:
+                    return made
+                explained = await self._made(target, receipt, query, past.tail, room, explain=True)
+                return explained or made
         raise edited_too_fast()
 
     async def _gone(
@@ -82,8 +87,19 @@ class ServedWindows:
         stood = await self._earlier.stood(target, receipt.then)
         return (amended(receipt, past) if stood is not False else None) or differs(stood=stood, recalls=recalls)
 
-    async def _made(self, target: Target, receipt: Receipt, query: WindowQuery, tail: Tail, room: Room) -> Made | None:
+    async def _made(
+        self,
+        target: Target,
+        receipt: Receipt,
+        query: WindowQuery,
+        tail: Tail,
+        room: Room,
+        *,
+        explain: bool = False,
+    ) -> Made | None:
         """The window of an earlier state, with the model's figures of that day; None where it is refused.
+
+        With ``explain`` it tells each message, and has the receipt of the window without that.
 
         Raises HistoryEdited, ConversationDamaged, StoreUnavailable.
         """
@@ -95,8 +111,11 @@ class ServedWindows:
         if receipt.correction is not None:
             model = msgspec.structs.replace(model, margin=receipt.correction, correction=receipt.correction)
         try:
-            plan = plan_of(query, parts, limits_of(query, settings, {**self._models, name: model}))
+            told = msgspec.structs.replace(query, explain=True) if explain else query
+            plan = plan_of(told, parts, limits_of(query, settings, {**self._models, name: model}))
             asked = self._windows.asked(target, plan, tail.state, settings, receipt.rules, packed_parameters(query))
+            if explain:
+                asked = msgspec.structs.replace(asked, receipt=lambda _body, _total: receipt.text.encode())
             return await self._windows.make(target, asked, tail, room)
         except Unprocessable:
             return None

@@ -215,23 +215,30 @@ def packed_parameters(query: WindowQuery) -> msgspec.Raw:
     return msgspec.Raw(_encode(found))
 
 
-def query_of_receipt(receipt: Receipt, given: WindowQuery, pointer: str) -> WindowQuery:
-    """The parameters of the receipt's window. ``given`` are those beside the receipt, which it may need.
+def query_of_receipt(receipt: Receipt, given: WindowQuery, pointer: str) -> tuple[WindowQuery, bool]:
+    """The parameters of the receipt's window, and whether it is to be explained.
 
-    Raises Unprocessable if the receipt needs them and has others, or has them itself; BadRequest if it is no receipt.
+    ``given`` are those beside the receipt, which it may need. Raises Unprocessable if the receipt needs them and has others,
+    or has them itself; BadRequest if it is no receipt.
     """
+    others = msgspec.structs.replace(given, explain=False)
     if isinstance(receipt.parameters, bytes):
-        if _digest(bytes(packed_parameters(given))) != receipt.parameters:
+        asked = next(
+            (each for each in (given, others) if _digest(bytes(packed_parameters(each))) == receipt.parameters), None
+        )
+        if asked is None:
             detail = (
                 "The parameters of this window were too long for its receipt: give them beside it, all as they were when it "
                 "was made"
             )
             raise Unprocessable.at(pointer, detail)
-        return given
-    if given != WindowQuery():
-        raise Unprocessable.at(pointer, "A receipt has the parameters of its window: give it alone")
+        return asked, given.explain
+    if others != WindowQuery():
+        raise Unprocessable.at(
+            pointer, "A receipt has the parameters of its window: give it alone, or with explain=true"
+        )
     try:
-        return msgspec.convert(receipt.parameters, WindowQuery)
+        return msgspec.convert(receipt.parameters, WindowQuery), given.explain
     except msgspec.ValidationError:
         raise BadRequest.at(pointer, "This is no receipt: send a window's receipt as it came") from None
 
