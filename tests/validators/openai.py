@@ -24,6 +24,11 @@ SOUNDS = {"wav", "mp3"}
 FUNCTION_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 PARTICIPANT = re.compile(r"[^\s<|\\/>]{1,64}")
 """'Expected a string that matches the pattern ^[^\\s<|\\\\/>]+$', at most 64."""
+OTHER_SERVERS = {
+    *("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks"),
+    *("cache_control", "extra_content", "prefix"),
+}
+"""Members of a message that Cerebras and Groq answer 400 to: 'property … is unsupported'."""
 LONGEST_ID = 40
 """'string too long. Expected a string with maximum length 40': dify 28987, autogen 6377, agno 5382."""
 MEMBERS = {
@@ -66,6 +71,8 @@ def _served(message: dict[str, Any], model: str) -> Iterator[str]:
         yield "the message with role 'user' must not be empty"
     if "stral" in model and message.keys() & {"reasoning_content", "thinking_blocks", "annotations"}:
         yield "Extra inputs are not permitted"
+    if model.startswith(("cerebras/", "groq/")) and (unknown := message.keys() & OTHER_SERVERS):
+        yield f"property {sorted(unknown)} is unsupported"
 
 
 def _called_in(message: dict[str, Any], model: str) -> Iterator[str]:

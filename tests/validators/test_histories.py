@@ -38,7 +38,7 @@ MODELS = (
     *("deepseek-chat", "llama-3.3-70b", "gpt-4", "claude-opus-4-8", "gemini-3.8-flash"),
     *("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "amazon.nova-pro-v1:0"),
     *("llama3.2:3b", "qwen3:8b"),
-    *("mistral-large-latest", "qwen3.5-plus", "kimi-k2.5"),
+    *("mistral-large-latest", "qwen3.5-plus", "kimi-k2.5", "cerebras/zai-glm-4.7", "groq/qwen/qwen3-32b"),
 )
 SDK_EVERY = 20
 """The SDKs' own types judge one window in so many."""

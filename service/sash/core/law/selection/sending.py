@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -23,18 +23,16 @@ from sash.core.law.records.reasons import Reason
 from sash.core.law.records.records import RESULTS, Flags
 from sash.core.law.records.units import unit_at
 from sash.core.providers import CHAT, PROVIDERS
-from sash.core.providers.openai.chat_mends import STRICT_MAKER
-from sash.core.providers.openai.openai import OPENAI
+from sash.core.providers.openai.chat_mends import WITHOUT_REASONING, readers_of
 
 Q = TypeVar("Q", bound=WindowQuery)
-_WITHOUT_REASONING: Final = frozenset({OPENAI.maker, STRICT_MAKER})
 
 
 def decided_reasoning(query: Q, model: Model) -> Q:
-    """The query with ``reasoning=none`` for a model in chat form whose maker refuses members with reasoning."""
+    """The query with ``reasoning=none`` for a model in chat form whose maker or host refuses members with reasoning."""
     if (
         query.reasoning == "none"
-        or model.provider not in _WITHOUT_REASONING
+        or WITHOUT_REASONING.isdisjoint(readers_of(model.provider, model.id))
         or not PROVIDERS[query.format].is_chat_form
     ):
         return query

@@ -73,6 +73,15 @@ STRICT: Final = Mend(
     sent="The message without them",
     evidence="Mistral answers 422: 'Extra inputs are not permitted' (charmbracelet/crush #1590, OpenMinis/OpenMinis #87)",
 )
+HOSTS: Final = Mend(
+    name="host_members",
+    refused="Members that Cerebras and Groq do not know, sent to them, which a model's name says (`cerebras/…`, `groq/…`): "
+    "reasoning such as `reasoning_content`, and `cache_control`, `prefix` and others of other servers",
+    sent="The message without them",
+    evidence="Cerebras answers 400: \"property 'messages.2.assistant.reasoning_content' is unsupported\" "
+    "(Kilo-Org/kilocode 10375, QwenLM/qwen-code 11045), Groq the same (janhq/jan 8136), and 'reasoning is not supported "
+    "with this model' to `reasoning` (vercel/ai 8057)",
+)
 FILED: Final = Mend(
     name="file_type",
     refused="A text file, a picture as a file, and a PDF's base64 without `data:application/pdf`, sent to OpenAI's own "
@@ -82,7 +91,19 @@ FILED: Final = Mend(
     "unsupported MIME type 'text/markdown'' (trpc-group/trpc-agent-go 1816), 'an invalid base64-encoded value' "
     "(vercel/ai 7266)",
 )
-CHAT_MENDS: Final = (EMPTY_CONTENT, EMPTY_MEMBER, NAME, CALL_ID, SPOKEN, UNTAKEN, MEDIA_TYPE, FILED, OTHERS, STRICT)
+CHAT_MENDS: Final = (
+    EMPTY_CONTENT,
+    EMPTY_MEMBER,
+    NAME,
+    CALL_ID,
+    SPOKEN,
+    UNTAKEN,
+    MEDIA_TYPE,
+    FILED,
+    OTHERS,
+    STRICT,
+    HOSTS,
+)
 
 _CONTENT, _MEMBERS, NAMES, _IDS, _AUDIO, MEDIA, _LINKED, _OTHERS, _STRICT = (1 << bit for bit in range(9))
 _UNTAKEN, _NO_BYTES, OTHER_TYPE, _FILED = (1 << bit for bit in range(9, 13))
@@ -102,6 +123,10 @@ _OPENAI: Final = "openai"
 STRICT_MAKER: Final = "mistral"
 """The maker whose own models refuse every member that its requests do not have."""
 _OPENAIS, _STRICTS = frozenset({_OPENAI}), frozenset({STRICT_MAKER})
+_CLOSED_HOSTS: Final = frozenset({"cerebras", "groq"})
+"""Hosts that refuse members which they do not know, whoever made the model; their own models are a maker's, too."""
+WITHOUT_REASONING: Final = _OPENAIS | _STRICTS | _CLOSED_HOSTS
+"""Makers and hosts that refuse members with reasoning."""
 _NAMING_MAKERS: Final = frozenset({_OPENAI, STRICT_MAKER, "deepseek", "moonshotai"})
 """Makers whose servers check the names of called functions."""
 CALLED: Final = NAMES | _IDS
@@ -166,15 +191,25 @@ def is_gif(part: Mapping[str, Any]) -> bool:
     return told is not None and picture_type(told, begins) == "image/gif"
 
 
+def readers_of(maker: str, model: str) -> frozenset[str]:
+    """Return who checks a request: the model's maker, and its host, which a name with a path begins with.
+
+    >>> sorted(readers_of("qwen", "groq/qwen/qwen3-32b"))
+    ['groq', 'qwen']
+    """
+    host = model.strip().lower().partition("/")[0]
+    return frozenset({maker, host} if host in _CLOSED_HOSTS else {maker})
+
+
 def sent_as_chat(message: Message, odd: int, maker: str, model: str) -> tuple[Message, list[Mend]]:
     """Return the message as chat completions take it for a maker's model, and its mends."""
-    mends = []
+    mends, readers = [], readers_of(maker, model)
     if odd & _AUDIO and not hears(maker, model) and _transcript(message):
         odd &= ~_AUDIO
         message = _in_words(message)
         mends.append(SPOKEN)
     for bit, mend, changed, refusing in _CHANGES:
-        if odd & bit and (refusing is None or maker in refusing) and (found := changed(message)) != message:
+        if odd & bit and (refusing is None or refusing & readers) and (found := changed(message)) != message:
             message = found
             mends.append(mend)
     return message, mends
@@ -441,9 +476,10 @@ _CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message], frozenset[s
     (OTHER_TYPE, MEDIA_TYPE, _with_types, _OPENAIS),
     (_FILED, FILED, _with_files, _OPENAIS),
     (_OTHERS, OTHERS, _without_others, _OPENAIS),
+    (_OTHERS, HOSTS, _without_others, _CLOSED_HOSTS),
     (_STRICT, STRICT, _strict, _STRICTS),
     (NAMES, NAME, _functions_renamed, _NAMING_MAKERS),
     (NAMES, NAME, _renamed, _OPENAIS),
     (_IDS, CALL_ID, _shortened, _OPENAIS),
 )
-"""Each change with the makers whose models refuse what it mends; None for all. Later changes see the earlier ones."""
+"""Each change with the makers and hosts that refuse what it mends; None for all. Later changes see the earlier ones."""
