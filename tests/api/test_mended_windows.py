@@ -105,6 +105,11 @@ CASES: dict[str, tuple[list[Any], str, list[Any]]] = {
         "failed_without_words",
         [ASKED, reply(USE), said({**RESULT, "content": ""})],
     ),
+    "a failed call with a picture": (
+        [ASKED, reply(USE), said({**RESULT, "content": [text("r"), picture("image/png")], "is_error": True})],
+        "failed_with_media",
+        [ASKED, reply(USE), said({**RESULT, "content": [text("r"), picture("image/png")]})],
+    ),
     "a result whose failure is null": (
         [ASKED, reply(USE), said({**RESULT, "is_error": None})], "null_member", [ASKED, reply(USE), said(RESULT)],
     ),
@@ -430,6 +435,25 @@ async def test_json_of_a_result_is_an_object(client: httpx.AsyncClient, conversa
     assert sent == [{"text": json.dumps(found, separators=(",", ":"))}, {"json": {"n": 1}}]
     assert made["mended"]["reasons"]["result_json"] == 1
     assert await counted(client, made) <= made["tokens"]["total"]
+
+
+async def test_a_failed_result_with_a_picture_has_no_mark_for_claude_at_bedrock(
+    client: httpx.AsyncClient, conversation: str
+) -> None:
+    """Claude takes texts alone in a result that is marked as an error; another model gets the mark."""
+    called = {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c1", "name": "f", "input": {}}}]}
+    shot = {"image": {"format": "png", "source": {"bytes": PIXEL}}}
+    result = {"toolUseId": "c1", "content": [{"text": "failed"}, shot]}
+    answer = {"role": "user", "content": [{"toolResult": {**result, "status": "error"}}]}
+    await append(client, conversation, {"role": "user", "content": [{"text": "q"}]}, called, answer, format="converse")
+
+    made = await window(client, conversation, model="us.anthropic.claude-sonnet-4-5-20250929-v1:0", format="converse")
+    novas = await window(client, conversation, model="amazon.nova-pro-v1:0", format="converse")
+
+    assert made["request"]["messages"][-1]["content"] == [{"toolResult": result}]
+    assert made["mended"]["reasons"]["failed_with_media"] == 1
+    assert await counted(client, made) <= made["tokens"]["total"]
+    assert novas["request"]["messages"][-1] == answer
 
 
 ODD_PICTURES = {

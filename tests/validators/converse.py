@@ -148,7 +148,7 @@ def _block(block: Object, at: str, role: str, model: str) -> Iterator[str]:
     if "toolResult" in block:
         if role != "user" and not block["toolResult"].get("type"):
             yield f"{at}: a toolResult of the assistant's"
-        yield from _result(block["toolResult"], at)
+        yield from _result(block["toolResult"], at, model)
     if "reasoningContent" in block:
         said = block["reasoningContent"]
         if role == "user" or "claude" not in model:
@@ -165,7 +165,7 @@ def _image(block: Object, at: str) -> Iterator[str]:
         yield f"{at}.image: the provided image does not match the specified image format: it is {found}"
 
 
-def _result(result: Object, at: str) -> Iterator[str]:
+def _result(result: Object, at: str, model: str) -> Iterator[str]:
     for place, inner in enumerate(result["content"]):
         yield from _image(inner, f"{at}.toolResult.content.{place}")
         yield from _text(inner, f"{at}.toolResult.content.{place}")
@@ -173,6 +173,12 @@ def _result(result: Object, at: str) -> Iterator[str]:
             yield f"The format of the value at {at}.toolResult.content.{place}.json is invalid."
     if result.get("status") == "error" and not result["content"]:
         yield f"The content field at {at}.toolResult cannot be empty when status value is error."
+    if (
+        result.get("status") == "error"
+        and "claude" in model
+        and any(each.keys() & {*_MEDIA} for each in result["content"])
+    ):
+        yield f"{at}.toolResult: all content must be type 'text' if 'is_error' is true"
 
 
 def _pairs(messages: list[Object]) -> Iterator[str]:

@@ -30,6 +30,7 @@ from sash.core.providers.writing.shared_mends import (
     BLANK_TEXT,
     CALL_ID,
     CALL_NAME,
+    FAILED_WITH_MEDIA,
     FAILED_WITHOUT_WORDS,
     RESULTS_FIRST,
     SYSTEM_ROLE,
@@ -69,6 +70,7 @@ OF_BLOCKS: Final = (
     CALL_NAME,
     RESULTS_FIRST,
     FAILED_WITHOUT_WORDS,
+    FAILED_WITH_MEDIA,
     MEDIA_TYPE,
     UNTAKEN,
     HOSTED_INPUT,
@@ -242,11 +244,20 @@ def _result(block: Block, seq: int, writing: Writing) -> Block:
             changed = {**block, "content": ""}
     elif "content" in block:  # null is no content
         changed = {name: value for name, value in block.items() if name != "content"}
-    failed = changed.get("is_error", False)
-    if failed is None or (failed and not changed.get("content")):
-        writing.mends.add(NULL_MEMBER if failed is None else FAILED_WITHOUT_WORDS, seq)
+    if mend := _of_failure(changed.get("is_error", False), changed.get("content"), writing):
+        writing.mends.add(mend, seq)
         changed = {name: value for name, value in changed.items() if name != "is_error"}
     return changed
+
+
+def _of_failure(failed: object, content: object, writing: Writing) -> Mend | None:
+    """The mend of a result whose ``is_error`` is refused beside its content."""
+    if failed is None:
+        return NULL_MEMBER
+    if failed and not content:
+        return FAILED_WITHOUT_WORDS
+    has_media = isinstance(content, list) and any(each.get("type") != "text" for each in content)
+    return FAILED_WITH_MEDIA if failed and has_media and is_claude(writing.model) else None
 
 
 def _is_result(block: Block) -> bool:
