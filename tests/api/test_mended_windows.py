@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 from rigs.dialogue import append, assistant, calling, history, user, window
-from validators import anthropic, gemini
+from validators import anthropic, converse, gemini
 from validators.conversations import conversations
 from validators.logs import PIXEL
 from validators.test_histories import JUDGES, refusals
@@ -454,6 +454,57 @@ async def test_a_failed_result_with_a_picture_has_no_mark_for_claude_at_bedrock(
     assert made["mended"]["reasons"]["failed_with_media"] == 1
     assert await counted(client, made) <= made["tokens"]["total"]
     assert novas["request"]["messages"][-1] == answer
+
+
+LLAMA = "us.meta.llama4-maverick-17b-instruct-v1:0"
+CHAT_CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+TURNS_OF_A_CALL = {
+    "chat": (
+        "openai",
+        [
+            {"role": "assistant", "content": "I look.", "tool_calls": [CHAT_CALL]},
+            {"role": "tool", "tool_call_id": "c1", "content": "1"},
+            {"role": "user", "content": "go on"},
+        ],
+    ),
+    "own": (
+        "converse",
+        [
+            {
+                "role": "assistant",
+                "content": [{"text": "I look."}, {"toolUse": {"toolUseId": "c1", "name": "f", "input": {}}}],
+            },
+            {
+                "role": "user",
+                "content": [{"toolResult": {"toolUseId": "c1", "content": [{"text": "1"}]}}, {"text": "go on"}],
+            },
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("came", TURNS_OF_A_CALL)
+async def test_llama_at_bedrock_gets_words_and_calls_in_turns_of_their_own(
+    client: httpx.AsyncClient, conversation: str, came: str
+) -> None:
+    """Words beside a call and beside a result are sent before and behind it; to other models as they came."""
+    form, messages = TURNS_OF_A_CALL[came]
+    await append(client, conversation, ASKED)
+    await append(client, conversation, *messages, format=form)
+
+    made = await window(client, conversation, model=LLAMA, format="converse")
+    novas = await window(client, conversation, model="amazon.nova-pro-v1:0", format="converse")
+
+    sent = made["request"]["messages"]
+    assert [(each["role"], [*map(next, map(iter, each["content"]))]) for each in sent] == [
+        *(("user", ["text"]), ("assistant", ["text"]), ("user", ["text"]), ("assistant", ["toolUse"])),
+        *(("user", ["toolResult"]), ("assistant", ["text"]), ("user", ["text"])),
+    ]
+    assert [each["content"][0].get("text") for each in sent] == ["q", "I look.", "…", None, None, "…", "go on"]
+    assert made["mended"]["reasons"]["words_apart"] == 2
+    assert converse.refused(made["request"], LLAMA) == []
+    assert await counted(client, made) <= made["tokens"]["total"]
+    assert len(novas["request"]["messages"]) == 3
 
 
 ODD_PICTURES = {

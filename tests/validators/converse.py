@@ -114,6 +114,13 @@ def _turns(messages: list[Object]) -> Iterator[str]:
         yield "A conversation must alternate between user and assistant roles."
 
 
+def _apart(content: list[Object], at: str, model: str) -> Iterator[str]:
+    """Llama's own rule."""
+    for name, called in (("toolUse", "tool use"), ("toolResult", "tool result")):
+        if "llama" in model and 0 < sum(name in each for each in content) < len(_without_points(content)):
+            yield f"{at}.content: Conversation blocks and {called} blocks cannot be provided in the same turn."
+
+
 def _text(block: Object, at: str) -> Iterator[str]:
     if "text" in block and not block["text"].strip():
         yield f"The text field in the ContentBlock object at {at} is blank. Add text to the text field, and try again."
@@ -128,6 +135,7 @@ def _message(message: Object, at: str, model: str) -> Iterator[str]:
         yield f"{at}: the role system is taken by the newest models alone"
     if not content:
         yield f"The content field in the Message object at {at} is empty. Add a ContentBlock object to the content field."
+    yield from _apart(content, at, model)
     for place, block in enumerate(content):
         yield from _text(block, f"{at}.content.{place}")
         yield from _block(block, f"{at}.content.{place}", role, model)

@@ -110,6 +110,8 @@ def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> Vi
     indexes = {*np.flatnonzero(is_empty).tolist()}
     if names_files and records.details:
         indexes.update(records.media)
+    if PROVIDERS[form].calls_apart(model.id):
+        indexes.update(np.flatnonzero(np.frombuffer(records.calls, np.uint8)).tolist())
     costs = view.costs.copy()
     for index in indexes - _without_files(view, form) if view.edits else indexes:
         costs[index] = with_filler(records[index].measure, costs.item(index), model, form)

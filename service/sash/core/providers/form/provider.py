@@ -95,6 +95,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a link to a picture is sent as a line of text, because the provider fetches none."""
     needs_question: bool = False
     """Whether a history of own messages may not begin with the assistant."""
+    calls_apart: Callable[[str], bool] = lambda _: False
+    """Whether a model, by its name, takes no words beside calls and beside results, so that turns of ``…`` divide them."""
     calls_need_question: bool = False
     """Whether a history of own messages may not begin with the assistant's calls."""
     kinds: PartKinds = PartKinds()
