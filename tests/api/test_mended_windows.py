@@ -507,6 +507,43 @@ async def test_llama_at_bedrock_gets_words_and_calls_in_turns_of_their_own(
     assert len(novas["request"]["messages"]) == 3
 
 
+DRAWN = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
+REPLIES_WITH_PICTURES: dict[str, dict[str, Any]] = {
+    "a part of the content": {"content": [text("here"), DRAWN]},
+    "beside a text": {"content": "here", "images": [{"index": 0, **DRAWN}]},
+    "beside no text": {"content": "", "images": [DRAWN, DRAWN]},
+    "beside a null": {"content": None, "images": [DRAWN]},
+}
+
+
+@pytest.mark.parametrize("form", ["openai", "responses", "anthropic", "gemini", "converse"])
+@pytest.mark.parametrize("drawn", REPLIES_WITH_PICTURES)
+async def test_a_picture_in_a_reply_is_told_in_its_place(
+    client: httpx.AsyncClient, conversation: str, drawn: str, form: str
+) -> None:
+    """No form takes a picture in a reply: a line says that there was one, and the log has the picture."""
+    made = {"role": "assistant", **REPLIES_WITH_PICTURES[drawn]}
+    await append(client, conversation, user("draw"), made, user("make it blue"))
+    for model in ("gpt-4o", CLAUDE, GEMINI):
+        found = await window(client, conversation, model=model, format=form)
+        assert json.dumps(found["request"]).count("[image: image/png, ") == (2 if drawn == "beside no text" else 1)
+        assert PIXEL not in json.dumps(found["request"])
+        assert found["mended"]["reasons"]["foreign_members"] == 1
+        assert await counted(client, found) <= found["tokens"]["total"]
+    kept = (await history(client, conversation))[1]["message"]
+    assert kept == (made if "images" in made else {**made, "content": [text("here")], "images": [DRAWN]})
+
+
+async def test_a_picture_in_a_few_shot_reply_is_told(client: httpx.AsyncClient, conversation: str) -> None:
+    """A conversation's examples are sent as its messages are."""
+    shots = [ASKED, {"role": "assistant", "content": "here", "images": [DRAWN]}]
+    await client.post("/conversations", json={"id": conversation, "few_shots": shots})
+    await append(client, conversation, user("make it blue"))
+    found = await window(client, conversation, model="gpt-4o")
+    assert found["request"]["messages"][1]["content"].startswith("here\n[image: image/png")
+    assert await counted(client, found) <= found["tokens"]["total"]
+
+
 ODD_PICTURES = {
     "another type": {"data": PIXEL, "type": "image/bmp"},
     "a type that is no picture's": {"data": PIXEL, "type": "application/octet-stream"},
