@@ -49,6 +49,9 @@ def refused(request: dict[str, Any], model: str) -> list[str]:
     found = [
         f"messages[{i}]: {why}" for i, each in enumerate(messages) for why in _message(each, is_openais=is_openais)
     ]
+    tools = [tool[tool["type"]]["name"] for tool in request.get("tools") or ()]
+    if is_openais and not all(map(FUNCTION_NAME.fullmatch, tools)):
+        found.append("Invalid 'tools[0].function.name': string does not match pattern")
     return [*found, *_pairs(messages), *([] if is_openais else _servers(messages, model.lower()))]
 
 

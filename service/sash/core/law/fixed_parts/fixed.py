@@ -56,6 +56,8 @@ class Fixed(msgspec.Struct, frozen=True):
     _own_tokens: dict[Vocabulary, list[int]] = msgspec.field(default_factory=dict)
     longest_name: int = 0
     """Characters of the longest name of a tool."""
+    has_odd_names: bool = False
+    """Whether a tool has a name that some provider does not take."""
     _sent: dict[str, tuple[Declared, Any]] = msgspec.field(default_factory=dict)
 
     def message_costs(self, model: Model) -> tuple[int, int]:

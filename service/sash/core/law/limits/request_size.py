@@ -6,14 +6,16 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from sash.core.counts.costs.over_limits import tool_names
 from sash.core.counts.models.models import Model
 from sash.core.law.documents.documents import Documents
 from sash.core.law.fixed_parts.fixed import Fixed
 from sash.core.law.history.enclosing import MESSAGE_BYTES, text_bytes
 from sash.core.law.history.view import History
 from sash.core.law.records.parameters import WindowQuery
+from sash.core.providers import PROVIDERS
 from sash.core.providers.form.request_limits import NO_LIMITS, RequestLimits
-from sash.problems import WindowDoesNotFit
+from sash.problems import FormatCannotCarry, Pointer, WindowDoesNotFit
 
 ASIDE_BYTES: Final = 16_384
 """Bytes of a request for what its client adds: the model's name, the reply's limit and format."""
@@ -28,11 +30,13 @@ _OTHER_BYTES: Final = 4
 def is_far_below(history: History, model: Model, fixed: Fixed, options: WindowQuery, documents: Documents) -> bool:
     """Whether no limit but that of tokens can matter, and no medium is lost: as in nearly every chat. It is quick to tell.
 
-    Raises WindowDoesNotFit for tools that are over a limit.
+    Raises WindowDoesNotFit for tools that are over a limit, and FormatCannotCarry for a tool's name in another alphabet.
     """
     limits, records = model.limits, history.records
     if fixed.tools and is_over(len(fixed.tools), fixed.longest_name, limits):
         check_tools(fixed.tools, model)
+    if fixed.tools and fixed.has_odd_names:
+        _check_names(fixed.tools, model, options.format)
     if history.lost:
         return False
     if limits is NO_LIMITS and options.images_kept is None:
@@ -71,6 +75,21 @@ def check_tools(tools: Sequence[Mapping[str, Any]], model: Model, pointer: str =
         if isinstance(name, str) and len(name) > limits.tool_name:
             place = f"{pointer}/{index}/{tool['type']}/name" if pointer else ""
             raise WindowDoesNotFit.over("tool_name", limits.tool_name, {"tool_name": len(name)}, place)
+
+
+def _check_names(tools: Sequence[Mapping[str, Any]], model: Model, form: str) -> None:
+    """Raise FormatCannotCarry for tools whose names are not in the alphabet of the form, for this model."""
+    alphabet = PROVIDERS[form].tool_names(model.provider, model.id)
+    if alphabet is None:
+        return
+    errors = [
+        Pointer(f"#/tools/{index}/{tool.get('type')}/name", f"{name!r}: a tool's name may have {alphabet.words}")
+        for index, tool in enumerate(tools)
+        for name in tool_names([tool])
+        if not alphabet.pattern.fullmatch(name)
+    ]
+    if errors:
+        raise FormatCannotCarry(f"The {form} format cannot declare the tool {errors[0].detail}.", errors=errors)
 
 
 def fixed_bytes(fixed: Fixed) -> int:

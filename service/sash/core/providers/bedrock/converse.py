@@ -47,6 +47,7 @@ from sash.core.providers.form.part_kinds import PartKinds, kinds
 from sash.core.providers.form.provider import Provider
 from sash.core.providers.form.request_limits import RequestLimits
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
+from sash.core.providers.form.tool_names import PLAIN_NAMES
 from sash.core.providers.messages.mends import AS_TEXT
 from sash.core.providers.messages.pieces import Keeps, Name, Object, Piece, convert, read_turn, rest_of, to_json
 from sash.core.providers.writing.media import Media, read_data_url, read_file
@@ -620,6 +621,7 @@ CONVERSE = Provider(
     own_members=_MEMBERS,
     has_cache_control=True,
     has_system_messages=lambda _: False,
+    tool_names=lambda _maker, _model: PLAIN_NAMES,
     needs_question=True,
     calls_apart=wants_calls_apart,
     names_files=True,

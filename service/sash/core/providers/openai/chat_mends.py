@@ -127,7 +127,7 @@ _CLOSED_HOSTS: Final = frozenset({"cerebras", "groq"})
 """Hosts that refuse members which they do not know, whoever made the model; their own models are a maker's, too."""
 WITHOUT_REASONING: Final = _OPENAIS | _STRICTS | _CLOSED_HOSTS
 """Makers and hosts that refuse members with reasoning."""
-_NAMING_MAKERS: Final = frozenset({_OPENAI, STRICT_MAKER, "deepseek", "moonshotai"})
+NAMING_MAKERS: Final = frozenset({_OPENAI, STRICT_MAKER, "deepseek", "moonshotai"})
 """Makers whose servers check the names of called functions."""
 CALLED: Final = NAMES | _IDS
 """What may be odd in a call's result: the name and the id of its call."""
@@ -478,7 +478,7 @@ _CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message], frozenset[s
     (_OTHERS, OTHERS, _without_others, _OPENAIS),
     (_OTHERS, HOSTS, _without_others, _CLOSED_HOSTS),
     (_STRICT, STRICT, _strict, _STRICTS),
-    (NAMES, NAME, _functions_renamed, _NAMING_MAKERS),
+    (NAMES, NAME, _functions_renamed, NAMING_MAKERS),
     (NAMES, NAME, _renamed, _OPENAIS),
     (_IDS, CALL_ID, _shortened, _OPENAIS),
 )
