@@ -304,7 +304,7 @@ def with_picture(form: str, text: str) -> list[dict[str, Any]]:
     match form:
         case "anthropic":
             image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
-            members = {"content": [{"type": "text", "text": text}, image], "is_error": True, "cache_control": None}
+            members = {"content": [{"type": "text", "text": text}, image], "is_error": False, "cache_control": None}
             messages[-1]["content"][0] |= members
         case "gemini":
             image = {"inlineData": {"mimeType": "image/png", "data": data}}
