@@ -162,6 +162,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     connection.close()
     (tmp_path / "chat.json").write_text(json.dumps(MOVED))
     (tmp_path / "session.json").write_text(json.dumps(WORKING_MEMORY))
+    listed = [{"role": "user", "content": "Two seats?"}, {"role": "assistant", "content": "At seven."}]
+    (tmp_path / "items.json").write_text(json.dumps({"object": "list", "data": listed[::-1], "has_more": False}))
     whole = {"id": "order-1", "model": "gpt-4o-mini", "entries": [{"message": each} for each in MOVED]}
     (tmp_path / "conversations.jsonl").write_text(json.dumps(whole) + "\n")
     (tmp_path / "request.json").write_text(json.dumps({"system": "You book tables.", "messages": CLAUDE}))
@@ -173,18 +175,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_pages_way_in_works_and_may_be_taken_twice(served: Served, theirs: EmbeddedStore) -> None:
     """Each command imports its source completely and in order, and a second run adds nothing."""
     run = [[word.replace(THEIR_REDIS, theirs.url) for word in command] for command in commands()]
-    assert [command[:2] for command in run] == [["sash", "import"]] * 7
+    assert [command[:2] for command in run] == [["sash", "import"]] * 8
     told: list[dict[str, Any]] = []
     for command in [*run, *run]:
         result = CliRunner().invoke(main, [*command[1:], "--url", served.url], catch_exceptions=False)
         assert result.exit_code == 0, result.output
         told.append(json.loads(result.stdout))
-    assert [each["messages"] for each in told] == [5, 4, 4, 3, 4, 4, 4, *[0] * 7]
-    assert [each["left_out"] for each in told[:7]] == [
+    assert [each["messages"] for each in told] == [5, 4, 4, 3, 2, 4, 4, 4, *[0] * 8]
+    assert [each["left_out"] for each in told[:8]] == [
         {},
         {"reasoning": 1},
         {"reasoning": 1},
         {"memories": 1, "tool messages": 1},
+        {},
         {},
         {},
         {},

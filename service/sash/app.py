@@ -3,8 +3,8 @@
 ::
 
     request ─ Middleware ─┬─ Direct ─── window, append ─┬─ core    (pure: law, counts, providers, chat)
-      id, key,      └─ Litestar ─ all others ─────┴─ store   (Conversations ─ Client ─ Redis or Valkey)
-      deadline, log line
+              id, key,    └─ Litestar ─ all others ─────┴─ store   (Conversations ─ Client ─ Redis or Valkey)
+              deadline, log line
 """
 
 import asyncio

@@ -60,7 +60,8 @@ key_option = click.option("--api-key-file", metavar="FILE", help="File with the 
     "--order",
     type=click.Choice(["auto", "oldest", "newest"]),
     default="auto",
-    help="Which message of a LangChain list comes first. [default: newest in a list as Redis gives it, else oldest]",
+    help="Which message of a list of LangChain's or of OpenAI's API comes first. [default: newest in a list as Redis gives "
+    "it, else oldest; of OpenAI's as times and calls say it]",
 )
 @click.option(
     "--format",

@@ -158,7 +158,7 @@ async def test_one_request_and_many_give_the_same_window(
         ("gemini", {"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": [[]]}}]}),
         ("gemini", {"role": "model", "parts": [{"text": "a", "thoughtSignature": 1e308}]}),
         ("gemini", {"role": "user", "parts": [{"fileData": {"mimeType": [[]], "fileUri": "https://x.test/a"}}]}),
-        ("interactions", {"type": "code_execution_call", "id": "h", "arguments": "null"}),
+        ("interactions", {"type": "code_execution_call", "id": "h", "arguments": 7}),
     ],
 )
 async def test_a_member_of_a_wrong_type_is_refused(

@@ -148,7 +148,7 @@ CASES: dict[str, tuple[list[Any], str, list[Any]]] = {
     ),
     "a call of a search that was read in part": (
         [ASKED, reply({**OPEN_SEARCH, "input": ""}, FOUND, text("a")), ASKED],
-        "hosted_input",
+        "broken_arguments",
         [ASKED, reply({**OPEN_SEARCH, "input": {}}, FOUND, text("a")), ASKED],
     ),
     "a mark of an hour behind one of five minutes": (
@@ -590,3 +590,20 @@ async def test_a_line_in_place_of_a_message_s_only_picture_is_a_text(
         contents = [message["content"] for message in made["request"]["messages"]]
         assert all(isinstance(part, dict) for content in contents if isinstance(content, list) for part in content)
         assert await counted(client, made) <= made["tokens"]["total"]
+
+
+async def test_user_and_assistant_alternate_for_gemma(client: httpx.AsyncClient, conversation: str) -> None:
+    """Neighbours of one role are one message for a template that wants turns; for others they stay as they are."""
+    stopped = {"message": {"role": "assistant", "content": ""}, "status": "interrupted"}
+    parts = {"role": "user", "content": [{"type": "text", "text": "c"}]}
+    await append(client, conversation, user("a"), stopped, user("b"), parts, assistant("d"), user("e"))
+
+    made = await window(client, conversation, model="google/gemma-3-27b-it")
+
+    told = [(message["role"], message["content"]) for message in made["request"]["messages"]]
+    joined = [{"type": "text", "text": "a\n\nb"}, {"type": "text", "text": "c"}]
+    assert told == [("user", joined), ("assistant", "d"), ("user", "e")]
+    assert made["mended"]["reasons"] == {"alternating": 1}
+    assert await counted(client, made) <= made["tokens"]["total"]
+    others = (await window(client, conversation, model="llama-3.3-70b-instruct"))["request"]["messages"]
+    assert [message["role"] for message in others] == ["user", "user", "user", "assistant", "user"]

@@ -43,6 +43,7 @@ async def test_a_developers_message_is_the_systems(client: httpx.AsyncClient, co
     ("arguments", "expected"),
     [
         ("", "{}"),
+        ("[]", "{}"),
         (CUT, '{"INVALID_JSON":"{\\"path\\": \\"a.txt\\", \\"text\\": \\"onc"}'),
         ("[1]", '{"INVALID_JSON":"[1]"}'),
     ],

@@ -28,9 +28,9 @@ from sash.core.providers.writing.turns import (
     Outgoing,
     Part,
     PlainRun,
+    RequestWriting,
     Result,
     Said,
-    Writing,
     as_line,
     in_order_of_calls,
     only_text,
@@ -87,7 +87,7 @@ def read_request(request: Mapping[str, Any], chat: ReadAsChat) -> ChatRequest:
     return ChatRequest(messages=chat(request["turns"], "/turns"), tools=tools, rest=rest_of(request, "turns", "skills"))
 
 
-def bits(parts: Iterable[Part], writing: Writing, seq: int) -> Iterator[Object]:
+def bits(parts: Iterable[Part], writing: RequestWriting, seq: int) -> Iterator[Object]:
     for part in parts:
         match part.body:
             case {"type": "image_url", "image_url": {"url": str(url)}} if not is_web(url):
@@ -100,7 +100,7 @@ def bits(parts: Iterable[Part], writing: Writing, seq: int) -> Iterator[Object]:
                 yield {"words": as_line(part.body)["text"]}
 
 
-def turns_of(step: HistoryStep, writing: Writing) -> Iterator[Object]:
+def turns_of(step: HistoryStep, writing: RequestWriting) -> Iterator[Object]:
     match step:
         case PlainRun():
             yield from ({"by": AS[said["role"]], "bits": [{"words": said["content"]}]} for said in step.messages)
@@ -117,7 +117,7 @@ def turns_of(step: HistoryStep, writing: Writing) -> Iterator[Object]:
             yield {"by": AS[step.role], "bits": [*bits(step.parts, writing, step.seq)]}
 
 
-def write(messages: Sequence[Outgoing], tools: list[Object], tool_choice: Any, writing: Writing) -> Object:
+def write(messages: Sequence[Outgoing], tools: list[Object], tool_choice: Any, writing: RequestWriting) -> Object:
     del tool_choice
     steps = in_order_of_calls(read_steps(messages, SHAPE, writing), ANSWER_ORDER, writing)
     turns = [turn for step in steps for turn in turns_of(step, writing)]

@@ -264,6 +264,7 @@ def bills(windows: Iterable[Made], seconds: int = 10) -> list[tuple[Billed, Bill
         ("gemini-3.8-flash", "gemini"),
     ],
 )
+@pytest.mark.slow
 @pytest.mark.no_cover
 def test_a_window_is_billed_as_its_request(model: str, form: str, *, stable: bool, documents: bool) -> None:
     """Over a long conversation, reads and writes by windows' blocks differ from those by requests by 4 % of all tokens."""
@@ -274,6 +275,7 @@ def test_a_window_is_billed_as_its_request(model: str, form: str, *, stable: boo
 
 
 @pytest.mark.parametrize(("model", "form"), FORMS)
+@pytest.mark.slow
 @pytest.mark.no_cover
 def test_hints_change_nothing_but_hints(model: str, form: str) -> None:
     """Apart from hints, the request and its tokens are those of ``cache=none``, and the SDK's types accept the request."""

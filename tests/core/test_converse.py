@@ -13,8 +13,8 @@ from sash.core.providers import PROVIDERS
 from sash.core.providers.bedrock.converse import BLOCKS
 from sash.core.providers.form.cache_marks import Places
 from sash.core.providers.messages.members import NO_NAMES
-from sash.core.providers.reading.entries import read_entries
 from sash.core.providers.reading.native import read_messages
+from sash.core.providers.reading.native_entries import read_entries
 from sash.core.providers.reading.recognition import foreign
 from sash.problems import InvalidEntry
 from sash.windows.request import decode_request

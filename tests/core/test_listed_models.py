@@ -17,6 +17,7 @@ def test_the_file_is_made_from_the_installed_version() -> None:
     assert listings.LISTED[0] == version("genai-prices")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seller", ["openai", "anthropic", "aws", "azure", "google"])
 def test_a_name_finds_what_it_finds_there(seller: str) -> None:
     """Each listed name, plain and with a date, finds the model that genai-prices finds for this seller."""

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from sash.core.providers.reading.entries import read_entries
 from sash.core.providers.reading.native import read_messages
+from sash.core.providers.reading.native_entries import read_entries
 from sash.problems import InvalidEntry
 from sash.windows.request import decode_request
 from sash.windows.stateless import window_of_request

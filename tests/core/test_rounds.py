@@ -99,7 +99,7 @@ class Telling:
     def put(self, message: dict[str, Any] | Entry, party: Any = None, **more: Any) -> None:
         author, audience = party or self.draw(self.parties)
         entry = message if isinstance(message, Entry) else Entry(message=message)
-        is_result = entry.message["role"] in ("tool", "function")
+        is_result = entry.message["role"] == "tool"
         pinned = self.pins and not is_result and self.draw(st.integers(0, 7)) == 0
         self.drawn.append(msgspec.structs.replace(entry, author=author, audience=audience, pinned=pinned, **more))
 
@@ -328,3 +328,12 @@ def test_a_window_does_not_depend_on_how_much_was_read(found: Talk, query: Windo
 def test_every_window_deeper(found: Talk, query: WindowQuery, data: st.DataObject) -> None:
     """The same of more and longer conversations."""
     check_a_window(found, query, data.draw(st.integers(1, max(1, len(found.entries)))))
+
+
+def test_a_pinned_result_without_a_call_is_not_sent_from_any_tail() -> None:
+    """A result in the form before tool calls, which answers nothing, is left out, however little was read behind it."""
+    told = [said("user", "a"), said("function", words(40), name="look"), *[said("user", f"q{n}") for n in range(6)]]
+    found = Talk(tuple(Entry(message=message, pinned=at == 1) for at, message in enumerate(told)))
+    query = WindowQuery(model="gpt-4o", reserve=0, max_tokens=900, limit=2)
+    assert [outcome(found, query, tail) for tail in (3, 7)] == [outcome(found, query, 1)] * 2
+    assert outcome(found, query, 7)["kept"] == {"messages": 2, "first_seq": 7, "last_seq": 8}

@@ -6,9 +6,11 @@ once more, before it reads its arguments and its environment, so a test's server
 
 import multiprocessing
 import os
+import resource
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from multiprocessing import forkserver
 from pathlib import Path
@@ -17,6 +19,7 @@ __all__ = ["Forked", "started"]
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 _CONTEXT = multiprocessing.get_context("forkserver")
+_STARTING = threading.Lock()
 _COLD = ("PYTHONPATH", "PYTHONOPTIMIZE", "PYTHONDEVMODE")
 """Variables that Python reads when it starts."""
 
@@ -65,7 +68,9 @@ def started(
     It is not forked, but run by the ``command``, if there is one, and where the environment has what Python reads when it
     starts.
     """
-    if command or any(environment.get(name) != os.environ.get(name) for name in _COLD):
+    with _STARTING:
+        is_cold = any(environment.get(name) != os.environ.get(name) for name in _COLD)
+    if command or is_cold:
         with log.open("ab") as file:
             return subprocess.Popen(
                 [*(command or (sys.executable, "-m", "sash")), *arguments],
@@ -77,28 +82,39 @@ def started(
                 start_new_session=own_session,
             )
     _warm()
-    process = _CONTEXT.Process(target=_run, args=([*arguments], dict(environment), log, own_session), daemon=True)
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)  # the process that is forked has that of its own start
+    process = _CONTEXT.Process(
+        target=_run, args=([*arguments], dict(environment), log, files, own_session), daemon=True
+    )
     process.start()
     return Forked(process)
 
 
 def _warm() -> None:
     """Start the process that is forked, unless it runs. It finds this module by its path."""
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_ROOT / "tests"), before)))
-    try:
-        _CONTEXT.set_forkserver_preload(["rigs.warm_modules"])
-        forkserver.ensure_running()
-    finally:
-        os.environ.pop("PYTHONPATH")
-        os.environ |= {"PYTHONPATH": before} if before is not None else {}
+    with _STARTING:
+        before = os.environ.get("PYTHONPATH")
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_ROOT / "tests"), before)))
+        try:
+            _CONTEXT.set_forkserver_preload(["rigs.warm_modules"])
+            forkserver.ensure_running()
+        finally:
+            del os.environ["PYTHONPATH"]
+            os.environ |= {"PYTHONPATH": before} if before is not None else {}
 
 
-def _run(arguments: list[str], environment: dict[str, str], log: Path, own_session: bool) -> None:  # noqa: FBT001 - sent by place
+def _run(
+    arguments: list[str],
+    environment: dict[str, str],
+    log: Path,
+    files: tuple[int, int],
+    own_session: bool,  # noqa: FBT001 - sent by place
+) -> None:
     from sash.__main__ import main  # noqa: PLC0415 - in the child
 
     if own_session:
         os.setsid()
+    resource.setrlimit(resource.RLIMIT_NOFILE, files)
     os.environ.clear()
     os.environ |= environment
     os.chdir(_ROOT)

@@ -19,6 +19,7 @@ from sash.problems import StoreUnavailable
 from sash.settings import Settings
 from sash.store.redis.client import Client
 from sash.store.redis.durability import Durability, Level
+from sash.store.redis.versions import LAYOUT
 
 PRESENT = {name: path for name, path in binaries().items() if path is not None}
 REDIS_8 = PRESENT.get("redis-8")
@@ -58,7 +59,8 @@ def test_a_layout_of_another_version_is_refused_by_every_node() -> None:
     """A layout that this version does not read refuses writes, also to a cluster's nodes that do not have its key."""
     durability = Durability("fast", wait_seconds=1)
     moved = ResponseError("MOVED 1 127.0.0.1:1")
-    refusals = [durability.judge([config(), b"", [], layout]).refusal for layout in (None, b"99", moved, b"2", moved)]
+    own = str(LAYOUT).encode()
+    refusals = [durability.judge([config(), b"", [], layout]).refusal for layout in (None, b"99", moved, own, moved)]
     assert [bool(each) for each in refusals] == [False, True, True, False, False]
     assert "layout 99" in refusals[2]
 

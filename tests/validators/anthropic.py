@@ -182,7 +182,7 @@ def _result(block: Object, at: str, role: str) -> Iterator[str]:
         yield f"{at}.tool_result.is_error: Input should be a valid boolean"
     if block.get("is_error") and not content:
         yield f"{at}.tool_result: content cannot be empty if `is_error` is true"
-    if block.get("is_error") and isinstance(content, list) and any(each["type"] != "text" for each in content):
+    if block.get("is_error") and isinstance(content, list) and any(each.get("type") != "text" for each in content):
         yield f"{at}.tool_result: all content must be type 'text' if 'is_error' is true"
 
 

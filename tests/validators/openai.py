@@ -61,7 +61,9 @@ def _servers(messages: list[dict[str, Any]], model: str) -> Iterator[str]:
     for index, message in enumerate(messages):
         refused = [*_served(message, model), *_called_in(message, model), *_system(message, model, before, index)]
         yield from (f"messages[{index}]: {why}" for why in refused)
-        before = message["role"]
+        if "gemma" in model and index and before == message["role"] != "tool":
+            yield f"messages[{index}]: Conversation roles must alternate user/assistant/user/assistant/..."
+        before = "" if message.get("tool_calls") else message["role"]
 
 
 def _served(message: dict[str, Any], model: str) -> Iterator[str]:

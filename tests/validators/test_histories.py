@@ -42,7 +42,8 @@ MODELS = (
         "us.meta.llama4-maverick-17b-instruct-v1:0",
     ),
     *("llama3.2:3b", "qwen3:8b"),
-    *("mistral-large-latest", "qwen3.5-plus", "kimi-k2.5", "cerebras/zai-glm-4.7", "groq/qwen/qwen3-32b"),
+    *("mistral-large-latest", "qwen3.5-plus", "kimi-k2.5", "google/gemma-3-27b-it", "deepseek-v4-pro"),
+    *("cerebras/zai-glm-4.7", "groq/qwen/qwen3-32b"),
 )
 SDK_EVERY = 20
 """The SDKs' own types judge one window in so many."""

@@ -32,8 +32,8 @@ from sash.core.law.records.records import Flags
 from sash.core.law.records.units import LONGEST_GROUP
 from sash.core.providers import PROVIDERS
 from sash.core.providers.messages.members import Names
-from sash.core.providers.reading.entries import ReadEntries, chat_entries, read_entries
 from sash.core.providers.reading.native import lacks_call
+from sash.core.providers.reading.native_entries import ReadEntries, chat_entries, read_entries
 from sash.operations.logging import best_effort, describe, get_logger
 from sash.problems import (
     Internal,

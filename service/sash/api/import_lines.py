@@ -198,7 +198,7 @@ def _read_entry(line: ImportLine) -> ImportEntry:
 
 def message_member(line: ImportLine, name: str) -> str:
     """The pointer of a member of the line's message, within the line."""
-    return name if is_bare(msgspec.json.decode(line.text)) else f"message/{name}"
+    return name if is_bare(decode_json(line.text, _anything, STORED_DEPTH)) else f"message/{name}"
 
 
 def _as_exported(prepared: NewEntry, given: ImportEntry) -> NewEntry:

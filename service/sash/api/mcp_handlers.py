@@ -16,6 +16,7 @@ from sash.api.incoming import Incoming
 from sash.api.openapi.operation import documented
 from sash.api.tool_handlers import AnswerTokens, counted_by
 from sash.core.chat.arguments import ProviderObject
+from sash.core.chat.half_pairs import with_whole_pairs
 from sash.core.chat.messages import Id, OwnerId, decode_json
 from sash.core.law.fixed_parts.history_tools import NAMES, history_tools
 from sash.core.law.records.parameters import AgentView, Name
@@ -46,7 +47,7 @@ async def answer_mcp(request: Incoming) -> Response[bytes]:
     context, wanted = request.context, query_of(request, McpQuery)
     if (wanted.conversation_id is None) == (wanted.owner is None):
         raise BadRequest.at("#/query", "Give conversation_id or owner, one of the two")
-    body = await read_body(request)
+    body = with_whole_pairs(await read_body(request))
     if decode_json(body, _head).jsonrpc != "2.0":
         raise BadRequest.at("#/jsonrpc", "Send a request of the Model Context Protocol, which has jsonrpc 2.0")
     package = await asyncio.to_thread(_package)

@@ -17,7 +17,7 @@ from sash.core.chat.messages import ReceiptText
 from sash.core.counts.models.models import Model
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers.messages.members import Names
-from sash.core.providers.reading.entries import ReadEntries
+from sash.core.providers.reading.native_entries import ReadEntries
 from sash.operations.logging import best_effort
 from sash.operations.served import tell_window
 from sash.problems import Internal, ReceiptGone, WindowDoesNotFit

@@ -70,7 +70,8 @@ def build(asked: Asked, history: History, documents: Documents) -> Window | Need
     """The window that is asked for, or NeedOlder.
 
     Raises:
-        WindowDoesNotFit: the required parts are over the budget. A budget of ``needed`` was tried, and is enough.
+        WindowDoesNotFit: the required parts are over the budget. A budget of ``needed`` was tried and is enough, unless the
+            model takes no such request, or eight budgets were not enough.
     """
     model = asked.limits.model
     spec = WindowSpec(

@@ -20,7 +20,7 @@ from sash.core.law.fixed_parts.conversation_settings import (
 from sash.core.law.records.parameters import WindowFormat, WindowQuery
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.messages.members import NO_NAMES, Names
-from sash.core.providers.reading.entries import ReadEntries, chat_entries, read_entries
+from sash.core.providers.reading.native_entries import ReadEntries, chat_entries, read_entries
 from sash.problems import Unprocessable
 
 

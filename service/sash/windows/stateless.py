@@ -40,8 +40,8 @@ from sash.core.law.records.records import (
 from sash.core.law.render import Bodies
 from sash.core.law.selection.caching import settled
 from sash.core.providers.messages.members import NO_NAMES, Names
-from sash.core.providers.reading.entries import ReadEntries
 from sash.core.providers.reading.native import compaction_of
+from sash.core.providers.reading.native_entries import ReadEntries
 from sash.problems import EntryConflict, Internal, Problem
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of

@@ -64,7 +64,7 @@ class GrowingTail:
         self.bodies = Bodies(tail.bodies_seq, tail.bodies, apart)
         """The bodies that were read so far."""
         self.own_tokens: Sequence[int] = ()
-        """Counts of the records in the model's own vocabulary, in the form of ``Records.own_tokens``."""
+        """The records' tokens in the model's own vocabulary, as ``Records.own_tokens`` has them."""
         self._filled: set[int] = set()
         self._bare: dict[int, bytes] = {}
         """Bodies as they were read, of which only some pictures and files were put into their places."""

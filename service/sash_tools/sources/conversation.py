@@ -1,6 +1,6 @@
 """The result of every source: conversations with settings and entries, each entry with a stable id."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -24,6 +24,12 @@ _ENTRY_FIELDS = (
 )
 _LISTED_FIELDS = {"seq", "created_at", "tokens", "grounding_tokens", "redacted", "digest"}
 """Members that Sash's listings and exports add to an entry, and that a client does not send."""
+
+
+_NAMES_A_CONVERSATION = tuple(
+    f"{what}{end}" for what in ("session", "thread", "conversation", "chat") for end in ("_id", "Id")
+)
+"""Members with which other programs' messages name their conversation."""
 
 
 class Step(NamedTuple):
@@ -64,6 +70,7 @@ def from_entries(identity: str, settings: Mapping[str, Any], entries: Iterable[A
 
     Raises SourceError for an element that is neither.
     """
+    refuse_several(entries := list(entries), where)
     named = []
     for place, element in enumerate(entries, 1):
         if not isinstance(element, dict) or not ("message" in element or "role" in element):
@@ -74,6 +81,21 @@ def from_entries(identity: str, settings: Mapping[str, Any], entries: Iterable[A
         entry["id"] = safe_id(given) if isinstance(given, str) and given else f"import-{place}"
         named.append(entry)
     return SourceConversation(id=safe_id(identity), settings=dict(settings), entries=named, left_out={})
+
+
+def refuse_several(records: Sequence[Any], where: str) -> None:
+    """Raise SourceError where records of one list name different conversations, which nobody may join to one."""
+    for name in _NAMES_A_CONVERSATION:
+        named: dict[str, int] = {}
+        for place, record in enumerate(records, 1):
+            if isinstance(record, dict) and isinstance(found := record.get(name), str | int):
+                named.setdefault(str(found), place)
+        if len(named) > 1:
+            first, second, *_ = named.values()
+            raise SourceError(
+                f"{where}: elements {first} and {second} are of two conversations, by their {name!r}: "
+                "write a file for each conversation"
+            )
 
 
 def _entry(element: Mapping[str, Any]) -> dict[str, Any]:

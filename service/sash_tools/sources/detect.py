@@ -6,7 +6,7 @@ Accepted formats, as one JSON value or as one value on each line:
 - conversations, ``{"id": …, "system": …, "entries": […]}`` or with ``messages``, such as a POST /window body;
 - the lines of ``GET …/export``: a conversation's settings, then its entries, and perhaps the next conversation's settings;
 - LangChain's messages, Agents SDK items, and an object of Redis keys with their lists;
-- sessions of agent-memory-server, as its API returns them;
+- sessions of agent-memory-server, as its API returns them, and lists of OpenAI's conversations and threads;
 - records of the programs that ``programs_read`` reads: UIMessages, logs of coding agents, exports of chats, ShareGPT;
 - lines of a fine-tuning file, ``{"messages": […]}``: a conversation each.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sash.commands.source_error import SourceError
-from sash_tools.sources import agents_sdk, langchain_dumps, memory_server
+from sash_tools.sources import agents_sdk, langchain_dumps, memory_server, openai_lists
 from sash_tools.sources.conversation import SourceConversation, format_hint, from_entries, from_steps
 from sash_tools.sources.programs_read import program_of, read_records
 from sash_tools.sources.training_lines import FINE_TUNING
@@ -66,16 +66,25 @@ def from_sqlite(path: Path) -> list[SourceConversation]:
 def _from_object(value: dict[str, Any], stem: str, name: str, order: Order) -> list[SourceConversation]:
     if program := program_of([value]):
         return read_records(program, [value], stem, name)
+    if listed := openai_lists.listed_in(value):
+        return openai_lists.read_list(value, listed, stem, name, order)
     if _is_conversation(value):
         return [_conversation(value, stem, name, order)]
     if langchain_dumps.is_langchain(value) or "role" in value or "message" in value:
         return _from_list([value], stem, name, order)
-    if value and all(isinstance(held, list) for held in value.values()):  # Redis keys and their lists
+    if value and all(_is_of_redis(key, held) for key, held in value.items()):
         return [
             each for key, held in value.items() for each in _from_list(held, _session(key), f"{name}: {key}", order)
         ]
     expected = "expected a list of chat messages, or an object with 'messages' or 'entries'"
     raise SourceError(f"{name}: an object without messages: {expected}{format_hint(value)}")
+
+
+def _is_of_redis(key: str, held: Any) -> bool:
+    """Return whether these are a key of Redis and its list: the key has a known form, or the list holds texts."""
+    return isinstance(held, list) and bool(
+        _KEY.fullmatch(key) or (held and all(isinstance(text, str) for text in held))
+    )
 
 
 def _session(key: str) -> str:
@@ -124,8 +133,12 @@ def _settings(value: Mapping[str, Any], field: str) -> dict[str, Any]:
 def _from_list(values: list[Any], identity: str, name: str, order: Order) -> list[SourceConversation]:
     if not values:
         return [from_entries(identity, {}, (), name)]
-    program = program_of(values)
-    return read_records(program, values, identity, name) if program else _from_values(values, identity, name, order)
+    values = langchain_dumps.without_rows(values)
+    if all(map(openai_lists.is_thread_message, values)):
+        return openai_lists.read_values(values, identity, name, order)
+    if program := program_of(values):
+        return read_records(program, values, identity, name)
+    return _from_values(values, identity, name, order)
 
 
 def _from_values(values: list[Any], identity: str, name: str, order: Order) -> list[SourceConversation]:
@@ -162,9 +175,14 @@ def _from_langchain(values: list[Any], identity: str, name: str, *, reverse: boo
 
 
 def _from_lines(values: list[Any], stem: str, name: str, order: Order) -> list[SourceConversation]:
+    values = langchain_dumps.without_rows(values)
     if program := program_of(values):
         return read_records(program, values, stem, name)
-    if all(map(langchain_dumps.is_langchain, values)) or any(map(agents_sdk.is_item, values)):
+    if (
+        all(map(openai_lists.is_thread_message, values))
+        or all(map(langchain_dumps.is_langchain, values))
+        or any(map(agents_sdk.is_item, values))
+    ):
         return _from_list(values, stem, name, order)
     conversations: list[SourceConversation] = []
     for number, (settings, entries) in enumerate(_runs(values, name), 1):

@@ -5,7 +5,7 @@
 ``RedisChatMessageHistory`` of langchain-community keeps a JSON text for each message in a Redis list. It pushes on the left,
 so the newest comes first. The class of langchain-redis keeps a JSON document for each message, with ``session_id`` and
 ``timestamp``, and with only those tool calls that ``additional_kwargs`` holds. (Seen in langchain-core 1.8,
-langchain-community 0.4 and langchain-redis 0.2.)
+langchain-community 0.4 and langchain-redis 0.2.) A state of LangGraph's has such messages in its ``messages``.
 """
 
 import json
@@ -16,6 +16,7 @@ from typing import Any
 from sash.commands.source_error import SourceError
 from sash.core.chat.programs import LANGCHAIN, recognise
 from sash_tools.sources.conversation import Step
+from sash_tools.sources.values import decoded
 
 ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "function"}
 _CHAT_ROLES = {"user", "assistant", "system", "developer"}
@@ -29,6 +30,25 @@ def is_langchain(value: Any) -> bool:
     if recognise(value) is LANGCHAIN:
         return True
     return isinstance(value, dict) and isinstance(value.get("type"), str) and isinstance(value.get("data"), dict)
+
+
+def without_rows(values: list[Any]) -> list[Any]:
+    """Return messages out of rows of a database, ``{"session_id": …, "message": …}``; another list as it is.
+
+    LangChain's SQL histories and n8n's chat memory keep such rows, with the message as an object or as its JSON.
+    """
+    found = []
+    for value in values:
+        message = value.get("message") if isinstance(value, dict) and "session_id" in value else None
+        if isinstance(message, str):
+            try:
+                message = decoded(message.encode(), "")
+            except SourceError:
+                return values
+        if not isinstance(message, dict) or not is_langchain(message):
+            return values
+        found.append({**message, "session_id": value["session_id"]})
+    return found
 
 
 def to_steps(values: Sequence[Mapping[str, Any]], where: str) -> tuple[list[Step], Counter[str]]:

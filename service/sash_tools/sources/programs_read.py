@@ -8,7 +8,7 @@ from sash.commands.source_error import SourceError
 from sash.core.chat import programs
 from sash.core.chat.programs import Program, recognise
 from sash_tools.sources import agent_logs, chat_exports, training_lines, ui_messages
-from sash_tools.sources.conversation import SourceConversation, Step, from_steps
+from sash_tools.sources.conversation import SourceConversation, Step, from_steps, refuse_several
 
 Records = Sequence[Mapping[str, Any]]
 
@@ -41,7 +41,7 @@ def read_records(program: Program, values: Sequence[Any], identity: str, name: s
 
 
 def _ui_messages(records: Records, identity: str, name: str) -> list[SourceConversation]:
-    del name
+    refuse_several(records, name)
     left_out: Counter[str] = Counter()
     messages = ui_messages.to_messages(records, left_out)
     return [from_steps(identity, [Step(place, message) for place, message in enumerate(messages, 1)], left_out)]
@@ -58,8 +58,8 @@ def _sharegpt(records: Records, identity: str, name: str) -> list[SourceConversa
 
 
 def _open_webui(records: Records, identity: str, name: str) -> list[SourceConversation]:
-    del name
     if all("role" in record for record in records):  # messages of one chat
+        refuse_several(records, name)
         return [chat_exports.from_open_webui({"messages": records}, identity)]
     return [
         chat_exports.from_open_webui(record, f"{identity}-{place}" if len(records) > 1 else identity)
@@ -68,8 +68,8 @@ def _open_webui(records: Records, identity: str, name: str) -> list[SourceConver
 
 
 def _librechat(records: Records, identity: str, name: str) -> list[SourceConversation]:
-    del name
     if all("messageId" in record for record in records):
+        refuse_several(records, name)
         return [chat_exports.from_librechat({"messages": records}, identity)]
     return [
         chat_exports.from_librechat(record, f"{identity}-{place}" if len(records) > 1 else identity)

@@ -8,8 +8,8 @@ import msgspec
 
 from sash.commands.source_error import SourceError
 from sash.core.providers import PROVIDERS
-from sash.core.providers.reading.entries import as_entry, read_entries
 from sash.core.providers.reading.native import read_request
+from sash.core.providers.reading.native_entries import as_entry, read_entries
 from sash.problems import Problem
 from sash.variables import words
 from sash_client.ids import safe_id
@@ -21,6 +21,8 @@ def native_conversations_in(data: bytes, name: str, form: str) -> list[SourceCon
     """Return the conversations of a file with a provider's own messages. Raises SourceError."""
     stem = Path(name).stem or "conversation"
     values, lines = values_in(data, name)
+    if any(isinstance(value, dict) and value.get("object") == "list" and "data" in value for value in values):
+        raise SourceError(f"{name}: is a list of OpenAI's API, which is read without --format")
     if not lines and isinstance(values[0], list):
         values = values[0]
     if values and all(_list_of(value, form) is not None for value in values):

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from sash.commands.source_error import SourceError
+from sash.core.chat.half_pairs import with_whole_pairs
 from sash.core.chat.messages import refuse_deep
 from sash.problems import BadRequest
 
@@ -35,7 +36,10 @@ def decoded(data: bytes, where: str) -> Any:
     """Return a JSON value. Raises SourceError, whose text begins with ``where``."""
     try:
         refuse_deep(data)
-        return _decoder.decode(data)
+        try:
+            return _decoder.decode(data)
+        except msgspec.DecodeError:
+            return _decoder.decode(with_whole_pairs(data))
     except BadRequest:
         raise SourceError(f"{where}: nests too deep, or its brackets do not match") from None
     except UnicodeDecodeError as error:

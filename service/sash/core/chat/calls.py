@@ -45,7 +45,7 @@ def compact(text: str) -> str:
 def arguments_object(arguments: str, *, custom: bool) -> dict[str, Any]:
     """Return arguments as an object, which Anthropic and Gemini require. Text that is no JSON object never raises.
 
-    Arguments of a ``custom`` tool are text.
+    Arguments of a ``custom`` tool are text. An empty list is an empty object, as PHP writes it.
     """
     if custom:
         return {"input": arguments}
@@ -55,6 +55,8 @@ def arguments_object(arguments: str, *, custom: bool) -> dict[str, Any]:
         value = msgspec.json.decode(arguments)
     except (msgspec.DecodeError, RecursionError):
         value = None
+    if value == []:
+        return {}
     if isinstance(value, dict) and not _deeper_than(value, _DEPTH_LIMIT):
         return value
     return {INVALID: arguments}

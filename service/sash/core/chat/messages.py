@@ -6,7 +6,6 @@ It is validated against the declarations below, which follow OpenAI's chat compl
 (entries, grounding) refuse unknown fields.
 """
 
-import re
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -26,8 +25,9 @@ from sash.core.chat.bounds import (
     WHAT_IDS_ARE,
     WHAT_OWNERS_ARE,
 )
+from sash.core.chat.half_pairs import with_whole_pairs
 from sash.core.chat.open_calls import OpenCalls, with_call_id
-from sash.core.chat.programs import recognise
+from sash.core.chat.programs import recognise, whole_reply
 from sash.core.chat.regular import regular
 from sash.problems import BadRequest, InvalidEntry, OrphanToolResult
 
@@ -36,8 +36,6 @@ T = TypeVar("T")
 MAX_DEPTH = 100
 """The largest nesting of a body. Decoders recurse, and must not overflow a small thread stack."""
 
-_HALF_A_PAIR = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
-"""Half of an emoji, say, from a text that was cut. The decoder calls it truncated input."""
 _BLOCK = 128
 STORED_DEPTH = MAX_DEPTH + _BLOCK // 2 + 8
 """The largest nesting of a line of an export: what ``refuse_deep`` tolerates, and a provider's form around it."""
@@ -487,8 +485,9 @@ def _read(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     except UnicodeDecodeError:
         raise BadRequest.at("#", f"The body is not UTF-8: byte {_not_utf8_at(body)} cannot be read") from None
     except FAULTS as error:
-        reason = "half of a surrogate pair in a string" if _HALF_A_PAIR.search(body) else mistakes.plain(str(error))
-        raise BadRequest.at("#", f"The body is not JSON: {reason}") from None
+        if (whole := with_whole_pairs(body)) != body:
+            return _read(whole, decoder)
+        raise BadRequest.at("#", f"The body is not JSON: {mistakes.plain(str(error))}") from None
 
 
 def _decoded(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
@@ -508,6 +507,8 @@ def convert_json(value: Any, decoder: msgspec.json.Decoder[T]) -> T:
     try:
         return msgspec.convert(value, decoder.type)
     except msgspec.ValidationError:
+        if program := whole_reply(value):
+            raise program.refused("") from None
         raise mistakes.invalid("", BadRequest, of=decoder.type, value=value) from None
 
 

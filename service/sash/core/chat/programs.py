@@ -57,6 +57,45 @@ CLAUDE_AI: Final = Program(
     "a record of claude.ai's export",
     'write each message as {"role": "user", "content": "…"}: human is user, and its text is the content',
 )
+MASTRA: Final = Program(
+    "mastra",
+    "a message of Mastra's memory",
+    'write each message as {"id": …, "role": …, "parts": […]} with the parts of its content, which `sash import` reads',
+)
+LLAMA_INDEX: Final = Program(
+    "llama-index",
+    "a record of LlamaIndex's chat store",
+    'write each message as {"role": "user", "content": "…"} with the text of its blocks, or let `SashMemory` of '
+    "sash_client.llama_index do it",
+)
+ADK: Final = Program(
+    "adk",
+    "a record of the ADK's sessions",
+    "write the `content` of each event into a list, which `sash import --format=gemini` reads, or let `SashSessionService` "
+    "of sash_client.adk do it",
+)
+LANGGRAPH: Final = Program(
+    "langgraph",
+    "a state of LangGraph's",
+    '`sash import FILE` reads its messages: write the newest state\'s alone, {"messages": […]}',
+)
+CHAT_COMPLETION: Final = Program(
+    "chat-completion", "a whole chat completion", "append its message: `choices[0].message`"
+)
+CHUNK: Final = Program("chunk", "a piece of a stream", "append the message that its pieces make, when it is whole")
+RESPONSE: Final = Program("response", "a whole response", "append its items: all of `output`, with ?format=responses")
+GENERATED: Final = Program(
+    "generated", "a whole answer of generateContent", "append its message: `candidates[0].content`, with ?format=gemini"
+)
+INTERACTION: Final = Program(
+    "interaction", "a whole interaction", "append its steps: all of `steps`, with ?format=interactions"
+)
+CONVERSED: Final = Program(
+    "conversed", "a whole answer of Converse", "append its message: `output.message`, with ?format=converse"
+)
+OLLAMA_CHAT: Final = Program(
+    "ollama-chat", "a whole answer of Ollama", "append its message: `message`, with ?format=ollama"
+)
 
 _LANGCHAIN_KINDS: Final = frozenset({"human", "ai", "system", "tool", "function", "chat", "developer", "remove"})
 _LANGCHAIN_ENDS: Final = ("Message", "MessageChunk")
@@ -77,7 +116,7 @@ def recognise(record: Any) -> Program | None:
     """Return the program that wrote a record; None for a provider's message, and for an unknown program's."""
     if not isinstance(record, dict):
         return None
-    return next((program for program, is_of in _RECORDS if is_of(record)), None)
+    return next((program for program, is_of in _RECORDS if is_of(record)), None) or whole_reply(record)
 
 
 def _is_langchain(record: Mapping[str, Any]) -> bool:
@@ -174,11 +213,66 @@ def _is_sharegpt(record: Mapping[str, Any]) -> bool:
     return "value" in record or (record["from"] in _SPEAKERS and "content" in record)
 
 
+def _is_mastra(record: Mapping[str, Any]) -> bool:
+    content = record.get("content")
+    return "role" in record and isinstance(content, dict) and {"format", "parts"} <= content.keys()
+
+
+def _is_llama_index(record: Mapping[str, Any]) -> bool:
+    if isinstance(record.get("store"), dict) and "class_name" in record:
+        return True
+    blocks = record.get("blocks")
+    return (
+        "content" not in record
+        and isinstance(blocks, list)
+        and any(isinstance(block, dict) and "block_type" in block for block in blocks)
+    )
+
+
+def _is_adk(record: Mapping[str, Any]) -> bool:
+    if isinstance(record.get("events"), list):
+        return not record.keys().isdisjoint({"appName", "app_name"})
+    if "role" in record or not isinstance(record.get("author"), str):
+        return False
+    return not record.keys().isdisjoint({"invocationId", "invocation_id"})
+
+
+def _is_langgraph(record: Mapping[str, Any]) -> bool:
+    values = record.get("values", record.get("channel_values"))
+    return isinstance(values, dict) and isinstance(values.get("messages"), list)
+
+
+def whole_reply(record: Any) -> Program | None:  # noqa: PLR0911 - one line a form
+    """Return what kind of a provider's whole reply this is, whose message stands inside; None for another value."""
+    if not isinstance(record, dict) or "role" in record or "content" in record:
+        return None
+    match record:
+        case {"choices": [{"message": dict()}, *_]}:
+            return CHAT_COMPLETION
+        case {"choices": [{"delta": dict()}, *_]}:
+            return CHUNK
+        case {"candidates": [{"content": dict()}, *_]}:
+            return GENERATED
+        case {"object": "response", "output": list()}:
+            return RESPONSE
+        case {"status": str(), "steps": list()} | {"object": "interaction", "steps": list()}:
+            return INTERACTION
+        case {"output": {"message": dict()}}:
+            return CONVERSED
+        case {"model": str(), "message": {"role": str()}, "done": bool()}:
+            return OLLAMA_CHAT
+    return None
+
+
 _RECORDS: Final = (
     (CODEX, _is_codex_line),
     (CLAUDE_CODE, _is_claude_code_line),
     (LANGCHAIN, _is_langchain),
     (PYDANTIC_AI, _is_pydantic_ai),
+    (MASTRA, _is_mastra),
+    (LLAMA_INDEX, _is_llama_index),
+    (ADK, _is_adk),
+    (LANGGRAPH, _is_langgraph),
     (AI_SDK, _is_ui_message),
     (OPEN_WEBUI, _is_open_webui),
     (CHATGPT, _is_chatgpt),

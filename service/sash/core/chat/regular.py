@@ -90,7 +90,7 @@ def _is_same(legacy: Object, called: Object) -> bool:
 
 
 def _is_chunk(part: Any) -> bool:
-    """Whether a part is a picture, or a chunk of Mistral's: a list of reasoning, or references.
+    """Whether a part is a picture, or one of Mistral's chunks: a list of reasoning, or references.
 
     Claude's thinking has the same type, but its reasoning is a string.
     """

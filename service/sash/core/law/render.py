@@ -20,14 +20,15 @@ from sash.core.providers.messages.pieces import Object
 from sash.core.providers.openai.chat_mends import CALLED, EMPTY_CONTENT, sent_as_chat
 from sash.core.providers.openai.server_mends import (
     IDENTITY,
+    in_alternation,
     mended_for_servers,
     refused_by,
     with_system_first,
 )
-from sash.core.providers.writing.turns import Outgoing, Writing, is_of
+from sash.core.providers.writing.turns import Outgoing, RequestWriting, is_of
 
 _NULL = b'{"role":"assistant","content":null}'
-"""A reply of which another provider gets nothing, such as reasoning alone. OpenAI refuses null without calls."""
+"""A reply that had reasoning alone, once its native parts are cut off. OpenAI refuses null without calls."""
 _EMPTY = b'{"role":"assistant","content":""}'
 
 
@@ -35,7 +36,8 @@ class Marked(msgspec.Struct, frozen=True):
     """What is known of a window's messages that chat completions do not get as they are stored.
 
     ``beside`` are the native parts of messages in other formats, and ``odd`` what is refused (``chat_mends.oddities``, and
-    ``server_mends``), by seq. ``maker`` and ``model`` name the model that reads the window. ``drops`` is as in ``Writing``.
+    ``server_mends``), by seq. ``maker`` and ``model`` name the model that reads the window. ``drops``: as in
+    ``RequestWriting``.
     """
 
     beside: Mapping[int, NativeParts] = MappingProxyType({})
@@ -96,7 +98,7 @@ def chat_messages(
     kept, few_shots, lines = sent_bodies(window, bodies, grounding), parts.few_shots, window.lines
     strict = refused_by(marked.maker) if marked.maker else 0
     if marked.beside or marked.odd:
-        writing = Writing(CHAT, mends, drops=marked.drops)
+        writing = RequestWriting(CHAT, mends, drops=marked.drops)
         for index, seq in enumerate(window.seqs):
             if seq in marked.beside or seq in marked.odd:
                 kept[index] = _as_chat(kept[index], seq, window, marked, writing, is_edited=seq in bodies.edited)
@@ -114,6 +116,7 @@ def chat_messages(
     sent = [*parts.system, *few_shots, *said, *kept]
     if strict:
         sent = with_system_first([body for body in sent if body], marked.maker, marked.model, mends)
+        sent = in_alternation(sent, marked.model, mends)
     return sent or [b""]
 
 
@@ -133,7 +136,9 @@ def chat_request(parts: FixedParts, messages: list[Body], *, before: bytes = b""
         return b"".join(pieces[1:])
 
 
-def _as_chat(body: Body, place: int, window: Window, marked: Marked, writing: Writing, *, is_edited: bool) -> Body:
+def _as_chat(
+    body: Body, place: int, window: Window, marked: Marked, writing: RequestWriting, *, is_edited: bool
+) -> Body:
     """A body without native parts, which an edited one has not, and changed so that the provider accepts it."""
     found, odd, seq = marked.beside.get(place), marked.odd.get(place), window.name(place)
     if found:

@@ -69,7 +69,7 @@ from sash.core.providers.messages.mends import Mends
 from sash.core.providers.ollama.ollama import OLLAMA
 from sash.core.providers.openai.openai import OPENAI
 from sash.core.providers.openai.responses import RESPONSES
-from sash.core.providers.writing.turns import Outgoing, Writing
+from sash.core.providers.writing.turns import Outgoing, RequestWriting
 
 PROVIDERS: Final[dict[str, Provider]] = {
     each.name: each for each in (OPENAI, RESPONSES, ANTHROPIC, GEMINI, INTERACTIONS, CONVERSE, OLLAMA)
@@ -94,13 +94,13 @@ def render_request(
 
     Without messages beside the fixed parts, the list of messages is empty, and the caller adds its next turn to it.
     ``mends`` gathers what is changed so that the provider accepts the request. ``model``, ``drops`` and ``hinted`` are as in
-    ``Writing``.
+    ``RequestWriting``.
 
     Raises:
         FormatCannotCarry: the form has no place for some parts; the problem names each: ``#/messages/{seq}/content/1``.
     """
     offered = tools or []
-    writing = Writing(format, mends, model=model, drops=drops, hinted=hinted)
+    writing = RequestWriting(format, mends, model=model, drops=drops, hinted=hinted)
     request = PROVIDERS[format].write(messages, offered, tool_choice if offered else None, writing)
     writing.check()
     return request

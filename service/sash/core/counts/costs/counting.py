@@ -191,7 +191,7 @@ def reasoning_tokens(measure: Measure, model: Model, form: str = CHAT) -> int:
 
 
 def seals_tokens(measure: Measure, model: Model, form: str) -> int:
-    """Return the tokens of a message's signatures: its reasoning without the words."""
+    """Return the tokens of the signatures in a message's reasoning."""
     if measure.extra is None:
         return 0
     tokens: int = reasoning_cost(whole_row(measure, model), model, form, ONE, seals_alone=True)
@@ -285,7 +285,7 @@ def reference_tokens_in(column: int, measure: Measure, *, parallel: int = 0) -> 
 def tools_tokens(
     model: Model,
     *,
-    tools: Sequence[Mapping[str, Any]] | None = None,
+    tools: Sequence[Mapping[str, Any]] | Declared | None = None,
     tool_choice: Any = None,
     function_call: Any = None,
     response_format: Mapping[str, Any] | None = None,
@@ -294,31 +294,12 @@ def tools_tokens(
 ) -> int:
     """Return the tokens of definitions, a tool choice and a response format.
 
+    ``tools`` are ``Declared`` where they were read before, as for windows.
+
     ``first_system`` is the measure of the system or developer message that they are added to, if there is one.
     ``assistant_texts`` is the number of assistant messages with text: a response format adds tokens to each.
     """
-    return declared_tokens(
-        model,
-        definitions.declared(tools),
-        tool_choice=tool_choice,
-        function_call=function_call,
-        response_format=response_format,
-        first_system=first_system,
-        assistant_texts=assistant_texts,
-    )
-
-
-def declared_tokens(
-    model: Model,
-    given: Declared,
-    *,
-    tool_choice: Any = None,
-    function_call: Any = None,
-    response_format: Mapping[str, Any] | None = None,
-    first_system: Measure | None = None,
-    assistant_texts: int = 0,
-) -> int:
-    """Return the tokens as ``tools_tokens`` does, of definitions that were read before."""
+    given = tools if isinstance(tools, Declared) else definitions.declared(tools)
     rules, declared = model.rules, given.functions
     unpriced = 0 if given.is_priced else max(given.unpriced[model.column], pair_tokens(given.unpriced, None, model))
     if isinstance(rules, VendorRules):

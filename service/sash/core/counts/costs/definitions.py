@@ -25,9 +25,9 @@ _FREEFORM = 13
 
 
 class Content:
-    """JSON as a cache's key. Keys are compared by digest, and drop their value when it is read.
+    """A JSON value as the key of a cache. Keys are compared by digest. A key forgets its value once it was read.
 
-    So a cache holds digests and counts only, even for very long definitions.
+    So a cache holds digests and counts alone, even for very long definitions.
     """
 
     __slots__ = ("_value", "digest")

@@ -483,7 +483,7 @@ def _reasoning_cost(row: Row, carried: AbstractSet[str], model: Model, by: Arith
 
 
 def _sealed(row: Row, model: Model) -> Number:
-    """The characters of native sealed reasoning that the family bills."""
+    """The characters of sealed reasoning in native parts that the family bills."""
     on_texts = isinstance(model.rules, VendorRules) and model.rules.seals_texts
     return row["reasoning_sealed"] + row["texts_sealed"] if on_texts else row["reasoning_sealed"]
 

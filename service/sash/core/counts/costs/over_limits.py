@@ -33,8 +33,11 @@ def _pages(media: Sequence[Medium]) -> int:
 
 def tool_names(tools: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the names of tools that have one."""
-    for tool in tools:
-        body = tool.get(str(tool.get("type", "function")))
-        name = body.get("name") if isinstance(body, Mapping) else None
-        if isinstance(name, str):
-            yield name
+    return (name for name in map(tool_name, tools) if name is not None)
+
+
+def tool_name(tool: Mapping[str, Any]) -> str | None:
+    """Return a tool's name, of a function or of a custom tool; None if it has none."""
+    body = tool.get(str(tool.get("type", "function")))
+    name = body.get("name") if isinstance(body, Mapping) else None
+    return name if isinstance(name, str) else None

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from sash.core.counts.costs.counting import declared_tokens, first_system, is_system, messages_tokens, tools_tokens
+from sash.core.counts.costs.counting import first_system, is_system, messages_tokens, tools_tokens
 from sash.core.counts.costs.definitions import Declared, declared
 from sash.core.counts.costs.estimates import spoken_tokens
 from sash.core.counts.costs.message_cost import is_left_out
@@ -53,11 +53,11 @@ class Fixed(msgspec.Struct, frozen=True):
     """Bytes of these parts as JSON."""
     has_media: bool = False
     """Whether a few-shot encloses a picture, a file or a sound."""
-    _own_tokens: dict[Vocabulary, list[int]] = msgspec.field(default_factory=dict)
     longest_name: int = 0
     """Characters of the longest name of a tool."""
     has_odd_names: bool = False
     """Whether a tool has a name that some provider does not take."""
+    _own_tokens: dict[Vocabulary, list[int]] = msgspec.field(default_factory=dict)
     _sent: dict[str, tuple[Declared, Any]] = msgspec.field(default_factory=dict)
 
     def message_costs(self, model: Model) -> tuple[int, int]:
@@ -91,11 +91,11 @@ class Fixed(msgspec.Struct, frozen=True):
         if PROVIDERS[model.format].fills:
             given.sort(key=lambda each: each.role > DEVELOPER or came_in(each, model.format))
         first = first_system(given, model.rules)
-        declared, choice = self.declared(model.format)
-        if not declared.functions and (stand_in := PROVIDERS[model.format].stand_in_tool) is not None:
-            has_call = calls or any(map(has_calls, (*self.system, *self.few_shots)))
-            return tools_tokens(model, tools=[stand_in] if has_call else None, tool_choice=choice, first_system=first)
-        return declared_tokens(model, declared, tool_choice=choice, first_system=first)
+        tools: Declared | list[dict[str, Any]] | None
+        tools, choice = self.declared(model.format)
+        if not tools.functions and (stand_in := PROVIDERS[model.format].stand_in_tool) is not None:
+            tools = [stand_in] if calls or any(map(has_calls, (*self.system, *self.few_shots))) else None
+        return tools_tokens(model, tools=tools, tool_choice=choice, first_system=first)
 
     def declared(self, form: str) -> tuple[Declared, Any]:
         """The definitions and the choice as a request in ``form`` has them. It may add members, or leave tools out.

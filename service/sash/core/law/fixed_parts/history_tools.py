@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from sash.core.counts.costs.over_limits import tool_name
 from sash.core.law.fixed_parts.conversation_settings import FixedParts, encode_settings
 from sash.problems import Unprocessable
 
@@ -22,7 +23,7 @@ _WIDE: Final = 9
 
 def check_names(parts: FixedParts) -> None:
     """Raise Unprocessable if the conversation has a tool of the same name."""
-    for name in map(_name, parts.fixed.tools or ()):
+    for name in map(tool_name, parts.fixed.tools or ()):
         if name in NAMES:
             detail = f"The conversation has a tool {name} of its own: rename it, or leave history_tools out"
             raise Unprocessable.at("#/query/history_tools", detail)
@@ -34,7 +35,7 @@ def with_history_tools(parts: FixedParts, first_seen: int, length: int) -> Fixed
     ``first_seen`` is the seq after the last message that is left out, and ``length`` the conversation's.
     """
     number = f"{first_seen:0{_WIDTH if length < 10**_WIDTH else _WIDE}}"
-    own = [tool for tool in parts.fixed.tools or () if _name(tool) not in NAMES]
+    own = [tool for tool in parts.fixed.tools or () if tool_name(tool) not in NAMES]
     told = history_tools(f" You see message {number} and later ones.")
     tools = [*own, *({"type": "function", "function": each} for each in told)]
     encoded = encode_settings(tools)
@@ -78,8 +79,3 @@ def _function(name: str, meaning: str, members: Mapping[str, tuple[str, str]], r
     properties = {member: {"type": kind, "description": told} for member, (kind, told) in members.items()}
     parameters = {"type": "object", "properties": properties, "required": required}
     return {"name": name, "description": meaning, "parameters": parameters}
-
-
-def _name(tool: Mapping[str, Any]) -> Any:
-    body = tool.get(str(tool.get("type")))
-    return body.get("name") if isinstance(body, Mapping) else None

@@ -220,7 +220,7 @@ def _interrupted(records: Records, groups: Sequence[_Group], first_seq: int) -> 
 
 def _is_unfinished(records: Records, seqs: Sequence[int]) -> bool:
     """Whether results are missing or late among messages before the tail, so that they cannot be sent as they are."""
-    if records.plain and TOOL not in records.roles:
+    if records.plain and TOOL not in records.roles and FUNCTION not in records.roles:
         return False
     stretches = (records[seqs.index(first) : seqs.index(last) + 1] for first, last in runs(seqs))
     return any(not _is_in_order(run, is_whole=True) or bool(group_units(run).broken) for run in stretches)

@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from sash.core.counts.costs.over_limits import tool_names
+from sash.core.counts.costs.over_limits import tool_name, tool_names
 from sash.core.counts.models.models import Model
 from sash.core.law.documents.documents import Documents
 from sash.core.law.fixed_parts.fixed import Fixed
@@ -70,9 +70,8 @@ def check_tools(tools: Sequence[Mapping[str, Any]], model: Model, pointer: str =
     if limits.tool_name is None:
         return
     for index, tool in enumerate(tools):
-        body = tool.get(str(tool.get("type")))
-        name = body.get("name") if isinstance(body, dict) else None
-        if isinstance(name, str) and len(name) > limits.tool_name:
+        name = tool_name(tool)
+        if name is not None and len(name) > limits.tool_name:
             place = f"{pointer}/{index}/{tool['type']}/name" if pointer else ""
             raise WindowDoesNotFit.over("tool_name", limits.tool_name, {"tool_name": len(name)}, place)
 

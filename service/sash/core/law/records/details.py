@@ -39,11 +39,11 @@ class Details(msgspec.Struct, array_like=True, frozen=True, gc=False):
     ``row`` has the numbers of its tokens (counts/measures/rows.py). It is empty for plain text, and where ``extra`` is.
     ``grounding`` are the tokens that all of its documents add, in o200k_base and cl100k_base, and ``digits`` those that
     their numbers add where each digit is a token. ``links`` join it to its calls, or to the call that it answers
-    (``Calls.links``). ``media`` are stored beside the log (``apart.py``). ``parts`` are the kind of each part of a message
-    with more than text, and its tokens in o200k_base and cl100k_base; nothing writes them yet. ``author`` and ``audience``
-    are the entry's, and ``party_digest`` is their digest, which stands last, so that many are read without decoding. There
-    are at most 15 fields, the most of an array whose head is one byte. The garbage collector does not look at details:
-    thousands are read at once, and none is in a cycle.
+    (``Calls.links``). ``media`` are stored beside the log (``split_media.py``). ``parts`` are the kind of each part of a
+    message with more than text, and its tokens in o200k_base and cl100k_base; nothing writes them yet. ``author`` and
+    ``audience`` are the entry's, and ``party_digest`` is their digest, which stands last, so that many are read without
+    decoding. There are at most 15 fields, the most of an array whose head is one byte. The garbage collector does not
+    look at details: thousands are read at once, and none is in a cycle.
     """
 
     digest: bytes

@@ -131,8 +131,8 @@ class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         Literal["turn", "all", "none"],
         Meta(
             title="ReasoningChoice",
-            description="The reasoning that is sent: of the newest turn's tool loop (`turn`), `all`, or `none`. Calls of "
-            "the newest turn keep the signatures that Gemini requires.",
+            description="The reasoning that is sent: of the newest turn's tool loop (`turn`), `all`, or `none`. Calls keep "
+            "what their server requires: signatures of Gemini's newest ones, the reasoning of DeepSeek's and Kimi's.",
         ),
     ] = "turn"
     tool_result_max_tokens: Annotated[

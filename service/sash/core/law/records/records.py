@@ -247,7 +247,7 @@ class Records(Sequence[Record]):
         self.calls = packed[2::RECORD_BYTES]
         self.more = packed[3::RECORD_BYTES]
         self.window_flags = b""
-        """The messages' flags of this window; empty where none has any."""
+        """The flags that each message has in this window; empty where none has any."""
         self._made: list[Record | None] = []
         self._columns: dict[bool, Row] = {}
         """The numbers of all messages, without or with the mixes."""
@@ -374,7 +374,7 @@ class Records(Sequence[Record]):
         return changed
 
     def of_window(self) -> Number:
-        """The messages' flags of this window, as an array."""
+        """The flags that each message has in this window, as an array."""
         return np.frombuffer(self.window_flags or bytes(len(self)), np.uint8)
 
     def replaced(self, records: Mapping[int, Record]) -> "Records":

@@ -133,7 +133,7 @@ def does_not_fit(
 
 
 def short_of(problem: WindowDoesNotFit, budget: int) -> WindowDoesNotFit:
-    """The problem of a larger budget, told of this one."""
+    """The problem of this budget, with the costs that a larger budget was refused for."""
     costs = dict(problem.members["costs"])
     grounding = costs.pop("grounding", 0)
     return does_not_fit(budget, costs, {}, grounding)

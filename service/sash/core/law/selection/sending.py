@@ -23,18 +23,15 @@ from sash.core.law.records.reasons import Reason
 from sash.core.law.records.records import RESULTS, Flags
 from sash.core.law.records.units import unit_at
 from sash.core.providers import CHAT, PROVIDERS
-from sash.core.providers.openai.chat_mends import WITHOUT_REASONING, readers_of
+from sash.core.providers.messages.owed_reasoning import owes_reasoning, refuses_reasoning
 
 Q = TypeVar("Q", bound=WindowQuery)
 
 
 def decided_reasoning(query: Q, model: Model) -> Q:
     """The query with ``reasoning=none`` for a model in chat form whose maker or host refuses members with reasoning."""
-    if (
-        query.reasoning == "none"
-        or WITHOUT_REASONING.isdisjoint(readers_of(model.provider, model.id))
-        or not PROVIDERS[query.format].is_chat_form
-    ):
+    is_refused = refuses_reasoning(model.provider, model.id)
+    if query.reasoning == "none" or not is_refused or not PROVIDERS[query.format].is_chat_form:
         return query
     return msgspec.structs.replace(query, reasoning="none")
 
@@ -72,7 +69,8 @@ def _sent_and_whole(
     seals = reasoning_cost(row, model, form, by, seals_alone=True, is_forgotten=is_forgotten)
     is_left: Number = is_old
     if options.reasoning == "none":
-        is_left, seals = True, by.where(is_old, 0, seals)
+        is_left, seals = is_old | True, by.where(is_old, 0, seals)
+    is_left = by.where(_is_owed(row, model), False, is_left)  # noqa: FBT003 - a value of an array
     if PROVIDERS[form].replies_are_items:  # free reasoning is left out too: it only makes the request longer
         whole = by.where(is_left, reasoning_cost(row, model, CHAT, by), whole)
     return by.where(is_left, seals, tokens), whole
@@ -82,12 +80,20 @@ def _lasting_and_passing(
     model: Model, options: WindowQuery, row: Row, _seq: Number, by: Arithmetic
 ) -> tuple[Number, Number]:
     """Tokens of a message's reasoning that is sent in every turn, and of that which is sent in its turn only."""
-    is_turn, is_forgotten = options.reasoning == "turn", model.rules.forgets
+    is_turn, is_forgotten, is_owed = options.reasoning == "turn", model.rules.forgets, _is_owed(row, model)
+    now = reasoning_cost(row, model, options.format, by)
     if options.reasoning == "none":
-        seals = reasoning_cost(row, model, options.format, by, seals_alone=True)
-        return 0 * seals, seals
-    later = reasoning_cost(row, model, options.format, by, seals_alone=is_turn, is_forgotten=is_forgotten)
-    return later, reasoning_cost(row, model, options.format, by) - later
+        now = by.where(is_owed, now, reasoning_cost(row, model, options.format, by, seals_alone=True))
+        later = 0 * now
+    else:
+        later = reasoning_cost(row, model, options.format, by, seals_alone=is_turn, is_forgotten=is_forgotten)
+    later = by.where(is_owed, now, later)
+    return later, now - later
+
+
+def _is_owed(row: Row, model: Model) -> Number:
+    """Whether a message's reasoning is sent in every window, because it calls."""
+    return owes_reasoning(model.provider, model.id) and row["calls"] > 0
 
 
 def _of_each(

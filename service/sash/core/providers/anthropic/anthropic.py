@@ -50,6 +50,7 @@ from sash.core.providers.form.provider import Provider
 from sash.core.providers.form.request_limits import RequestLimits
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
 from sash.core.providers.form.tool_names import PLAIN_NAMES
+from sash.core.providers.messages.call_inputs import GivenInput, input_text
 from sash.core.providers.messages.pieces import (
     Keeps,
     Name,
@@ -63,7 +64,6 @@ from sash.core.providers.messages.pieces import (
     read_turn,
     rest_of,
     result_content,
-    to_json,
 )
 from sash.core.providers.writing.media import Media, read_data_url, read_file
 from sash.core.providers.writing.media_types import PDF, UNTAKEN, is_web
@@ -77,9 +77,9 @@ from sash.core.providers.writing.turns import (
     Outgoing,
     Part,
     PlainRun,
+    RequestWriting,
     Result,
     Said,
-    Writing,
     as_line,
     asks,
     only_text,
@@ -119,7 +119,7 @@ class _AnthropicMessage(msgspec.Struct):
 class _ToolUse(msgspec.Struct):
     id: CallId
     name: Name
-    input: Object
+    input: GivenInput
 
 
 class _ToolResult(msgspec.Struct):
@@ -259,7 +259,7 @@ def _read_block(block: Object, piece: Piece, pointer: str) -> None:
             piece.add_text(convert(block, _Text, pointer).text)
         case "tool_use" if piece.role == "assistant":
             use = convert(block, _ToolUse, pointer)
-            piece.add_call(use.id, use.name, to_json(use.input))
+            piece.add_call(use.id, use.name, input_text(use.input))
         case "search_result":
             found = convert(block, _SearchResult, pointer)
             piece.add_text("\n".join([found.title or "", found.source, *(text.text for text in found.content)]))
@@ -405,7 +405,7 @@ _Turn = tuple[str, list[Block]] | NativeMessages
 
 
 def _write(
-    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, writing: Writing
+    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, writing: RequestWriting
 ) -> dict[str, Any]:
     """Return ``messages``, with ``system``, ``tools`` and ``tool_choice`` where they are not empty."""
     tidy = partial(FOREIGN.sub, "_")
@@ -426,7 +426,7 @@ def _write(
     return without_refused(request, messages[-1].seq if messages else 0, writing, has_own=has_own)
 
 
-def _with_place(step: HistoryStep, writing: Writing) -> HistoryStep:
+def _with_place(step: HistoryStep, writing: RequestWriting) -> HistoryStep:
     """Return the step; as system text if it came as a system message, which the model does not take among the others."""
     if not isinstance(step, NativeMessages) or step.role != "system" or takes_system_role(writing.model):
         return step
@@ -437,7 +437,7 @@ def _with_place(step: HistoryStep, writing: Writing) -> HistoryStep:
     return Said("system", [Part(f"messages/{step.seq}", block) for block in blocks], [], seq=step.seq)
 
 
-def _system(messages: Iterable[Said], writing: Writing) -> str | list[Block]:
+def _system(messages: Iterable[Said], writing: RequestWriting) -> str | list[Block]:
     """Return the system text as one string, or as blocks where a part marks the end of the prompt cache."""
     texts = [list(only_text(said.parts, writing, "system")) for said in messages]
     blocks = [block for parts in texts for part in parts for block in _text(part)]
@@ -447,7 +447,7 @@ def _system(messages: Iterable[Said], writing: Writing) -> str | list[Block]:
     return "\n\n".join(text for text in joined if text.strip())
 
 
-def _turns(step: HistoryStep, writing: Writing) -> Sequence[_Turn]:
+def _turns(step: HistoryStep, writing: RequestWriting) -> Sequence[_Turn]:
     match step:
         case PlainRun():
             return list(map(_plain_turn, step.messages))
@@ -484,13 +484,13 @@ def _use(identity: str, name: str, arguments: str, *, custom: bool = False) -> B
     return {"type": "tool_use", "id": identity, "name": name, "input": arguments_object(arguments, custom=custom)}
 
 
-def _result_blocks(step: Result, writing: Writing) -> list[Block]:
+def _result_blocks(step: Result, writing: RequestWriting) -> list[Block]:
     if len(step.parts) == 1 and step.parts[0].text is not None:  # as nearly all
         return _text(step.parts[0])
     return list(_blocks(tell_sounds(step, writing), step.seq, writing))
 
 
-def _thinking(step: Said, writing: Writing) -> list[Block]:
+def _thinking(step: Said, writing: RequestWriting) -> list[Block]:
     """Return the thinking blocks that Claude knows as its own; all for another model."""
     if not step.thinking:
         return []
@@ -500,7 +500,7 @@ def _thinking(step: Said, writing: Writing) -> list[Block]:
     return signed
 
 
-def _uses(step: Said, writing: Writing) -> Iterator[Block]:
+def _uses(step: Said, writing: RequestWriting) -> Iterator[Block]:
     for call in step.calls:
         name = fit_name(call.name) if is_claude(writing.model) else call.name
         if name != call.name:
@@ -508,7 +508,7 @@ def _uses(step: Said, writing: Writing) -> Iterator[Block]:
         yield _use(call.id, name, call.arguments, custom=call.custom)
 
 
-def _with_joined_results(turns: Iterable[_Turn], writing: Writing) -> Iterator[_Turn]:
+def _with_joined_results(turns: Iterable[_Turn], writing: RequestWriting) -> Iterator[_Turn]:
     """Yield the turns; neighbouring turns of the user with a written tool result become one, its results first.
 
     Anthropic answers 400 unless all results of a turn's calls begin the one message after it. They come apart where only
@@ -539,7 +539,7 @@ def _blocks_of(turn: _Turn) -> list[Block]:
     return [block for message in turn.messages for block in content_parts(message["content"])]
 
 
-def _texts(parts: Sequence[Part], writing: Writing, whose: str) -> list[Block]:
+def _texts(parts: Sequence[Part], writing: RequestWriting, whose: str) -> list[Block]:
     return [block for part in only_text(parts, writing, whose) for block in _text(part)] if parts else []
 
 
@@ -556,7 +556,7 @@ def _cache(body: dict[str, Any]) -> Block:
     return {"cache_control": body["cache_control"]} if body.get("cache_control") else {}
 
 
-def _blocks(parts: Iterable[Part], seq: int, writing: Writing) -> Iterator[Block]:
+def _blocks(parts: Iterable[Part], seq: int, writing: RequestWriting) -> Iterator[Block]:
     for part in parts:
         match part.body:
             case {"type": "text"}:
@@ -582,7 +582,7 @@ def _image(media: Media, part: Part) -> Block:
     return {"type": "image", "source": source} | _cache(part.body)
 
 
-def _document(media: Media, title: str | None, part: Part, seq: int, writing: Writing) -> Block:
+def _document(media: Media, title: str | None, part: Part, seq: int, writing: RequestWriting) -> Block:
     """Return a file of a type that Claude takes; the line of a text that is not in UTF-8, or has no words."""
     if media.media_type.startswith("image/"):
         return _image(media, part)
@@ -597,7 +597,7 @@ def _document(media: Media, title: str | None, part: Part, seq: int, writing: Wr
     return {"type": "document", "source": source} | ({"title": title} if title else {}) | _cache(part.body)
 
 
-def _tools(functions: list[Function], choice: Choice | None, writing: Writing) -> dict[str, Any]:
+def _tools(functions: list[Function], choice: Choice | None, writing: RequestWriting) -> dict[str, Any]:
     """Return ``tools`` and ``tool_choice``. Anthropic has no choice among several tools, so the other tools are left out."""
     tools = [_tool(function, writing) for function in functions]
     match choice:
@@ -611,7 +611,7 @@ def _tools(functions: list[Function], choice: Choice | None, writing: Writing) -
     return request if request["tools"] else {}
 
 
-def _tool(function: Function, writing: Writing) -> Block:
+def _tool(function: Function, writing: RequestWriting) -> Block:
     if any(word in function.schema for word in ("oneOf", "allOf", "anyOf")):
         writing.add(f"{function.place}/function/parameters", "must not be oneOf, allOf or anyOf at its top")
     tool: Block = {"name": function.name, "input_schema": function.schema}

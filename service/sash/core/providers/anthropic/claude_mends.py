@@ -9,8 +9,8 @@ from typing import Final
 
 import msgspec
 
-from sash.core.chat.calls import arguments_object
 from sash.core.providers.anthropic.claude_titles import NESTED_MARK, TITLE, cited, marked_outside, titled
+from sash.core.providers.messages.call_inputs import BROKEN_ARGUMENTS, with_object
 from sash.core.providers.messages.hosted import media_line
 from sash.core.providers.messages.mends import Mend
 from sash.core.providers.messages.pieces import data_url, file_part
@@ -35,7 +35,7 @@ from sash.core.providers.writing.shared_mends import (
     RESULTS_FIRST,
     SYSTEM_ROLE,
 )
-from sash.core.providers.writing.turns import NOTHING_SAID, Block, Writing
+from sash.core.providers.writing.turns import NOTHING_SAID, Block, RequestWriting
 
 UNSIGNED_THINKING: Final = Mend(
     name="unsigned_thinking",
@@ -48,12 +48,6 @@ LAST_THINKING: Final = Mend(
     refused="A thinking block at the end of an assistant's message, as an interrupted reply has it; by Claude alone",
     sent="The message without the block",
     evidence="'The final block in an assistant message cannot be `thinking`' (tailcallhq/forgecode 2107, 3071)",
-)
-HOSTED_INPUT: Final = Mend(
-    name="hosted_input",
-    refused="A call of a tool that Anthropic runs whose `input` is no object, as a stream leaves it that was read in part",
-    sent="The call with the object that the text is; with an empty one if it is none",
-    evidence="'server_tool_use.input: Input should be a valid dictionary'; anthropic.types.ServerToolUseBlockParam",
 )
 NULL_MEMBER: Final = Mend(
     name="null_member",
@@ -73,7 +67,7 @@ OF_BLOCKS: Final = (
     FAILED_WITH_MEDIA,
     MEDIA_TYPE,
     UNTAKEN,
-    HOSTED_INPUT,
+    BROKEN_ARGUMENTS,
     NULL_MEMBER,
     TITLE,
     NESTED_MARK,
@@ -118,7 +112,7 @@ def is_signed(block: Block) -> bool:
     return seal is None or bool(block.get(seal))
 
 
-def mended(whole: NativeMessages, writing: Writing) -> NativeMessages:
+def mended(whole: NativeMessages, writing: RequestWriting) -> NativeMessages:
     """Return a message that came in this form as it is accepted. What needs no mend stays as it came."""
     ids = iter(whole.ids)
     made = (_message(message, ids, whole, writing) for message in whole.messages)
@@ -128,7 +122,7 @@ def mended(whole: NativeMessages, writing: Writing) -> NativeMessages:
     return msgspec.structs.replace(whole, messages=messages, at=())
 
 
-def _message(message: Block, ids: Iterator[str], whole: NativeMessages, writing: Writing) -> Block:
+def _message(message: Block, ids: Iterator[str], whole: NativeMessages, writing: RequestWriting) -> Block:
     content, role = message["content"], message["role"]
     if isinstance(content, str):
         if content.strip():
@@ -146,7 +140,7 @@ def _message(message: Block, ids: Iterator[str], whole: NativeMessages, writing:
     return {**message, "content": list(blocks)}
 
 
-def _block(block: Block, ids: Iterator[str], seq: int, writing: Writing) -> Iterator[Block]:
+def _block(block: Block, ids: Iterator[str], seq: int, writing: RequestWriting) -> Iterator[Block]:
     """Yield the block as it is accepted; nothing where it is left out."""
     match block:
         case {"type": "text", "text": str(text)} if not text.strip():
@@ -156,19 +150,18 @@ def _block(block: Block, ids: Iterator[str], seq: int, writing: Writing) -> Iter
         case {"type": "thinking" | "redacted_thinking"} if not is_signed(block) and is_claude(writing.model):
             writing.mends.add(UNSIGNED_THINKING, seq)
         case {"type": "tool_use", "id": given, "name": str(name)}:
-            yield _use(block, next(ids, given), name, seq, writing)
+            yield with_object(_use(block, next(ids, given), name, seq, writing), "input", seq, writing.mends)
         case {"type": "tool_result"}:
             yield _result(block, seq, writing)
         case {"type": "text" | "image" | "document"}:
             yield _part(block, seq, writing)
-        case {"type": "server_tool_use" | "mcp_tool_use", "input": given} if not isinstance(given, dict):
-            writing.mends.add(HOSTED_INPUT, seq)
-            yield {**block, "input": arguments_object(given, custom=False) if isinstance(given, str) else {}}
+        case {"type": "server_tool_use" | "mcp_tool_use"}:
+            yield with_object(block, "input", seq, writing.mends)
         case _:
             yield block
 
 
-def _part(block: Block, seq: int, writing: Writing) -> Block:
+def _part(block: Block, seq: int, writing: RequestWriting) -> Block:
     """Return a text, a picture or a document as Claude takes it; another block as it came."""
     if block.get("type") == "text":
         return cited(block, seq, writing)
@@ -222,14 +215,14 @@ def _line(block: Block, part: Block) -> Block:
     return {"type": "text", "text": media_line(part), **marked}
 
 
-def _use(block: Block, identity: str, name: str, seq: int, writing: Writing) -> Block:
+def _use(block: Block, identity: str, name: str, seq: int, writing: RequestWriting) -> Block:
     fit = fit_name(name) if is_claude(writing.model) else name
     if fit != name:
         writing.mends.add(CALL_NAME, seq)
     return block if (identity, fit) == (block["id"], name) else {**block, "id": identity, "name": fit}
 
 
-def _result(block: Block, seq: int, writing: Writing) -> Block:
+def _result(block: Block, seq: int, writing: RequestWriting) -> Block:
     content, changed = block.get("content"), block
     if isinstance(content, list):
         left = [each for each in content if not (each.get("type") == "text" and not str(each.get("text", "")).strip())]
@@ -250,7 +243,7 @@ def _result(block: Block, seq: int, writing: Writing) -> Block:
     return changed
 
 
-def _of_failure(failed: object, content: object, writing: Writing) -> Mend | None:
+def _of_failure(failed: object, content: object, writing: RequestWriting) -> Mend | None:
     """The mend of a result whose ``is_error`` is refused beside its content."""
     if failed is None:
         return NULL_MEMBER

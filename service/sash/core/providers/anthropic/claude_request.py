@@ -6,7 +6,7 @@ from typing import Any, Final
 from sash.core.providers.anthropic.claude_mends import LAST_THINKING, THOUGHTS, is_claude
 from sash.core.providers.form.cache_marks import BREAKPOINTS, content_parts
 from sash.core.providers.messages.mends import Mend
-from sash.core.providers.writing.turns import Block, Writing
+from sash.core.providers.writing.turns import Block, RequestWriting
 
 CACHE_MARKS: Final = Mend(
     name="cache_marks",
@@ -34,7 +34,7 @@ _MARKS_OF_OURS: Final = 2
 """Marks that ``cache=auto`` has at least, where a client has too many."""
 
 
-def without_refused(request: Block, newest: int, writing: Writing, *, has_own: bool) -> Block:
+def without_refused(request: Block, newest: int, writing: RequestWriting, *, has_own: bool) -> Block:
     """Return the request, whose blocks belong to it alone, as it is accepted. ``newest`` is its newest message's seq.
 
     ``has_own``: some blocks came in Anthropic's form; only these are thinking, or of tools that Anthropic runs.
@@ -73,7 +73,7 @@ def _is_hosted_result(block: Block) -> bool:
     return str(block.get("type")).endswith("_tool_result") and isinstance(block.get("tool_use_id"), str)
 
 
-def _paired(messages: list[Block], writing: Writing) -> list[Block]:
+def _paired(messages: list[Block], writing: RequestWriting) -> list[Block]:
     """Return the messages without hosted calls and results that have no counterpart."""
     hosted = [
         (message, block)
@@ -114,7 +114,7 @@ def _calls_alone(hosted: Sequence[tuple[Block, Block]], newest: Block | None) ->
 # ---- the end of messages
 
 
-def _without_last_reasoning(messages: list[Block], writing: Writing) -> list[Block]:
+def _without_last_reasoning(messages: list[Block], writing: RequestWriting) -> list[Block]:
     """Return the messages without thinking at the end of the assistant's."""
     found = []
     for message in messages:
@@ -133,7 +133,7 @@ def _without_last_reasoning(messages: list[Block], writing: Writing) -> list[Blo
     return found
 
 
-def _end_cleanly(message: Block, newest: int, writing: Writing) -> None:
+def _end_cleanly(message: Block, newest: int, writing: RequestWriting) -> None:
     """Remove the white space at the end of the last message's text."""
     match message["content"]:
         case str(text) if text != text.rstrip():
@@ -148,7 +148,7 @@ def _end_cleanly(message: Block, newest: int, writing: Writing) -> None:
 # ---- marks of the prompt cache
 
 
-def _leave_out_marks(request: Block, writing: Writing) -> None:
+def _leave_out_marks(request: Block, writing: RequestWriting) -> None:
     """Remove marks that are too many, of five minutes before one of an hour, or on thinking."""
     marks = marked(request)
     if not marks:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from sash.core.providers.messages.mends import Mend
-from sash.core.providers.writing.turns import Block, Writing
+from sash.core.providers.writing.turns import Block, RequestWriting
 
 TITLE: Final = Mend(
     name="title",
@@ -27,7 +27,7 @@ _LONGEST_CITED: Final = 255
 _CITED_TITLES: Final = ("document_title", "title")
 
 
-def titled(document: Block, seq: int, writing: Writing) -> Block:
+def titled(document: Block, seq: int, writing: RequestWriting) -> Block:
     """Return a document with a title and a context that are accepted."""
     left = {name: each for name, each in document.items() if each != "" or name not in ("title", "context")}
     if isinstance(title := left.get("title"), str):
@@ -38,7 +38,7 @@ def titled(document: Block, seq: int, writing: Writing) -> Block:
     return left
 
 
-def cited(text: Block, seq: int, writing: Writing) -> Block:
+def cited(text: Block, seq: int, writing: RequestWriting) -> Block:
     """Return a text whose citations have titles that are accepted."""
     given = text.get("citations")
     if not isinstance(given, list):
@@ -55,7 +55,7 @@ def _with_title(citation: Block) -> Block:
     return {**citation, **{name: title[:_LONGEST_CITED] or None for name, title in titles.items()}}
 
 
-def marked_outside(document: Block, held: Sequence[Block], seq: int, writing: Writing) -> Block:
+def marked_outside(document: Block, held: Sequence[Block], seq: int, writing: RequestWriting) -> Block:
     """Return a document of these blocks with their last mark for the prompt cache on it, if it has none."""
     marks = [block["cache_control"] for block in held if block.get("cache_control")]
     if not marks:

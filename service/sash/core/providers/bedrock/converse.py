@@ -48,6 +48,7 @@ from sash.core.providers.form.provider import Provider
 from sash.core.providers.form.request_limits import RequestLimits
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
 from sash.core.providers.form.tool_names import PLAIN_NAMES
+from sash.core.providers.messages.call_inputs import GivenInput, input_text, with_object
 from sash.core.providers.messages.mends import AS_TEXT
 from sash.core.providers.messages.pieces import Keeps, Name, Object, Piece, convert, read_turn, rest_of, to_json
 from sash.core.providers.writing.media import Media, read_data_url, read_file
@@ -62,9 +63,9 @@ from sash.core.providers.writing.turns import (
     Outgoing,
     Part,
     PlainRun,
+    RequestWriting,
     Result,
     Said,
-    Writing,
     as_line,
     asks,
     only_text,
@@ -179,7 +180,7 @@ class _Message(msgspec.Struct):
 class _Use(msgspec.Struct, rename="camel"):
     tool_use_id: CallId
     name: Name
-    input: Object
+    input: GivenInput
 
 
 class _Answer(msgspec.Struct, rename="camel"):
@@ -221,7 +222,7 @@ def _read_block(block: Object, piece: Piece, pointer: str) -> None:
     match block:
         case {"toolUse": dict(use)} if piece.role == "assistant" and not use.get("type"):
             call = convert(use, _Use, f"{pointer}/toolUse")
-            piece.add_call(call.tool_use_id, call.name, to_json(call.input))
+            piece.add_call(call.tool_use_id, call.name, input_text(call.input))
         case {"reasoningContent": _} | {"cachePoint": _}:  # not sent to other providers
             pass
         case _:
@@ -355,7 +356,7 @@ _NO_TOOL: Final[Object] = {
 
 
 def _write(
-    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, writing: Writing
+    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, writing: RequestWriting
 ) -> dict[str, Any]:
     """Return ``messages``, with ``system`` and ``toolConfig`` where they are not empty."""
     names, told, turns = Names(writing), list[list[Block]](), list[SentTurn]()
@@ -382,7 +383,7 @@ def _write(
     return request | ({"system": system} if system else {}) | ({"toolConfig": config} if config else {})
 
 
-def _system(step: Said | NativeMessages, writing: Writing) -> Iterator[Block]:
+def _system(step: Said | NativeMessages, writing: RequestWriting) -> Iterator[Block]:
     if isinstance(step, Said):
         for part in only_text(step.parts, writing, "system"):
             yield from _text(part)
@@ -406,7 +407,7 @@ def _joined(told: Sequence[list[Block]]) -> list[Block]:
     return [{"text": text}] if text else []
 
 
-def _turns(step: HistoryStep, last: NativeMessages | None, names: Names, writing: Writing) -> Iterator[SentTurn]:
+def _turns(step: HistoryStep, last: NativeMessages | None, names: Names, writing: RequestWriting) -> Iterator[SentTurn]:
     match step:
         case PlainRun():
             for said in step.messages:
@@ -428,7 +429,7 @@ def _turns(step: HistoryStep, last: NativeMessages | None, names: Names, writing
             yield SentTurn("user", [Sent(step.seq, block) for block in made])
 
 
-def _reasoning(step: Said, writing: Writing) -> Iterator[Block]:
+def _reasoning(step: Said, writing: RequestWriting) -> Iterator[Block]:
     """Yield Claude's signed thinking as reasoning; signatures are the same at Anthropic and at Bedrock."""
     for block in step.thinking:
         signature = block.get("signature")
@@ -438,7 +439,7 @@ def _reasoning(step: Said, writing: Writing) -> Iterator[Block]:
             writing.mends.add(UNSIGNED_REASONING, step.seq)
 
 
-def _uses(step: Said, writing: Writing) -> Iterator[Block]:
+def _uses(step: Said, writing: RequestWriting) -> Iterator[Block]:
     for call in step.calls:
         if fit(call.name) != call.name:
             writing.mends.add(CALL_NAME, step.seq)
@@ -453,7 +454,7 @@ def _text(part: Part) -> Iterator[Block]:
             yield point(part.body["cache_control"])
 
 
-def _blocks(parts: Iterable[Part], seq: int, names: Names, writing: Writing) -> Iterator[Block]:
+def _blocks(parts: Iterable[Part], seq: int, names: Names, writing: RequestWriting) -> Iterator[Block]:
     for part in parts:
         found: Block | None = None
         match part.body:
@@ -480,7 +481,7 @@ def _blocks(parts: Iterable[Part], seq: int, names: Names, writing: Writing) -> 
                 yield point(part.body["cache_control"])
 
 
-def _line(part: Part, seq: int, writing: Writing) -> Block:
+def _line(part: Part, seq: int, writing: RequestWriting) -> Block:
     """Return the line that tells a link, because Bedrock reads none."""
     writing.mends.add(AS_TEXT, seq)
     return {"text": as_line(part.body)["text"]}
@@ -494,7 +495,9 @@ def _file(media: Media, filename: str | None, names: Names, seq: int) -> Block:
     return _image(media) if media.media_type.startswith("image/") else document(media, filename, names, seq)
 
 
-def _own(step: NativeMessages, last: NativeMessages | None, names: Names, writing: Writing) -> Iterator[SentTurn]:
+def _own(
+    step: NativeMessages, last: NativeMessages | None, names: Names, writing: RequestWriting
+) -> Iterator[SentTurn]:
     """Yield a message that came in this form as it is accepted. What needs no mend stays as it came."""
     ids = iter(step.ids)
     if step.at and not any("toolResult" in block for message in step.messages for block in message["content"]):
@@ -515,7 +518,7 @@ def _own(step: NativeMessages, last: NativeMessages | None, names: Names, writin
 
 
 def _own_block(
-    block: Block, role: str, ids: Iterator[str], seq: int, names: Names, writing: Writing
+    block: Block, role: str, ids: Iterator[str], seq: int, names: Names, writing: RequestWriting
 ) -> Iterator[Block]:
     match block:
         case _ if is_blank(block):
@@ -529,7 +532,8 @@ def _own_block(
             identity, name = next(ids, use["toolUseId"]), fit(use["name"])
             if name != use["name"]:
                 writing.mends.add(CALL_NAME, seq)
-            yield {"toolUse": {**use, "toolUseId": identity, "name": name}}
+            sent = with_object({**use, "toolUseId": identity, "name": name}, "input", seq, writing.mends)
+            yield {"toolUse": sent}
         case {"toolResult": dict(answer)} if role == "user":
             found = result(answer, seq, writing)["toolResult"]
             given = [own_medium(each, seq, writing) for each in found.get("content") or ()]

@@ -6,7 +6,7 @@ from typing import Final
 
 from sash.core.providers.bedrock.converse_mends import Sent, SentTurn
 from sash.core.providers.messages.mends import Mend
-from sash.core.providers.writing.turns import NOTHING_SAID, Writing
+from sash.core.providers.writing.turns import NOTHING_SAID, RequestWriting
 
 WORDS_APART: Final = Mend(
     name="words_apart",
@@ -29,14 +29,14 @@ def wants_calls_apart(model: str) -> bool:
     return bool(_APART.search(model.lower()))
 
 
-def with_calls_apart(turns: Sequence[SentTurn], writing: Writing) -> list[SentTurn]:
+def with_calls_apart(turns: Sequence[SentTurn], writing: RequestWriting) -> list[SentTurn]:
     """Return the turns with calls and results in turns of their own, if the model wants them so."""
     if not wants_calls_apart(writing.model):
         return list(turns)
     return [part for turn in turns for part in _parts_of(turn, writing)]
 
 
-def _parts_of(turn: SentTurn, writing: Writing) -> Iterator[SentTurn]:
+def _parts_of(turn: SentTurn, writing: RequestWriting) -> Iterator[SentTurn]:
     of_calls = [each for each in turn.blocks if _is_of_calls(each)]
     others = [each for each in turn.blocks if not _is_of_calls(each)]
     if not of_calls or all("cachePoint" in each.block for each in others):

@@ -13,7 +13,7 @@ from sash.core.providers.messages.mends import Mend
 from sash.core.providers.messages.pieces import SOUNDS, Object, data_url, file_part
 from sash.core.providers.writing.media import Media
 from sash.core.providers.writing.media_types import MEDIA_TYPE, UNTAKEN, USUAL_PICTURES, Takes, picture_type
-from sash.core.providers.writing.turns import Block, Writing
+from sash.core.providers.writing.turns import Block, RequestWriting
 
 _OFFICE: Final = "application/vnd.openxmlformats-officedocument"
 _DOCUMENTS: Final = {
@@ -60,7 +60,7 @@ _LONGEST_NAME: Final = 160
 class Names:
     """The names of the documents of one request."""
 
-    def __init__(self, writing: Writing) -> None:
+    def __init__(self, writing: RequestWriting) -> None:
         self._refusals = writing
         self._used: set[str] = set()
 
@@ -84,7 +84,7 @@ class Names:
         return {"document": {**document, "name": found}}
 
 
-def own_medium(block: Block, seq: int, writing: Writing) -> Block:
+def own_medium(block: Block, seq: int, writing: RequestWriting) -> Block:
     """Return a medium that came in this form, a picture with the format of its bytes; a line for what Bedrock refuses."""
     kind = next((name for name in KINDS if isinstance(block.get(name), dict)), "")
     match block.get(kind):

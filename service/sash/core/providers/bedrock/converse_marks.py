@@ -6,7 +6,7 @@ from typing import Final
 
 from sash.core.providers.bedrock.converse_mends import CACHE_POINTS, SentTurn
 from sash.core.providers.form.cache_marks import BREAKPOINTS, CacheKind, CachePrices, Caching, Places
-from sash.core.providers.writing.turns import Block, Writing
+from sash.core.providers.writing.turns import Block, RequestWriting
 
 _OF_OURS: Final = 2
 """Points that ``cache=auto`` has at least, where a client has too many."""
@@ -51,7 +51,7 @@ def point(mark: object) -> Block:
     return {"cachePoint": {"type": "default", "ttl": _HOUR} if is_hour else {"type": "default"}}
 
 
-def fitted(system: list[Block], tools: list[Block], turns: list[SentTurn], writing: Writing) -> None:
+def fitted(system: list[Block], tools: list[Block], turns: list[SentTurn], writing: RequestWriting) -> None:
     """Remove cache points that Bedrock refuses from the lists of a request."""
     seqs = {id(each.block): each.seq for turn in turns for each in turn.blocks}
     contents = [tools, system, *([each.block for each in turn.blocks] for turn in turns)]

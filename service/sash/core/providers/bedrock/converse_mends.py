@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from sash.core.providers.anthropic.claude_mends import is_claude
 from sash.core.providers.bedrock.converse_files import DOCUMENT_NAME, KINDS, document_text, read_media
+from sash.core.providers.messages.call_inputs import BROKEN_ARGUMENTS
 from sash.core.providers.messages.hosted import media_line
 from sash.core.providers.messages.mends import Mend
 from sash.core.providers.messages.pieces import to_json
@@ -22,7 +23,7 @@ from sash.core.providers.writing.shared_mends import (
     RESULTS_FIRST,
     SYSTEM_ROLE,
 )
-from sash.core.providers.writing.turns import NOTHING_SAID, Block, Writing
+from sash.core.providers.writing.turns import NOTHING_SAID, Block, RequestWriting
 
 RESULT_JSON: Final = Mend(
     name="result_json",
@@ -92,6 +93,7 @@ OF_CONVERSE: Final = (
     RESULTS_FIRST,
     CALL_ID,
     CALL_NAME,
+    BROKEN_ARGUMENTS,
     FAILED_WITHOUT_WORDS,
     FAILED_WITH_MEDIA,
     RESULT_JSON,
@@ -168,7 +170,7 @@ def line_in_place(block: Block) -> Block | None:
     return None
 
 
-def result(found: Mapping[str, Any], seq: int, writing: Writing) -> Block:
+def result(found: Mapping[str, Any], seq: int, writing: RequestWriting) -> Block:
     """Return a tool result that came in this form as it is accepted."""
     content = found.get("content") or []
     left = [each for each in content if not is_blank(each)]
@@ -193,13 +195,13 @@ def _is_no_object(block: Block) -> bool:
 # ---- the whole request
 
 
-def in_order(turns: Iterable[SentTurn], writing: Writing) -> list[SentTurn]:
+def in_order(turns: Iterable[SentTurn], writing: RequestWriting) -> list[SentTurn]:
     """Return turns of which each is of another role than the one before it, and has content that Bedrock takes."""
     made = [_ended(turn, writing) for turn in _joined(turns, writing)]
     return [_results_first(turn, writing) for turn in _joined((turn for turn in made if turn.blocks), writing)]
 
 
-def _joined(turns: Iterable[SentTurn], writing: Writing) -> list[SentTurn]:
+def _joined(turns: Iterable[SentTurn], writing: RequestWriting) -> list[SentTurn]:
     found: list[SentTurn] = []
     for turn in turns:
         if not (found and found[-1].role == turn.role):
@@ -212,7 +214,7 @@ def _joined(turns: Iterable[SentTurn], writing: Writing) -> list[SentTurn]:
     return found
 
 
-def _ended(turn: SentTurn, writing: Writing) -> SentTurn:
+def _ended(turn: SentTurn, writing: RequestWriting) -> SentTurn:
     """Return an assistant's turn without reasoning at its end, and without cache points alone."""
     blocks = list(turn.blocks)
     while turn.role == "assistant" and blocks and blocks[-1].block.keys() & {"reasoningContent", "cachePoint"}:
@@ -228,7 +230,7 @@ def _ends_in_reasoning(blocks: Sequence[Sent]) -> bool:
     return before is None or "reasoningContent" in before
 
 
-def _results_first(turn: SentTurn, writing: Writing) -> SentTurn:
+def _results_first(turn: SentTurn, writing: RequestWriting) -> SentTurn:
     """Return the user's turn with its results before all else."""
     places = [place for place, each in enumerate(turn.blocks) if "toolResult" in each.block]
     if turn.role != "user" or places == [*range(len(places))]:
@@ -239,7 +241,7 @@ def _results_first(turn: SentTurn, writing: Writing) -> SentTurn:
     return turn._replace(blocks=sorted(turn.blocks, key=lambda each: "toolResult" not in each.block))
 
 
-def with_documents(turns: Sequence[SentTurn], writing: Writing) -> list[SentTurn]:
+def with_documents(turns: Sequence[SentTurn], writing: RequestWriting) -> list[SentTurn]:
     """Return the turns with five documents at most, none of them in a message without a text."""
     places = [id(block) for turn in turns for each in turn.blocks for block in _documents(each.block)]
     told = set(places[:-_MOST_DOCUMENTS])
@@ -257,7 +259,7 @@ def _documents(block: Block) -> Iterator[Block]:
         yield from (each for each in answer.get("content") or () if "document" in each)
 
 
-def _with_lines(sent: Sent, told: set[int], writing: Writing) -> Sent:
+def _with_lines(sent: Sent, told: set[int], writing: RequestWriting) -> Sent:
     if not any(id(each) in told for each in _documents(sent.block)):
         return sent
     writing.mends.add(MANY_DOCUMENTS, sent.seq)
@@ -268,7 +270,7 @@ def _with_lines(sent: Sent, told: set[int], writing: Writing) -> Sent:
     return Sent(sent.seq, {"toolResult": {**answer, "content": content}})
 
 
-def _beside_text(blocks: list[Sent], writing: Writing) -> list[Sent]:
+def _beside_text(blocks: list[Sent], writing: RequestWriting) -> list[Sent]:
     alone = next((place for place, each in enumerate(blocks) if "document" in each.block), None)
     if alone is None or any("text" in each.block for each in blocks):
         return blocks
@@ -279,7 +281,7 @@ def _beside_text(blocks: list[Sent], writing: Writing) -> list[Sent]:
     return [*blocks, Sent(sent.seq, {"text": NOTHING_SAID})]
 
 
-def without_media(sent: Sent, writing: Writing) -> Iterator[Sent]:
+def without_media(sent: Sent, writing: RequestWriting) -> Iterator[Sent]:
     """Yield a block of the assistant's; of a document its text, and nothing of another picture or file."""
     kind = next((name for name in KINDS if isinstance(sent.block.get(name), dict)), None)
     if kind is None:

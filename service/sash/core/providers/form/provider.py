@@ -20,7 +20,7 @@ from sash.core.providers.messages.mends import Mend
 from sash.core.providers.messages.pieces import Keeps, Object, Piece
 from sash.core.providers.writing.media_types import ANY, Takes
 from sash.core.providers.writing.native_messages import Shape
-from sash.core.providers.writing.turns import Outgoing, Writing
+from sash.core.providers.writing.turns import Outgoing, RequestWriting
 
 ReasoningKind = Literal["plain", "blocks", "signatures"]
 """Reasoning in members of a chat message; thinking blocks; signatures on calls (``core.counts.reasoning``)."""
@@ -38,7 +38,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Reads one own message at this pointer. Raises InvalidEntry."""
     read_request: Callable[[Mapping[str, Any], ReadAsChat], ChatRequest]
     """Reads a whole request. Raises InvalidEntry."""
-    write: Callable[[Sequence[Outgoing], list[Object], Any, Writing], Object]
+    write: Callable[[Sequence[Outgoing], list[Object], Any, RequestWriting], Object]
     """Writes the arguments of the provider's SDK from messages, tools and the choice of a tool."""
     is_chat: Callable[[Mapping[str, Any]], bool]
     """Whether a message that was sent in this form is a chat message all the same."""
@@ -123,7 +123,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     media_apart: bool = False
     """Whether pictures and files of a tool result may be sent in a message of their own behind it."""
     forgets_reasoning: bool = False
-    """Whether reasoning of earlier turns is not billed in this form, for models that forget them."""
+    """Whether reasoning of earlier turns is not billed in this form, for models that forget it."""
     free_members: frozenset[str] = frozenset()
     """Members of a request beside its messages whose text is in no bill, beside those of every provider."""
     stored_members: frozenset[str] = frozenset()

@@ -45,6 +45,7 @@ from sash.core.providers.google.gemini_mends import (
     sign_calls,
     takes_media,
 )
+from sash.core.providers.messages.call_inputs import GivenInput, input_text
 from sash.core.providers.messages.pieces import (
     Keeps,
     Name,
@@ -68,9 +69,9 @@ from sash.core.providers.writing.turns import (
     Outgoing,
     Part,
     PlainRun,
+    RequestWriting,
     Result,
     Said,
-    Writing,
     only_text,
     read_steps,
     words,
@@ -111,7 +112,7 @@ class _FileUri(msgspec.Struct, rename={"file_uri_in_camel_case": "fileUri", "mim
 class _Call(msgspec.Struct):
     name: Name
     id: CallId | None = None
-    args: Object | None = None
+    args: GivenInput | None = None
 
 
 class _Response(msgspec.Struct):
@@ -217,7 +218,7 @@ def _read_part(names: _Names, part: Object, piece: Piece, pointer: str) -> None:
     inline, file = member(part, "inline_data"), member(part, "file_data")
     if called is not None and piece.role == "assistant":
         call = convert(_identified(called), _Call, f"{pointer}/functionCall")
-        piece.add_call(call.id or names.of(call.name), call.name, to_json(call.args or {}))
+        piece.add_call(call.id or names.of(call.name), call.name, input_text(call.args))
     elif isinstance(text, str):
         if part.get("thought") is not True:
             piece.add_text(text)
@@ -351,7 +352,7 @@ _CALLING_MODES: Final = {"none": "NONE", "auto": "AUTO", "required": "ANY"}
 
 
 def _write(
-    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, writing: Writing
+    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, writing: RequestWriting
 ) -> dict[str, Any]:
     """Return ``contents``, and ``config`` with the system text and the tools; callers may add settings to ``config``."""
     history = [_with_place(step, writing) for step in read_steps(messages, _SHAPE, writing, takes=GEMINIS_MEDIA)]
@@ -373,13 +374,13 @@ def _write(
     return {"contents": contents, "config": config}
 
 
-def system_text(history: Iterable[HistoryStep], writing: Writing) -> str:
+def system_text(history: Iterable[HistoryStep], writing: RequestWriting) -> str:
     """Return the texts of system and developer messages, with a blank line between them."""
     system = (step for step in history if isinstance(step, Said) and step.is_system)
     return "\n\n".join(filter(str.strip, (words(said.parts, writing, "system") for said in system)))
 
 
-def _with_place(step: HistoryStep, writing: Writing) -> HistoryStep:
+def _with_place(step: HistoryStep, writing: RequestWriting) -> HistoryStep:
     """Return the step; as system text if it came as a content of the system."""
     if not isinstance(step, NativeMessages) or step.role != "system":
         return step
@@ -420,7 +421,7 @@ def _has(content: Block, kind: str) -> bool:
     return isinstance(parts, list) and any(member(part, kind) is not None for part in parts)
 
 
-def _with_media(steps: Iterable[HistoryStep], writing: Writing) -> Iterator[_Turn]:
+def _with_media(steps: Iterable[HistoryStep], writing: RequestWriting) -> Iterator[_Turn]:
     """Yield the turns; pictures and files of results that do not go into these follow in a turn of their own.
 
     Gemini 3 takes them inside the result. Earlier models answer 400 to that, and to other parts beside several results.
@@ -443,12 +444,12 @@ def _is_answer(step: HistoryStep) -> bool:
     return isinstance(step, NativeMessages) and any(_has(message, "function_response") for message in step.messages)
 
 
-def _apart(result: Result, writing: Writing) -> list[Part]:
+def _apart(result: Result, writing: RequestWriting) -> list[Part]:
     """A result's parts other than text that are not sent inside it."""
     return [part for part in result.parts if part.text is None and not _is_within(part, writing)]
 
 
-def _is_within(part: Part, writing: Writing) -> bool:
+def _is_within(part: Part, writing: RequestWriting) -> bool:
     """Whether a part is sent inside its result: bytes, and a model from Gemini 3 on."""
     match part.body:
         case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
@@ -460,7 +461,7 @@ def _is_within(part: Part, writing: Writing) -> bool:
     return takes_media(writing.model) and data[:5].lower() == "data:"
 
 
-def _turns(step: HistoryStep, writing: Writing) -> Iterator[_Turn]:
+def _turns(step: HistoryStep, writing: RequestWriting) -> Iterator[_Turn]:
     match step:
         case PlainRun():
             for said in step.messages:
@@ -485,7 +486,7 @@ def _call(call: Call) -> Block:
     return part | ({"thoughtSignature": call.signature} if call.signature else {})
 
 
-def _result(result: Result, writing: Writing) -> Block:
+def _result(result: Result, writing: RequestWriting) -> Block:
     """Return a result with its text under ``output``, the key that Gemini looks for."""
     response = {"output": "".join(part.text or "" for part in result.parts)}
     made = result.call.as_it_came and result.call.id.startswith(f"call_{result.call.name}")  # the call had no id
@@ -513,7 +514,7 @@ class FileLink(NamedTuple):
         return guess_type(self.uri)
 
 
-def carried(parts: Iterable[Part], writing: Writing, form: str) -> Iterator[str | FileLink | Media]:
+def carried(parts: Iterable[Part], writing: RequestWriting, form: str) -> Iterator[str | FileLink | Media]:
     """Yield what Google takes of the parts: texts, links and bytes. Others are refused; the client reads ``form``."""
     for part in parts:
         found: str | FileLink | Media | None = None
@@ -536,7 +537,7 @@ def carried(parts: Iterable[Part], writing: Writing, form: str) -> Iterator[str 
             yield found
 
 
-def _parts(parts: Iterable[Part], writing: Writing) -> Iterator[Block]:
+def _parts(parts: Iterable[Part], writing: RequestWriting) -> Iterator[Block]:
     for each in carried(parts, writing, "Gemini's contents"):
         match each:
             case str():

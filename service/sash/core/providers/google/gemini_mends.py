@@ -6,13 +6,14 @@ from typing import Any, Final
 
 import msgspec
 
+from sash.core.providers.messages.call_inputs import BROKEN_ARGUMENTS, with_object
 from sash.core.providers.messages.hosted import media_line
 from sash.core.providers.messages.mends import Mend
 from sash.core.providers.messages.pieces import medium_part
 from sash.core.providers.writing.media_types import MEDIA_TYPE, UNTAKEN, Takes, picture_type
 from sash.core.providers.writing.native_messages import NativeMessages
 from sash.core.providers.writing.shared_mends import RESULT_ORDER
-from sash.core.providers.writing.turns import NOTHING_SAID, Block, Writing
+from sash.core.providers.writing.turns import NOTHING_SAID, Block, RequestWriting
 
 EMPTY_PART: Final = Mend(
     name="empty_part",
@@ -49,6 +50,7 @@ CONTENT_ROLE: Final = Mend(
     evidence="'Please use a valid role: user, model.' (ai.google.dev/api/caching, Content: `role` is 'user' or 'model')",
 )
 MENDS: Final = (
+    BROKEN_ARGUMENTS,
     EMPTY_PART,
     MISSING_SIGNATURE,
     FOREIGN_SIGNATURE,
@@ -154,7 +156,7 @@ def in_camel_case(value: Any) -> Any:
             return value
 
 
-def mended(whole: NativeMessages, writing: Writing) -> NativeMessages:
+def mended(whole: NativeMessages, writing: RequestWriting) -> NativeMessages:
     """Return contents that came in this form as they are accepted, in camel case. What needs no mend stays as it came."""
     messages = []
     for content in map(in_camel_case, whole.messages):
@@ -165,6 +167,7 @@ def mended(whole: NativeMessages, writing: Writing) -> NativeMessages:
         given = parts if isinstance(parts, list) else [] if parts is None else [parts]
         given = [_with_own_signature(part, whole.seq, writing) for part in given]
         given = [_with_pictures(part, whole.seq, writing) for part in given]
+        given = [_with_arguments(part, whole.seq, writing) for part in given]
         left = [kept for part in given if (kept := _kept(part)) is not None]
         if left != given or not left:
             writing.mends.add(EMPTY_PART, whole.seq)
@@ -176,7 +179,7 @@ def mended(whole: NativeMessages, writing: Writing) -> NativeMessages:
     return msgspec.structs.replace(whole, messages=messages)
 
 
-def _with_own_signature(part: Any, seq: int, writing: Writing) -> Any:
+def _with_own_signature(part: Any, seq: int, writing: RequestWriting) -> Any:
     """Return a part without a signature that is no base64."""
     signature = part.get("thoughtSignature") if isinstance(part, dict) else None
     if not isinstance(signature, str) or signature == SKIPS or _BASE64.fullmatch(signature):
@@ -185,7 +188,16 @@ def _with_own_signature(part: Any, seq: int, writing: Writing) -> Any:
     return {name: value for name, value in part.items() if name != "thoughtSignature"}
 
 
-def _with_pictures(part: Any, seq: int, writing: Writing) -> Any:
+def _with_arguments(part: Any, seq: int, writing: RequestWriting) -> Any:
+    """Return a part with a call whose arguments are an object."""
+    call = part.get("functionCall") if isinstance(part, dict) else None
+    if not isinstance(call, dict) or call.get("args") is None:
+        return part
+    sent = with_object(call, "args", seq, writing.mends)
+    return part if sent is call else {**part, "functionCall": sent}
+
+
+def _with_pictures(part: Any, seq: int, writing: RequestWriting) -> Any:
     """Return a part, or a result with parts, with pictures that Gemini takes; each other picture is a line."""
     if not isinstance(part, dict):
         return part
@@ -208,7 +220,7 @@ def _told_in_response(answer: Block, shown: Sequence[Any]) -> Block:
     return {**kept, **told, **({"parts": left} if left else {})}
 
 
-def _picture(part: Any, seq: int, writing: Writing) -> Any:
+def _picture(part: Any, seq: int, writing: RequestWriting) -> Any:
     """A part with a medium as Gemini takes it; another part as it came."""
     name = next((each for each in ("inlineData", "fileData") if isinstance(part.get(each), dict)), "")
     held = part.get(name) or {}
@@ -243,7 +255,7 @@ def _kept(part: Any) -> Any:
     return part if part.get("text") == "" else {"text": "", **part}
 
 
-def in_call_order(contents: Sequence[Block], writing: Writing) -> Iterator[Block]:
+def in_call_order(contents: Sequence[Block], writing: RequestWriting) -> Iterator[Block]:
     """Yield the contents, with results in the order of the calls before them where these have no ids."""
     calls: list[Any] = []
     for content in contents:
@@ -287,7 +299,7 @@ def _answers(part: Block, call: Block) -> bool:
     return not answer.get("id") or not call.get("id") or answer["id"] == call["id"]
 
 
-def sign_calls(contents: Iterable[Block], writing: Writing) -> None:
+def sign_calls(contents: Iterable[Block], writing: RequestWriting) -> None:
     """Give the first call of each step of the current turn a signature if it has none and the model requires one.
 
     The current turn begins at the user's newest content that is more than results.

@@ -31,6 +31,7 @@ from sash.core.providers.google.gemini_mends import (
     requires_signatures,
     takes_media,
 )
+from sash.core.providers.messages.call_inputs import BROKEN_ARGUMENTS, GivenInput, input_text, with_object
 from sash.core.providers.messages.mends import Mend
 from sash.core.providers.messages.pieces import (
     Keeps,
@@ -56,9 +57,9 @@ from sash.core.providers.writing.turns import (
     Outgoing,
     Part,
     PlainRun,
+    RequestWriting,
     Result,
     Said,
-    Writing,
     answers_call,
     as_line,
     is_of,
@@ -106,11 +107,11 @@ class _Said(msgspec.Struct):
 class _FunctionCall(msgspec.Struct):
     id: CallId
     name: Name
-    arguments: Object
+    arguments: GivenInput
 
 
 class _HostedCall(msgspec.Struct):
-    arguments: Object | None = None
+    arguments: GivenInput | None = None
 
 
 class _FunctionResult(msgspec.Struct):
@@ -135,7 +136,7 @@ def _read_step(step: Mapping[str, Any], pointer: str) -> list[Piece]:
                 _read_content(part, piece, f"{pointer}/content/{index}")
         case "function_call":
             call = convert(own, _FunctionCall, pointer)
-            piece.add_call(call.id, call.name, to_json(call.arguments))
+            piece.add_call(call.id, call.name, input_text(call.arguments))
         case "thought":
             pass
         case _:
@@ -273,7 +274,7 @@ _SHAPE: Final = Shape(
 
 
 def _write(
-    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, writing: Writing
+    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, writing: RequestWriting
 ) -> dict[str, Any]:
     """Return ``input`` and what stands beside it: the system text, the tools and the choice of a tool."""
     joins = not writing.model or "gemini" in writing.model.lower()  # others bill calls together and alone differently
@@ -358,7 +359,7 @@ def _is_users(step: Block) -> bool:
     return step["type"] in ("user_input", "function_result")
 
 
-def _with_media(steps: Iterable[HistoryStep], writing: Writing) -> Iterator[_Sent]:
+def _with_media(steps: Iterable[HistoryStep], writing: RequestWriting) -> Iterator[_Sent]:
     """Yield what is sent. A model before Gemini 3 gets each result as a string; pictures and files follow as an input.
 
     It answers 400 to a list, "Multimodal function responses are not supported for this model", also to one of texts.
@@ -389,7 +390,7 @@ def _text_in(result: list[Block]) -> str:
     return "".join(part["text"] for part in result if part.get("type") == "text")
 
 
-def _sent(step: HistoryStep, writing: Writing) -> Iterator[_Sent]:
+def _sent(step: HistoryStep, writing: RequestWriting) -> Iterator[_Sent]:
     match step:
         case PlainRun():
             for said in step.messages:
@@ -417,13 +418,13 @@ def _call(call: Call) -> Iterator[Block]:
     yield {"type": "function_call", "id": call.id, "name": call.name, "arguments": call.arguments_object()}
 
 
-def _result(result: Result, writing: Writing) -> Block:
+def _result(result: Result, writing: RequestWriting) -> Block:
     contents = [part for part in _contents(result.parts, writing) if part.get("text") != ""]
     given = contents if _media_in(contents) else _text_in(contents)
     return {"type": "function_result", "call_id": result.call.id, "name": result.call.name, "result": given}
 
 
-def _mended(step: Block, seq: int, writing: Writing) -> Iterator[Block]:
+def _mended(step: Block, seq: int, writing: RequestWriting) -> Iterator[Block]:
     """Yield a step that came in this form as it is accepted: without empty texts, and not at all without content."""
     match step:
         case {"type": "thought"} if not step.get("signature"):
@@ -436,11 +437,13 @@ def _mended(step: Block, seq: int, writing: Writing) -> Iterator[Block]:
                 writing.mends.add(EMPTY_PART, seq)
             if content or kind == "user_input":
                 yield {**step, "content": content or [{"type": "text", "text": NOTHING_SAID}]}
+        case {"arguments": given} if given is not None:
+            yield with_object(step, "arguments", seq, writing.mends)
         case _:
             yield step
 
 
-def _filled(contents: list[Block], seq: int, writing: Writing) -> list[Block]:
+def _filled(contents: list[Block], seq: int, writing: RequestWriting) -> list[Block]:
     """Return the contents that are no empty texts, with media as they are taken."""
     left = [part for part in contents if part.get("type") != "text" or part.get("text")]
     if left != contents:
@@ -448,7 +451,7 @@ def _filled(contents: list[Block], seq: int, writing: Writing) -> list[Block]:
     return [_as_taken(part, seq, writing) for part in left]
 
 
-def _as_taken(content: Block, seq: int, writing: Writing) -> Block:
+def _as_taken(content: Block, seq: int, writing: RequestWriting) -> Block:
     """Return a content of bytes with the type that they have, or the line of one without bytes; another one as it came."""
     medium = _medium(content) if isinstance(content.get("data"), str) else None
     if medium is None:
@@ -462,7 +465,7 @@ def _as_taken(content: Block, seq: int, writing: Writing) -> Block:
     return {**content, "mime_type": medium_type(str(content.get("mime_type")), content["data"])}
 
 
-def _signed(sent: list[_Sent], writing: Writing) -> list[_Sent]:
+def _signed(sent: list[_Sent], writing: RequestWriting) -> list[_Sent]:
     """Return the steps with a signed thought before the first call of each step of the running turn, for Gemini 3."""
     if not requires_signatures(writing.model):
         return sent
@@ -478,7 +481,7 @@ def _signed(sent: list[_Sent], writing: Writing) -> list[_Sent]:
     return made
 
 
-def _contents(parts: Iterable[Part], writing: Writing) -> Iterator[Block]:
+def _contents(parts: Iterable[Part], writing: RequestWriting) -> Iterator[Block]:
     for each in carried(parts, writing, "Interactions"):
         match each:
             case str():
@@ -539,7 +542,7 @@ INTERACTIONS = Provider(
     of_reply=frozenset({"id"}),
     limits=GEMINI.limits,
     takes=_MEDIA,
-    mends=(EMPTY_PART, MISSING_SIGNATURE, UNSIGNED_THOUGHT, UNTAKEN, MEDIA_TYPE),
+    mends=(BROKEN_ARGUMENTS, EMPTY_PART, MISSING_SIGNATURE, UNSIGNED_THOUGHT, UNTAKEN, MEDIA_TYPE),
     has_system_messages=GEMINI.has_system_messages,
     tool_names=GEMINI.tool_names,
     calls_need_question=True,

@@ -24,8 +24,9 @@ from sash.core.providers.form.part_kinds import PartKinds, kinds
 from sash.core.providers.form.provider import Provider
 from sash.core.providers.form.request_limits import NO_LIMITS
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, schema_format
+from sash.core.providers.messages.call_inputs import BROKEN_ARGUMENTS, GivenInput, input_text, with_object
 from sash.core.providers.messages.mends import AS_TEXT, Mend
-from sash.core.providers.messages.pieces import Keeps, Name, Object, Piece, convert, data_url, rest_of, to_json
+from sash.core.providers.messages.pieces import Keeps, Name, Object, Piece, convert, data_url, rest_of
 from sash.core.providers.writing.media import read_data_url, read_file
 from sash.core.providers.writing.media_types import MEDIA_TYPE, UNTAKEN, Takes, picture_type
 from sash.core.providers.writing.native_messages import NativeMessages, Shape
@@ -37,9 +38,9 @@ from sash.core.providers.writing.turns import (
     Outgoing,
     Part,
     PlainRun,
+    RequestWriting,
     Result,
     Said,
-    Writing,
     answers_call,
     as_line,
     in_order_of_calls,
@@ -72,7 +73,7 @@ class _Message(msgspec.Struct):
 
 class _Called(msgspec.Struct):
     name: Name
-    arguments: Object | None = None
+    arguments: GivenInput | None = None
 
 
 def _read_message(message: Mapping[str, Any], pointer: str) -> list[Piece]:
@@ -95,7 +96,7 @@ def _read_message(message: Mapping[str, Any], pointer: str) -> list[Piece]:
         piece.add_call(
             identity if isinstance(identity, str) and identity else made_id(call.name, number),
             call.name,
-            to_json(call.arguments or {}),
+            input_text(call.arguments),
         )
     return [piece]
 
@@ -123,7 +124,7 @@ def _is_chat(message: Mapping[str, Any]) -> bool:
 
 def _is_own_call(call: Any) -> bool:
     function = call.get("function") if isinstance(call, dict) else None
-    return isinstance(function, dict) and isinstance(function.get("arguments"), dict) and "type" not in call
+    return isinstance(function, dict) and isinstance(function.get("arguments"), dict | list) and "type" not in call
 
 
 # ---- reading a whole request
@@ -161,7 +162,7 @@ _SHAPE: Final = Shape(name="ollama", messages="messages", parts="content", text=
 
 
 def _write(
-    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, writing: Writing
+    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, writing: RequestWriting
 ) -> dict[str, Any]:
     """Return ``messages``, with ``tools`` if there are any. Ollama has no choice of a tool but to have none."""
     made: list[Block] = []
@@ -177,7 +178,7 @@ def _write(
     return request
 
 
-def _sent(step: HistoryStep, behind: list[Block], writing: Writing) -> Iterator[Block]:
+def _sent(step: HistoryStep, behind: list[Block], writing: RequestWriting) -> Iterator[Block]:
     """Yield what is sent of a step. Pictures of results go ``behind`` all results, in the user's name."""
     match step:
         case PlainRun():
@@ -187,6 +188,8 @@ def _sent(step: HistoryStep, behind: list[Block], writing: Writing) -> Iterator[
                 if any(_is_url(image) for image in said.get("images") or ()):
                     writing.mends.add(IMAGE_URL, step.seq)
                     said = {**said, "images": [_base64(image) for image in said["images"]]}  # noqa: PLW2901
+                if calls := said.get("tool_calls"):
+                    said = {**said, "tool_calls": [_with_arguments(call, step.seq, writing) for call in calls]}  # noqa: PLW2901
                 yield said
         case Result():
             texts, images = _content(step.parts, step.seq, writing, told=True)
@@ -204,6 +207,14 @@ def _sent(step: HistoryStep, behind: list[Block], writing: Writing) -> Iterator[
             yield {"role": role, "content": texts, **({"images": images} if images else {})}
 
 
+def _with_arguments(call: Object, seq: int, writing: RequestWriting) -> Object:
+    """Return a call whose arguments are an object, or are not there."""
+    function = call["function"]
+    if function.get("arguments") is None:
+        return call
+    return {**call, "function": with_object(function, "arguments", seq, writing.mends)}
+
+
 def _is_url(image: Any) -> bool:
     return isinstance(image, str) and image[:5] == "data:"
 
@@ -212,7 +223,7 @@ def _base64(image: Any) -> Any:
     return image.partition(",")[2] if _is_url(image) else image
 
 
-def _content(parts: Iterable[Part], seq: int, writing: Writing, *, told: bool = False) -> tuple[str, list[str]]:
+def _content(parts: Iterable[Part], seq: int, writing: RequestWriting, *, told: bool = False) -> tuple[str, list[str]]:
     """Return the text and the pictures of a message; with ``told``, other files are a line, as links are."""
     texts, images = [], []
     for part in parts:
@@ -295,7 +306,7 @@ OLLAMA = Provider(
     mark=unmarked,
     limits=lambda _name, _window: NO_LIMITS,
     takes=_MEDIA,
-    mends=(RESULT_ORDER, UNTAKEN, MEDIA_TYPE, IMAGE_URL),
+    mends=(BROKEN_ARGUMENTS, RESULT_ORDER, UNTAKEN, MEDIA_TYPE, IMAGE_URL),
     own_members=_MEMBERS,
     one_string=frozenset(_ROLES),
     parts_apart=True,

@@ -15,6 +15,7 @@ from typing import Any, Final
 from sash.core.chat.file_links import LINKS, as_file, is_link
 from sash.core.providers.messages.hosted import media_line
 from sash.core.providers.messages.mends import AS_TEXT, Mend
+from sash.core.providers.messages.owed_reasoning import REFUSING_HOSTS, readers_of
 from sash.core.providers.messages.pieces import SOUNDS
 from sash.core.providers.messages.reasoning_members import MEMBERS
 from sash.core.providers.writing.media_types import (
@@ -123,10 +124,6 @@ _OPENAI: Final = "openai"
 STRICT_MAKER: Final = "mistral"
 """The maker whose own models refuse every member that its requests do not have."""
 _OPENAIS, _STRICTS = frozenset({_OPENAI}), frozenset({STRICT_MAKER})
-_CLOSED_HOSTS: Final = frozenset({"cerebras", "groq"})
-"""Hosts that refuse members which they do not know, whoever made the model; their own models are a maker's, too."""
-WITHOUT_REASONING: Final = _OPENAIS | _STRICTS | _CLOSED_HOSTS
-"""Makers and hosts that refuse members with reasoning."""
 NAMING_MAKERS: Final = frozenset({_OPENAI, STRICT_MAKER, "deepseek", "moonshotai"})
 """Makers whose servers check the names of called functions."""
 CALLED: Final = NAMES | _IDS
@@ -189,16 +186,6 @@ def is_gif(part: Mapping[str, Any]) -> bool:
     url = given.get("url") if isinstance(given, dict) else given
     told, begins = typed(url) if isinstance(url, str) else (None, "")
     return told is not None and picture_type(told, begins) == "image/gif"
-
-
-def readers_of(maker: str, model: str) -> frozenset[str]:
-    """Return who checks a request: the model's maker, and its host, which a name with a path begins with.
-
-    >>> sorted(readers_of("qwen", "groq/qwen/qwen3-32b"))
-    ['groq', 'qwen']
-    """
-    host = model.strip().lower().partition("/")[0]
-    return frozenset({maker, host} if host in _CLOSED_HOSTS else {maker})
 
 
 def sent_as_chat(message: Message, odd: int, maker: str, model: str) -> tuple[Message, list[Mend]]:
@@ -476,7 +463,7 @@ _CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message], frozenset[s
     (OTHER_TYPE, MEDIA_TYPE, _with_types, _OPENAIS),
     (_FILED, FILED, _with_files, _OPENAIS),
     (_OTHERS, OTHERS, _without_others, _OPENAIS),
-    (_OTHERS, HOSTS, _without_others, _CLOSED_HOSTS),
+    (_OTHERS, HOSTS, _without_others, frozenset(REFUSING_HOSTS)),
     (_STRICT, STRICT, _strict, _STRICTS),
     (NAMES, NAME, _functions_renamed, NAMING_MAKERS),
     (NAMES, NAME, _renamed, _OPENAIS),

@@ -17,14 +17,14 @@ from sash.core.providers.messages.pieces import Object, Piece, rest_of
 from sash.core.providers.openai.chat_mends import CHAT_MENDS, NAMING_MAKERS, OPENAIS_MEDIA
 from sash.core.providers.openai.server_mends import SERVER_MENDS
 from sash.core.providers.writing.native_messages import Shape
-from sash.core.providers.writing.turns import Outgoing, Writing
+from sash.core.providers.writing.turns import Outgoing, RequestWriting
 
 _MARKED: Final = re.compile(r"gpt-(5\.([6-9]|\d\d)|[6-9]|\d\d)")
 _BREAKPOINT: Final = {"mode": "explicit"}
 _READ_ALIKE: Final = frozenset({"user", "tool", "system", "developer"})
 
 
-def _write(messages: Sequence[Outgoing], tools: list[Object], tool_choice: Any, writing: Writing) -> Object:
+def _write(messages: Sequence[Outgoing], tools: list[Object], tool_choice: Any, writing: RequestWriting) -> Object:
     """Return ``messages``, with ``tools`` and ``tool_choice`` when there are any."""
     del writing
     request: Object = {"messages": [outgoing.message for outgoing in messages]}

@@ -49,9 +49,9 @@ from sash.core.providers.writing.turns import (
     Outgoing,
     Part,
     PlainRun,
+    RequestWriting,
     Result,
     Said,
-    Writing,
     only_text,
     read_steps,
     tell_sounds,
@@ -344,7 +344,7 @@ _SHAPE: Final = Shape(
 
 
 def _write(
-    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, writing: Writing
+    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, writing: RequestWriting
 ) -> dict[str, Any]:
     """Return ``instructions`` and ``input``, with ``tools`` and ``tool_choice`` when there are any."""
     history = list(read_steps(messages, _SHAPE, writing))
@@ -363,7 +363,7 @@ def _write(
     return request
 
 
-def _items(step: HistoryStep, writing: Writing) -> Iterator[Placed]:
+def _items(step: HistoryStep, writing: RequestWriting) -> Iterator[Placed]:
     match step:
         case PlainRun():
             yield from (Placed(0, message) for message in step.messages)
@@ -387,7 +387,7 @@ def _items(step: HistoryStep, writing: Writing) -> Iterator[Placed]:
             yield Placed(step.seq, {"role": step.role, "content": _content(texts, writing)})
 
 
-def _output_content(result: Result, writing: Writing) -> str | list[Block]:
+def _output_content(result: Result, writing: RequestWriting) -> str | list[Block]:
     """A result's output: one string, or a list of parts if it has a picture or a file."""
     parts = tell_sounds(result, writing)
     if all(part.text is not None for part in parts):
@@ -401,14 +401,14 @@ def _call(call: Call) -> Block:
     return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
 
 
-def _content(parts: Sequence[Part], writing: Writing) -> str | list[Block]:
+def _content(parts: Sequence[Part], writing: RequestWriting) -> str | list[Block]:
     """Return the content as a string where it is one text, else as blocks."""
     if not parts or (len(parts) == 1 and parts[0].text is not None and _HINT not in parts[0].body):
         return parts[0].text or "" if parts else ""
     return list(_blocks(parts, writing))
 
 
-def _blocks(parts: Iterable[Part], writing: Writing) -> Iterator[Block]:
+def _blocks(parts: Iterable[Part], writing: RequestWriting) -> Iterator[Block]:
     for part in parts:
         match part.body:
             case {"type": "text"}:

@@ -4,14 +4,16 @@ What may be refused is seen by a message's role and numbers, so that nothing of 
 """
 
 import re
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, reduce
 from hashlib import blake2b
+from itertools import chain, groupby
 from typing import Any, Final
 
 import msgspec
 
 from sash.core.chat.calls import INVALID, arguments_object
+from sash.core.providers.messages.call_inputs import BROKEN_ARGUMENTS
 from sash.core.providers.messages.mends import Mend, Mends
 from sash.core.providers.messages.words_said import has_word
 from sash.core.providers.writing.turns import NOTHING_SAID
@@ -24,13 +26,6 @@ DEVELOPER_ROLE: Final = Mend(
     sent="The message with the role `system`",
     evidence="DeepSeek answers 422: 'unknown variant `developer`, expected one of `system`, `user`, `assistant`, `tool`' "
     "(eclipse-theia/theia 15144, earendil-works/pi 1048)",
-)
-BROKEN_ARGUMENTS: Final = Mend(
-    name="broken_arguments",
-    refused="Arguments of a call that are no JSON object, as a cut reply has them, by servers of other makers' models",
-    sent='`{"INVALID_JSON": "…"}`; of empty arguments, `{}`',
-    evidence="vLLM answers 400: 'Unterminated string' (vllm-project/vllm 43995, 48922), Alibaba: 'The "
-    '"function.arguments" parameter of the code model must be in JSON format\' (HKUDS/nanobot 1487)',
 )
 EMPTY_REPLY: Final = Mend(
     name="empty_reply",
@@ -62,7 +57,22 @@ EMPTY_QUESTION: Final = Mend(
     evidence="Moonshot answers 400: \"the message at position 307 with role 'assistant' must not be empty\", as reported of "
     "replies (MoonshotAI/kimi-code 1985); Alibaba: 'The content field is a required field.' (QwenLM/qwen-code 5265)",
 )
-SERVER_MENDS: Final = (DEVELOPER_ROLE, BROKEN_ARGUMENTS, EMPTY_REPLY, EMPTY_QUESTION, SHORT_ID, SYSTEM_FIRST)
+ALTERNATING: Final = Mend(
+    name="alternating",
+    refused="Neighbouring messages of one role, by templates of Gemma and by Perplexity",
+    sent="One message with the texts of both, with a blank line between them",
+    evidence="'Conversation roles must alternate user/assistant/user/assistant/...' by vLLM, TGI and LM Studio "
+    "(google/adk-python 1373, suitenumerique/conversations 197)",
+)
+SERVER_MENDS: Final = (
+    ALTERNATING,
+    DEVELOPER_ROLE,
+    BROKEN_ARGUMENTS,
+    EMPTY_REPLY,
+    EMPTY_QUESTION,
+    SHORT_ID,
+    SYSTEM_FIRST,
+)
 
 DEVELOPER, ARGUMENTS, EMPTY, IDENTITY, SILENT = (1 << bit for bit in range(16, 21))
 """What may be refused in a message, as bits above those of ``chat_mends.oddities``."""
@@ -72,6 +82,9 @@ _WITHOUT_DEVELOPER: Final = frozenset({_MISTRAL, "deepseek", "qwen", "moonshotai
 _WITHOUT_SILENCE: Final = frozenset({"moonshotai", "qwen"})
 _ONE_SYSTEM: Final = re.compile(r"qwen-?(3\.[5-9]|[4-9])|gemma")
 """Models whose templates take one system message."""
+_ALTERNATES: Final = re.compile(r"gemma|^(perplexity/)?sonar")
+"""Models whose templates take user and assistant in turn."""
+_JOINED_ROLES: Final = ("user", "assistant")
 _ID: Final = re.compile(r"[a-zA-Z0-9]{9}")
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -107,6 +120,44 @@ def with_system_first(bodies: list[Any], maker: str, model: str, mends: Mends) -
     return [*systems, *(body for body, is_system in given if not is_system)]
 
 
+def in_alternation(bodies: list[Any], model: str, mends: Mends) -> list[Any]:
+    """Return the bodies of a request's messages. Where the model's template wants user and assistant in turn, neighbours of
+    one role are one message.
+
+    A body is bytes, or pieces of them. Messages with calls or results stay apart.
+    """
+    if not _ALTERNATES.search(model.lower()):
+        return bodies
+    found: list[Any] = []
+    for role, neighbours in groupby(bodies, _turn_of):
+        group = list(neighbours)
+        if role and len(group) > 1:
+            mends.add(ALTERNATING, 0)
+            messages = [msgspec.json.decode(b"".join(_pieces(body))) for body in group]
+            content = reduce(_joined, (message.get("content") for message in messages))
+            group = [msgspec.json.encode({**messages[0], "content": content})]
+        found += group
+    return found
+
+
+def _pieces(body: Any) -> Iterable[bytes]:
+    return (body,) if isinstance(body, bytes) else body
+
+
+def _turn_of(body: Any) -> str:
+    """The role of a message of the user's or the assistant's, without calls; empty for others."""
+    message = _read_role(b"".join(_pieces(body)))
+    return message.role if message.role in _JOINED_ROLES and not message.tool_calls else ""
+
+
+def _joined(one: Any, other: Any) -> Any:
+    """Two contents as one: a text, or a list of parts."""
+    if isinstance(one, str) and isinstance(other, str):
+        return "\n\n".join(filter(str.strip, (one, other)))
+    texts = ([{"type": "text", "text": each}] if isinstance(each, str) else each or [] for each in (one, other))
+    return list(chain.from_iterable(texts))
+
+
 def mended_for_servers(message: Message, bits: int) -> tuple[Message | None, list[Mend]]:
     """Return the message without what ``bits`` say, and its mends. None where it is left out."""
     if bits & EMPTY and message["role"] == "assistant" and not has_word(message, blanks=True):
@@ -121,6 +172,7 @@ def mended_for_servers(message: Message, bits: int) -> tuple[Message | None, lis
 
 class _Role(msgspec.Struct):
     role: str
+    tool_calls: list[msgspec.Raw] | None = None
 
 
 _read_role = msgspec.json.Decoder(_Role).decode
@@ -153,7 +205,7 @@ def _with_object(call: Message) -> Message:
     if not isinstance(function, dict) or not isinstance(given := function.get("arguments"), str):
         return call
     found = arguments_object(given, custom=False)
-    if given.strip() and found != {INVALID: given}:
+    if given.lstrip()[:1] == "{" and found != {INVALID: given}:
         return call
     return {**call, "function": {**function, "arguments": msgspec.json.encode(found).decode()}}
 

@@ -42,7 +42,7 @@ from sash.core.providers.messages.members import EVERY_MEMBER, Names, has_foreig
 from sash.core.providers.messages.pieces import Object, Piece, chat_message
 from sash.core.providers.messages.sharing import fill, restore, share
 from sash.core.providers.reading.recognition import foreign
-from sash.core.providers.writing.turns import Outgoing, Writing, is_of
+from sash.core.providers.writing.turns import Outgoing, RequestWriting, is_of
 from sash.problems import InvalidEntry
 
 
@@ -183,7 +183,7 @@ def own_messages(form: str, message: Object) -> list[Object]:
             at, _, path = place.partition("/")
             object_at(own[int(at)], path)[name] = value
         return own
-    provider, writing = PROVIDERS[form], Writing(form)
+    provider, writing = PROVIDERS[form], RequestWriting(form)
     call = _call_of(message)
     chat = message if native is None else {name: value for name, value in message.items() if name != "native"}
     sent = [Outgoing(0, each) for each in (*call, chat)]

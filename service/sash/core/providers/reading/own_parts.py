@@ -61,7 +61,7 @@ def _without_reasoning(own: list[Object], provider: Provider, *, seals: bool) ->
 
 
 def _without_parts(message: Object, provider: Provider, *, seals: bool) -> list[Object]:
-    """Return the message without reasoning; nothing where it held only reasoning."""
+    """Return the message without its reasoning, in a list; an empty list if it had nothing else."""
     if message.get("role") == "user":  # it has none of its own
         return [message]
     if beside := _reasoning_beside(message, provider):

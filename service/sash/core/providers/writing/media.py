@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from sash.core.providers.writing.media_types import guess_type, medium_type
-from sash.core.providers.writing.turns import Writing
+from sash.core.providers.writing.turns import RequestWriting
 
 
 class Media(msgspec.Struct, frozen=True):
@@ -23,7 +23,7 @@ class Media(msgspec.Struct, frozen=True):
             return None
 
 
-def read_data_url(url: str, place: str, writing: Writing) -> Media | None:
+def read_data_url(url: str, place: str, writing: RequestWriting) -> Media | None:
     """Return the content of a data URL; when it is not a data URL in base64, note a refusal and return None."""
     header, comma, data = url.partition(",")
     scheme, _, kind = header.partition(":")
@@ -34,7 +34,7 @@ def read_data_url(url: str, place: str, writing: Writing) -> Media | None:
     return _checked(media_type, data, place, writing)
 
 
-def read_file(file: dict[str, Any], place: str, writing: Writing) -> Media | None:
+def read_file(file: dict[str, Any], place: str, writing: RequestWriting) -> Media | None:
     """Return the content of a file part's ``file``; when it has none, note a refusal and return None."""
     data = file.get("file_data")
     if not data:
@@ -56,7 +56,7 @@ def _is_base64(data: str) -> bool:
     return True
 
 
-def _checked(media_type: str, data: str, place: str, writing: Writing) -> Media | None:
+def _checked(media_type: str, data: str, place: str, writing: RequestWriting) -> Media | None:
     if not _is_base64(data) and not _is_base64(data := "".join(data.split())):
         writing.add(place, "is not base64")
         return None

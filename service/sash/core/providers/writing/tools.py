@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sash.core.providers.writing.turns import Writing
+from sash.core.providers.writing.turns import RequestWriting
 
 _NO_PARAMETERS: Final[dict[str, Any]] = {"type": "object", "properties": {}}
 _FREE_TEXT: Final[dict[str, Any]] = {
@@ -32,7 +32,7 @@ class Choice(msgspec.Struct, frozen=True):
     names: list[str] | None = None
 
 
-def read_functions(tools: list[dict[str, Any]], writing: Writing) -> Iterator[Function]:
+def read_functions(tools: list[dict[str, Any]], writing: RequestWriting) -> Iterator[Function]:
     """Yield each tool as a function; a custom tool becomes one with the parameter ``input``."""
     for index, tool in enumerate(tools):
         kind, place = tool.get("type"), f"tools/{index}"
@@ -52,7 +52,7 @@ def read_functions(tools: list[dict[str, Any]], writing: Writing) -> Iterator[Fu
         yield Function(place, str(body.get("name", "")), body.get("description"), schema, {**tool, **body})
 
 
-def read_choice(tool_choice: Any, writing: Writing) -> Choice | None:
+def read_choice(tool_choice: Any, writing: RequestWriting) -> Choice | None:
     """Return the choice; None if there is none. If it is not understood, note a refusal and return None."""
     match tool_choice:
         case None:
@@ -73,7 +73,7 @@ def _name(tool: dict[str, Any]) -> str:
     return str((body if isinstance(body, dict) else tool).get("name"))
 
 
-def _object_schema(parameters: Any, place: str, writing: Writing) -> dict[str, Any]:
+def _object_schema(parameters: Any, place: str, writing: RequestWriting) -> dict[str, Any]:
     """Return the schema with ``type: object``, which Anthropic requires and OpenAI assumes."""
     if not parameters:
         return _NO_PARAMETERS

@@ -44,7 +44,7 @@ class Outgoing(msgspec.Struct, frozen=True):
     begins: bool = False
 
 
-class Writing:
+class RequestWriting:
     """Parts that a form cannot carry, gathered over the whole request, so that one answer names every place; and ``mends``,
     what is changed so that the provider accepts it. ``drops``: parts of messages are left out in place of an error.
     ``model`` is the name of the model that reads the request, where it is known. ``hinted``: hints for the prompt cache are
@@ -174,7 +174,7 @@ HistoryStep = Said | Result | NativeMessages | PlainRun
 def read_steps(
     messages: Sequence[Outgoing],
     shape: Shape,
-    writing: Writing,
+    writing: RequestWriting,
     *,
     tidy: Callable[[str], str] = str,
     renames: Mend | None = None,
@@ -210,7 +210,7 @@ def read_steps(
         yield PlainRun(run)
 
 
-def in_order_of_calls(steps: Iterable[HistoryStep], mend: Mend, writing: Writing) -> Iterator[HistoryStep]:
+def in_order_of_calls(steps: Iterable[HistoryStep], mend: Mend, writing: RequestWriting) -> Iterator[HistoryStep]:
     """Yield the steps, neighbouring results in the order of their calls, for a form whose calls have no ids."""
     for _, run in groupby(steps, answers_call):
         given = list(run)
@@ -248,7 +248,7 @@ def _is_plain_result(message: Block) -> bool:
 
 
 def _step_of(
-    outgoing: Outgoing, calls: "_Calls", shape: Shape, takes: Takes | None, writing: Writing
+    outgoing: Outgoing, calls: "_Calls", shape: Shape, takes: Takes | None, writing: RequestWriting
 ) -> Said | Result | NativeMessages | None:
     """The step of a message; None where it is refused."""
     message, seq = outgoing.message, outgoing.seq
@@ -280,7 +280,9 @@ def _step_of(
     return None
 
 
-def _as_it_came(outgoing: Outgoing, native: Block, calls: "_Calls", shape: Shape, writing: Writing) -> NativeMessages:
+def _as_it_came(
+    outgoing: Outgoing, native: Block, calls: "_Calls", shape: Shape, writing: RequestWriting
+) -> NativeMessages:
     """The step of a message that came in this form."""
     if native.get("beside"):
         writing.mends.add(FOREIGN_MEMBERS, outgoing.seq)
@@ -294,7 +296,7 @@ def _as_it_came(outgoing: Outgoing, native: Block, calls: "_Calls", shape: Shape
     return msgspec.structs.replace(whole, ids=[call.id for call in made]) if is_renamed else whole
 
 
-def _note_native(outgoing: Outgoing, place: str, writing: Writing) -> None:
+def _note_native(outgoing: Outgoing, place: str, writing: RequestWriting) -> None:
     """Note a provider's own parts that are told in words, or have no words."""
     native = outgoing.message["native"]
     writing.add_only(place, native.get("only", ()), native["format"])
@@ -313,12 +315,12 @@ def is_of(message: dict[str, Any], form: str) -> bool:
     return native is not None and native["format"] == form
 
 
-def words(parts: Iterable[Part], writing: Writing, whose: str) -> str:
+def words(parts: Iterable[Part], writing: RequestWriting, whose: str) -> str:
     """Return the text of the parts as one string; other parts are refused."""
     return "".join(part.text or "" for part in only_text(parts, writing, whose))
 
 
-def only_text(parts: Iterable[Part], writing: Writing, whose: str) -> Iterator[Part]:
+def only_text(parts: Iterable[Part], writing: RequestWriting, whose: str) -> Iterator[Part]:
     """Yield the text parts; the others are refused, because the content of ``whose`` messages takes only text."""
     for part in parts:
         if part.text is None:
@@ -327,7 +329,7 @@ def only_text(parts: Iterable[Part], writing: Writing, whose: str) -> Iterator[P
             yield part
 
 
-def tell_sounds(result: Result, writing: Writing) -> list[Part]:
+def tell_sounds(result: Result, writing: RequestWriting) -> list[Part]:
     """Return a result's parts with a line in place of each part that this form's results have no place for."""
     told = [
         part if part.body.get("type") in _OF_RESULTS else Part(part.place, as_line(part.body)) for part in result.parts
@@ -337,7 +339,7 @@ def tell_sounds(result: Result, writing: Writing) -> list[Part]:
     return told
 
 
-def _taken(parts: list[Part], takes: Takes | None, seq: int, writing: Writing) -> list[Part]:
+def _taken(parts: list[Part], takes: Takes | None, seq: int, writing: RequestWriting) -> list[Part]:
     """The parts with a line in place of each medium that the form does not take. Notes these mends, and those of types."""
     if takes is None or all(part.text is not None for part in parts):
         return parts
@@ -358,7 +360,7 @@ def as_line(body: Block) -> Block:
 class _Calls:
     """The open calls. An id may be used again in a history once its first call is answered."""
 
-    def __init__(self, writing: Writing, tidy: Callable[[str], str], renames: Mend | None) -> None:
+    def __init__(self, writing: RequestWriting, tidy: Callable[[str], str], renames: Mend | None) -> None:
         self._refusals = writing
         self._tidy = tidy
         self.renames = renames
@@ -466,7 +468,7 @@ def _parts(message: dict[str, Any], place: str) -> list[Part]:
     return [part for part in parts if part.text != ""]
 
 
-def _assistant_parts(message: dict[str, Any], place: str, writing: Writing) -> list[Part]:
+def _assistant_parts(message: dict[str, Any], place: str, writing: RequestWriting) -> list[Part]:
     parts = _parts(message, place)
     if refusal := message.get("refusal"):
         parts.append(Part(f"{place}/refusal", {"type": "text", "text": refusal}))

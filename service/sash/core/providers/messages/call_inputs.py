@@ -1,0 +1,39 @@
+"""The input of a call, where a form has it as an object: it also comes as the text of its pieces, or as an empty list.
+
+A stream that ended early leaves the text that came so far. PHP has one kind of array, so ``json_encode`` writes an empty
+object as ``[]``. Both are stored as they came, and sent as an object.
+"""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from sash.core.chat.calls import arguments_object
+from sash.core.providers.messages.mends import Mend, Mends
+from sash.core.providers.messages.pieces import Object, to_json
+
+GivenInput = Object | str | Annotated[list[Any], msgspec.Meta(max_length=0)]
+"""An input as it is accepted: an object, a text, or an empty list."""
+BROKEN_ARGUMENTS: Final = Mend(
+    name="broken_arguments",
+    refused="Arguments of a call that are no JSON object, as a cut reply has them, or an empty list for an object, as PHP "
+    "writes it; in chat completions by servers of other makers' models",
+    sent='The object that the text is, or `{"INVALID_JSON": "…"}`; of empty arguments, `{}`',
+    evidence="vLLM answers 400: 'Unterminated string' (vllm-project/vllm 43995, 48922), Alibaba: 'The "
+    '"function.arguments" parameter of the code model must be in JSON format\' (HKUDS/nanobot 1487), Anthropic: '
+    "'tool_use.input: Input should be a valid dictionary' (anthropics/claude-code 6696; anthropic.types.ToolUseBlockParam)",
+)
+
+
+def input_text(given: Object | str | list[Any] | None) -> str:
+    """Return an input as the arguments of a chat message's call."""
+    return given if isinstance(given, str) else to_json(given or {})
+
+
+def with_object(holder: Object, member: str, seq: int, mends: Mends) -> Object:
+    """Return what has a call's input as ``member`` with an object there; nothing changes where it is one, or is missing."""
+    given = holder.get(member)
+    if isinstance(given, dict) or member not in holder:
+        return holder
+    mends.add(BROKEN_ARGUMENTS, seq)
+    return {**holder, member: arguments_object(given, custom=False) if isinstance(given, str) else {}}
