@@ -13,6 +13,7 @@ from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.fixed import Fixed, reserved_tools
 from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.fillers import longest_opening
+from sash.core.law.history.lines import go_on_tokens
 from sash.core.law.history.notes import summary_message
 from sash.core.law.history.results import share_of
 from sash.core.law.history.view import History, unit_costs
@@ -27,6 +28,7 @@ from sash.core.law.selection.choice import choose
 from sash.core.law.selection.explain import NO_MEDIA_LEFT, counted_tokens
 from sash.core.law.selection.window import ALL, Allowed, Window
 from sash.core.providers import PROVIDERS
+from sash.core.providers.messages.endings import takes_reply_at_end
 
 _NOTHING_DROPPED = {
     **dict.fromkeys(
@@ -91,7 +93,7 @@ def _plain_window(history: History, spec: WindowSpec) -> Window | None:
     where messages that repeat others are left out, no such message.
     """
     records, first, model, fixed, options = history.records, history.first_seq, spec.model, spec.fixed, spec.options
-    if not _is_plain(history, fixed, options):
+    if not _is_plain(history, model, fixed, options):
         return None
     costs: list[int] = message_costs(records, model).tolist()
     system, few_shots = fixed.message_costs(model) if fixed.system or fixed.few_shots else (0, 0)
@@ -159,6 +161,8 @@ def _kept_free(history: History, model: Model, fixed: Fixed, options: WindowQuer
     """The tokens that are kept free: for an opening, where the cut is stable, and for the tool that stands in where messages
     call and none is given."""
     free = longest_opening(model, options.format) if options.stable and not fixed.few_shots else 0
+    if options.stable and not takes_reply_at_end(options.format, model.provider, model.id):
+        free += go_on_tokens(model)
     if PROVIDERS[options.format].stand_in_tool is None or fixed.tools:
         return free
     seqs = sorted({seq for seq in (history.question, history.length) if seq >= history.first_seq})
@@ -166,7 +170,7 @@ def _kept_free(history: History, model: Model, fixed: Fixed, options: WindowQuer
     return free + reserved_tools(fixed, model, (), required, first=seqs[0] if seqs else 0)
 
 
-def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
+def _is_plain(history: History, model: Model, fixed: Fixed, options: WindowQuery) -> bool:
     """Whether costs alone decide which messages are kept."""
     for name, default in unknown_to_the_sum(WindowQuery):
         if getattr(options, name) != default:
@@ -174,6 +178,7 @@ def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
     records, sent_in = history.records, PROVIDERS[options.format]
     return not (
         not records.flags
+        or (records.roles[-1] == ASSISTANT and not takes_reply_at_end(options.format, model.provider, model.id))
         or (history.seen is not None and (history.seen.texts or history.before or history.recalled))
         or (options.note and history.unseen)
         or ((history.before or history.recalled) and not _has_plain_recalled(history, options))

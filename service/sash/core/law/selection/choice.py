@@ -24,7 +24,7 @@ from sash.core.law.documents.grounding import Grounded
 from sash.core.law.fixed_parts.fixed import Fixed, Line, fixed_costs, has_calls
 from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.fillers import came_in, longest_opening, opening_tokens
-from sash.core.law.history.lines import longest_lines
+from sash.core.law.history.lines import go_on_tokens, longest_lines
 from sash.core.law.history.notes import longest_note, note_measure
 from sash.core.law.history.results import Edit
 from sash.core.law.history.view import History, View, view_history
@@ -48,6 +48,7 @@ from sash.core.law.selection.stable import Before, Cut, cut_seq
 from sash.core.law.selection.walk import SKIP_HORIZON, Bounds, Walk, first_required, open_request, walk
 from sash.core.law.selection.window import Allowed, Window
 from sash.core.providers import PROVIDERS, binds_reasoning
+from sash.core.providers.messages.endings import takes_reply_at_end
 from sash.problems import WindowDoesNotFit
 
 Lines = Sequence[Line | Summary | None]
@@ -189,6 +190,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         held = min(state.room, recall_reserve + (self._least_opening if spec.options.grounding == "all" else 0))
         state.room -= held
         opening = longest_opening(spec.model, spec.options.format) if self._is_opened else 0
+        opening += self._longest_ending - self._ending
         cut = self._cut(beside + sum(self.always.values()) - recall_reserve - opening)
         if isinstance(cut, NeedOlder):
             return cut
@@ -207,6 +209,27 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         taken.room = max(0, taken.room - opening)
         at = view.units.members((*view.always, *taken.kept))
         return _Selected(taken, view, cut, opening, at, view.history.seqs[at].tolist(), summary, noted)
+
+    @cached_property
+    def _goes_on(self) -> int:
+        """The place of a reply at the end of a request that may not end with one; 0 without one."""
+        records = self.view.history.records
+        if not self._longest_ending:
+            return 0
+        sent = (index for index in reversed(range(len(records))) if records.roles[index] > DEVELOPER)
+        last = next((index for index in sent if not records.unsent[index]), None)
+        return 0 if last is None or records.roles[last] != ASSISTANT else self.view.history.at(last)
+
+    @cached_property
+    def _ending(self) -> int:
+        """The tokens of the line behind a reply at the end; 0 without one."""
+        return self._longest_ending if self._goes_on else 0
+
+    @cached_property
+    def _longest_ending(self) -> int:
+        """The same of a history that ends with a reply. They are kept free in each window with a stable cut."""
+        model, form = self.spec.model, self.spec.options.format
+        return 0 if takes_reply_at_end(form, model.provider, model.id) else go_on_tokens(model)
 
     @cached_property
     def _is_opened(self) -> bool:
@@ -351,6 +374,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             path=spec.path,
             cut=selected.cut if selected.cut is not None and selected.cut.since_seq else None,
             passed=_passed(taken, view) if taken.reasons else frozenset(),
+            goes_on=self._goes_on if self._goes_on in seqs else 0,
         )
 
     def _note(self, selected: _Selected) -> int:
@@ -436,7 +460,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
 
     def _fixed_costs(self, view: View, lines: Lines, opening: int = 0) -> dict[str, int]:
         spec, given = self.spec, [each for each in lines if each is not None]
-        return fixed_costs(view, spec.model, spec.fixed, given, spec.options.format, opening)
+        return fixed_costs(view, spec.model, spec.fixed, given, spec.options.format, opening + self._ending)
 
     def _room(self, *lines: Line | Summary | None) -> int:
         """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""

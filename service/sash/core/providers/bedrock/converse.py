@@ -49,6 +49,7 @@ from sash.core.providers.form.request_limits import RequestLimits
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
 from sash.core.providers.form.tool_names import PLAIN_NAMES
 from sash.core.providers.messages.call_inputs import GivenInput, input_text, with_object
+from sash.core.providers.messages.endings import REPLY_AT_END
 from sash.core.providers.messages.mends import AS_TEXT
 from sash.core.providers.messages.pieces import Keeps, Name, Object, Piece, convert, read_turn, rest_of, to_json
 from sash.core.providers.writing.media import Media, read_data_url, read_file
@@ -621,7 +622,7 @@ CONVERSE = Provider(
     limits=lambda _name, _window: _LIMITS,
     narrows=_LIMITS,
     takes=BEDROCKS_MEDIA,
-    mends=(*OF_CONVERSE, WORDS_APART),
+    mends=(*OF_CONVERSE, WORDS_APART, REPLY_AT_END),
     own_members=_MEMBERS,
     has_cache_control=True,
     has_system_messages=lambda _: False,
