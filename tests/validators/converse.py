@@ -32,7 +32,14 @@ def refused(request: Object, model: str) -> list[str]:
     messages = request.get("messages") or []
     found = [] if messages else ["messages: A conversation must start with a user message."]
     found += refused_by_sdk(request, model)
-    found += [*_turns(messages), *_pairs(messages), *_tools(request), *_points(request, model), *_documents(messages)]
+    found += [
+        *_turns(messages),
+        *_ending(messages, model),
+        *_pairs(messages),
+        *_tools(request),
+        *_points(request, model),
+        *_documents(messages),
+    ]
     for index, message in enumerate(messages):
         found += _message(message, f"messages.{index}", model)
     for place, block in enumerate(request.get("system") or ()):
@@ -112,6 +119,13 @@ def _turns(messages: list[Object]) -> Iterator[str]:
         yield "A conversation must start with a user message. Try again with a conversation that starts with a user message."
     if any(first["role"] == second["role"] for first, second in pairwise(messages)):
         yield "A conversation must alternate between user and assistant roles."
+
+
+def _ending(messages: list[Object], model: str) -> Iterator[str]:
+    last = messages[-1] if messages else {"role": "user"}
+    takes_prefill = "nova" in model or "claude-sonnet-4-5" in model
+    if last["role"] == "assistant" and not takes_prefill and not any("toolUse" in each for each in last["content"]):
+        yield "The model that you are using requires the last turn in the conversation to be a user message."
 
 
 def _apart(content: list[Object], at: str, model: str) -> Iterator[str]:

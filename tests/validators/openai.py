@@ -64,6 +64,8 @@ def _servers(messages: list[dict[str, Any]], model: str) -> Iterator[str]:
         if "gemma" in model and index and before == message["role"] != "tool":
             yield f"messages[{index}]: Conversation roles must alternate user/assistant/user/assistant/..."
         before = "" if message.get("tool_calls") else message["role"]
+    if re.search("stral|reasoner|claude-opus-4-8", model) and before == "assistant" and not messages[-1].get("prefix"):
+        yield "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant"
 
 
 def _served(message: dict[str, Any], model: str) -> Iterator[str]:

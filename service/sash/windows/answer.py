@@ -1,6 +1,7 @@
 """A window as JSON: the encoded figures, then the stored bodies, spliced in unchanged."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Annotated, Any
 
 import msgspec
@@ -338,9 +339,11 @@ def with_result_lines(window: Window, history: History, order: Order, bodies: Bo
     return msgspec.structs.replace(cheaper(window, less), lines=lines, waiting_for=waiting)
 
 
-def with_line_to_go_on(window: Window, bodies: Bodies, model: Model) -> Window:
+def with_line_to_go_on(window: Window, bodies: Bodies, few_shots: Sequence[bytes], model: Model) -> Window:
     """The window with a line behind the reply at its end; without the line's tokens where the reply may stand there."""
-    if is_asked_on(msgspec.json.decode(bodies.body(window.goes_on)), model.format):
+    seqs = (seq for seq in reversed(window.seqs) if seq <= window.goes_on)
+    newest_first = chain(map(bodies.body, seqs), reversed(few_shots))
+    if is_asked_on(map(msgspec.json.decode, newest_first), model.format):
         return msgspec.structs.replace(window, lines={**window.lines, window.goes_on: [_encode(GO_ON)]})
     tokens, spared = window.tokens, go_on_tokens(model)
     changed = {**tokens, "total": tokens["total"] - spared, "priming": tokens["priming"] - spared}

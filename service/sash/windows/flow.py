@@ -119,7 +119,7 @@ def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Fl
         if history.order is not None:
             choice = with_result_lines(choice, history, history.order, bodies, asked.limits.model)
         if choice.goes_on:
-            choice = with_line_to_go_on(choice, bodies, asked.limits.model)
+            choice = with_line_to_go_on(choice, bodies, asked.parts.few_shots, asked.limits.model)
         trimmed = None
         if choice.edits:
             choice, bodies, trimmed = yield from _edited(choice, history, bodies, asked.limits.model)

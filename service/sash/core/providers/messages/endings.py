@@ -5,7 +5,7 @@ says to be a beginning (``prefix``) is taken by the servers that have the member
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -82,9 +82,12 @@ def takes_reply_at_end(form: str, maker: str, model: str) -> bool:
     )
 
 
-def is_asked_on(reply: Mapping[str, Any], form: str) -> bool:
-    """Return whether a stored reply at the end is refused there: it has words, no calls, and is neither a ``prefix`` nor
-    paused, as its own ``form`` tells."""
-    if reply.get("prefix") or reply.get("tool_calls") or reply.get("function_call"):
-        return False
-    return has_word(reply) and not is_paused(reply, form)
+def is_asked_on(newest_first: Iterable[Mapping[str, Any]], form: str) -> bool:
+    """Return whether the history ends with a reply that is refused there: the newest with words, if only such without words
+    follow, which has no calls, and is neither a ``prefix`` nor paused, as its own ``form`` tells."""
+    for message in newest_first:
+        if message["role"] != "assistant" or message.get("tool_calls") or message.get("function_call"):
+            return False
+        if has_word(message, blanks=form == "openai"):
+            return not (message.get("prefix") or is_paused(message, form))
+    return False
