@@ -50,7 +50,7 @@ def texts(made: dict[str, Any], form: str) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("more", [{}, {"stable": "true"}, {"explain": "true", "max_tokens": 700, "reserve": 0}])
+@pytest.mark.parametrize("more", [{}, {"stable": "true"}, {"explain": "true", "max_tokens": 1200, "reserve": 0}])
 @pytest.mark.parametrize(("form", "model"), REFUSING)
 async def test_a_half_reply_is_asked_on(
     client: httpx.AsyncClient, conversation: str, form: str, model: str, more: dict[str, Any]
