@@ -218,7 +218,9 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             return 0
         sent = (index for index in reversed(range(len(records))) if records.roles[index] > DEVELOPER)
         last = next((index for index in sent if not records.unsent[index]), None)
-        return 0 if last is None or records.roles[last] != ASSISTANT else self.view.history.at(last)
+        return (
+            0 if last is None or records.roles[last] != ASSISTANT or records.calls[last] else self.view.history.at(last)
+        )
 
     @cached_property
     def _ending(self) -> int:
