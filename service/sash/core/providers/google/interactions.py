@@ -266,6 +266,7 @@ def _answering(step: Block, call_id: str) -> Block:
 _MEDIA: Final = Takes(
     pictures=(GEMINIS_MEDIA.pictures or frozenset()) | {"image/gif", "image/bmp", "image/tiff"},
     addresses=GEMINIS_MEDIA.addresses,
+    reads_googles_files=True,
 )
 """What Interactions take: ``ImageContentMimeType`` of ``google.genai``, which names more than Gemini's contents take."""
 _SHAPE: Final = Shape(
