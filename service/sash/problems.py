@@ -487,9 +487,10 @@ class GroundingDoesNotFit(WindowDoesNotFit):
 
 
 class FormatCannotCarry(Unprocessable):
-    """A message of the window has a part, such as audio, that does not exist in the provider's format.
+    """A message of the window has a part, such as audio, that does not exist in the provider's format; or a tool has a name
+    in characters that the provider does not take, which ``errors`` names.
 
-    Request another ``format``, or a window without the message that ``errors`` names.
+    Request another ``format``, or a window without the message that ``errors`` names; or rename the tool.
     """
 
     slug, title = "format-cannot-carry", "The format cannot express a message"

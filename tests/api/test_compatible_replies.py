@@ -434,6 +434,27 @@ async def test_mistral_gets_no_member_that_it_refuses(client: httpx.AsyncClient,
     assert "mended" not in other
 
 
+@pytest.mark.parametrize("reasoning", ["turn", "all"])
+@pytest.mark.parametrize("model", ["cerebras/zai-glm-4.7", "groq/qwen/qwen3-32b", "groq/openai/gpt-oss-120b"])
+async def test_a_closed_host_gets_no_member_that_it_refuses(
+    client: httpx.AsyncClient, conversation: str, model: str, reasoning: str
+) -> None:
+    """Cerebras and Groq refuse reasoning, whoever made the model; the makers' own servers get it, and who else serves it."""
+    beside = {"reasoning_content": "Hm. " * 99, "prefix": False, "cache_control": {"type": "ephemeral"}}
+    reply = {**REGULAR, **beside}
+    result = {"role": "tool", "tool_call_id": REGULAR["tool_calls"][0]["id"], "content": "x"}
+    await append(client, conversation, QUESTION, reply, result)
+    made = await window(client, conversation, model=model, reasoning=reasoning)
+    assert made["request"]["messages"][1] == REGULAR
+    assert made["mended"]["reasons"] == {"others_members" if "gpt" in model else "host_members": 1}
+    assert made["tokens"].get("reasoning", 0) == 0
+    count = await client.post("/count", json={"model": model, **made["request"]})
+    assert count.json()["tokens"] <= made["tokens"]["total"]
+    for other in ("glm-4.7", "qwen3-32b", "openrouter/qwen/qwen3-32b"):
+        sent = await window(client, conversation, model=other, reasoning=reasoning)
+        assert sent["request"]["messages"][1]["reasoning_content"] == beside["reasoning_content"]
+
+
 @pytest.mark.parametrize(
     ("given", "regular"),
     [

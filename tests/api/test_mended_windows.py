@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 from rigs.dialogue import append, assistant, calling, history, user, window
-from validators import anthropic, gemini
+from validators import anthropic, converse, gemini
 from validators.conversations import conversations
 from validators.logs import PIXEL
 from validators.test_histories import JUDGES, refusals
@@ -104,6 +104,11 @@ CASES: dict[str, tuple[list[Any], str, list[Any]]] = {
         [ASKED, reply(USE), said({**RESULT, "content": "", "is_error": True})],
         "failed_without_words",
         [ASKED, reply(USE), said({**RESULT, "content": ""})],
+    ),
+    "a failed call with a picture": (
+        [ASKED, reply(USE), said({**RESULT, "content": [text("r"), picture("image/png")], "is_error": True})],
+        "failed_with_media",
+        [ASKED, reply(USE), said({**RESULT, "content": [text("r"), picture("image/png")]})],
     ),
     "a result whose failure is null": (
         [ASKED, reply(USE), said({**RESULT, "is_error": None})], "null_member", [ASKED, reply(USE), said(RESULT)],
@@ -432,6 +437,113 @@ async def test_json_of_a_result_is_an_object(client: httpx.AsyncClient, conversa
     assert await counted(client, made) <= made["tokens"]["total"]
 
 
+async def test_a_failed_result_with_a_picture_has_no_mark_for_claude_at_bedrock(
+    client: httpx.AsyncClient, conversation: str
+) -> None:
+    """Claude takes texts alone in a result that is marked as an error; another model gets the mark."""
+    called = {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c1", "name": "f", "input": {}}}]}
+    shot = {"image": {"format": "png", "source": {"bytes": PIXEL}}}
+    result = {"toolUseId": "c1", "content": [{"text": "failed"}, shot]}
+    answer = {"role": "user", "content": [{"toolResult": {**result, "status": "error"}}]}
+    await append(client, conversation, {"role": "user", "content": [{"text": "q"}]}, called, answer, format="converse")
+
+    made = await window(client, conversation, model="us.anthropic.claude-sonnet-4-5-20250929-v1:0", format="converse")
+    novas = await window(client, conversation, model="amazon.nova-pro-v1:0", format="converse")
+
+    assert made["request"]["messages"][-1]["content"] == [{"toolResult": result}]
+    assert made["mended"]["reasons"]["failed_with_media"] == 1
+    assert await counted(client, made) <= made["tokens"]["total"]
+    assert novas["request"]["messages"][-1] == answer
+
+
+LLAMA = "us.meta.llama4-maverick-17b-instruct-v1:0"
+CHAT_CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+TURNS_OF_A_CALL = {
+    "chat": (
+        "openai",
+        [
+            {"role": "assistant", "content": "I look.", "tool_calls": [CHAT_CALL]},
+            {"role": "tool", "tool_call_id": "c1", "content": "1"},
+            {"role": "user", "content": "go on"},
+        ],
+    ),
+    "own": (
+        "converse",
+        [
+            {
+                "role": "assistant",
+                "content": [{"text": "I look."}, {"toolUse": {"toolUseId": "c1", "name": "f", "input": {}}}],
+            },
+            {
+                "role": "user",
+                "content": [{"toolResult": {"toolUseId": "c1", "content": [{"text": "1"}]}}, {"text": "go on"}],
+            },
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("came", TURNS_OF_A_CALL)
+async def test_llama_at_bedrock_gets_words_and_calls_in_turns_of_their_own(
+    client: httpx.AsyncClient, conversation: str, came: str
+) -> None:
+    """Words beside a call and beside a result are sent before and behind it; to other models as they came."""
+    form, messages = TURNS_OF_A_CALL[came]
+    await append(client, conversation, ASKED)
+    await append(client, conversation, *messages, format=form)
+
+    made = await window(client, conversation, model=LLAMA, format="converse")
+    novas = await window(client, conversation, model="amazon.nova-pro-v1:0", format="converse")
+
+    sent = made["request"]["messages"]
+    assert [(each["role"], [*map(next, map(iter, each["content"]))]) for each in sent] == [
+        *(("user", ["text"]), ("assistant", ["text"]), ("user", ["text"]), ("assistant", ["toolUse"])),
+        *(("user", ["toolResult"]), ("assistant", ["text"]), ("user", ["text"])),
+    ]
+    assert [each["content"][0].get("text") for each in sent] == ["q", "I look.", "…", None, None, "…", "go on"]
+    assert made["mended"]["reasons"]["words_apart"] == 2
+    assert converse.refused(made["request"], LLAMA) == []
+    assert await counted(client, made) <= made["tokens"]["total"]
+    assert len(novas["request"]["messages"]) == 3
+
+
+DRAWN = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
+REPLIES_WITH_PICTURES: dict[str, dict[str, Any]] = {
+    "a part of the content": {"content": [text("here"), DRAWN]},
+    "beside a text": {"content": "here", "images": [{"index": 0, **DRAWN}]},
+    "beside no text": {"content": "", "images": [DRAWN, DRAWN]},
+    "beside a null": {"content": None, "images": [DRAWN]},
+}
+
+
+@pytest.mark.parametrize("form", ["openai", "responses", "anthropic", "gemini", "converse"])
+@pytest.mark.parametrize("drawn", REPLIES_WITH_PICTURES)
+async def test_a_picture_in_a_reply_is_told_in_its_place(
+    client: httpx.AsyncClient, conversation: str, drawn: str, form: str
+) -> None:
+    """No form takes a picture in a reply: a line says that there was one, and the log has the picture."""
+    made = {"role": "assistant", **REPLIES_WITH_PICTURES[drawn]}
+    await append(client, conversation, user("draw"), made, user("make it blue"))
+    for model in ("gpt-4o", CLAUDE, GEMINI):
+        found = await window(client, conversation, model=model, format=form)
+        assert json.dumps(found["request"]).count("[image: image/png, ") == (2 if drawn == "beside no text" else 1)
+        assert PIXEL not in json.dumps(found["request"])
+        assert found["mended"]["reasons"]["foreign_members"] == 1
+        assert await counted(client, found) <= found["tokens"]["total"]
+    kept = (await history(client, conversation))[1]["message"]
+    assert kept == (made if "images" in made else {**made, "content": [text("here")], "images": [DRAWN]})
+
+
+async def test_a_picture_in_a_few_shot_reply_is_told(client: httpx.AsyncClient, conversation: str) -> None:
+    """A conversation's examples are sent as its messages are."""
+    shots = [ASKED, {"role": "assistant", "content": "here", "images": [DRAWN]}]
+    await client.post("/conversations", json={"id": conversation, "few_shots": shots})
+    await append(client, conversation, user("make it blue"))
+    found = await window(client, conversation, model="gpt-4o")
+    assert found["request"]["messages"][1]["content"].startswith("here\n[image: image/png")
+    assert await counted(client, found) <= found["tokens"]["total"]
+
+
 ODD_PICTURES = {
     "another type": {"data": PIXEL, "type": "image/bmp"},
     "a type that is no picture's": {"data": PIXEL, "type": "application/octet-stream"},
@@ -478,19 +590,6 @@ async def test_a_line_in_place_of_a_message_s_only_picture_is_a_text(
         contents = [message["content"] for message in made["request"]["messages"]]
         assert all(isinstance(part, dict) for content in contents if isinstance(content, list) for part in content)
         assert await counted(client, made) <= made["tokens"]["total"]
-
-
-async def test_a_failed_result_with_a_picture_has_no_mark(client: httpx.AsyncClient, conversation: str) -> None:
-    """Claude takes texts alone in a result that is marked as an error: picture and text are sent without the mark."""
-    shown = [text("failed"), picture("image/png")]
-    failed = {"type": "tool_result", "tool_use_id": "toolu_1", "is_error": True, "content": shown}
-    await append(client, conversation, said(text("q")), reply(USE), said(failed), format="anthropic")
-
-    made = await window(client, conversation, model=CLAUDE, format="anthropic")
-
-    assert made["request"]["messages"][-1]["content"] == [{**RESULT, "content": shown}]
-    assert made["mended"]["reasons"] == {"failed_with_picture": 1}
-    assert await counted(client, made) <= made["tokens"]["total"]
 
 
 async def test_user_and_assistant_alternate_for_gemma(client: httpx.AsyncClient, conversation: str) -> None:

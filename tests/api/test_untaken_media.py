@@ -273,3 +273,30 @@ async def seen_by(client: httpx.AsyncClient, model: str, form: str, url: str) ->
     answer = await client.post("/window", json=body)
     assert answer.status_code == 200, answer.text
     return answer.json()
+
+
+@pytest.mark.parametrize(
+    ("form", "model", "kind"),
+    [
+        ("anthropic", "claude-sonnet-4-5", "application/pdf"),
+        ("anthropic", "claude-sonnet-4-5", "image/png"),
+        ("openai", "gpt-4o", "application/pdf"),
+    ],
+)
+async def test_a_file_at_googles_is_read_by_google_alone(
+    client: httpx.AsyncClient, conversation: str, form: str, model: str, kind: str
+) -> None:
+    """Another provider gets a line in place of a file that was uploaded to Gemini; Gemini gets the file."""
+    address = "https://generativelanguage.googleapis.com/v1beta/files/abc123"
+    parts = [{"fileData": {"fileUri": address, "mimeType": kind}}, {"text": "read it"}]
+    messages = [{"role": "user", "parts": parts}]
+    sent = f"/conversations/{conversation}/messages"
+    assert (await client.post(sent, params={"format": "gemini"}, json={"messages": messages})).status_code == 201
+    there = f"/conversations/{conversation}/window"
+    made = (await client.get(there, params={"model": model, "format": form})).json()
+    content = made["request"]["messages"][0]["content"]
+    assert {part["type"] for part in content} == {"text"}
+    count = await client.post("/count", params={"format": form}, json={"model": model, **made["request"]})
+    assert count.json()["tokens"] <= made["tokens"]["total"]
+    own = (await client.get(there, params={"model": "gemini-2.5-flash", "format": "gemini"})).json()
+    assert own["request"]["contents"][0]["parts"] == parts

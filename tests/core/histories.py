@@ -31,6 +31,7 @@ from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.records import Record, Records, StoredGrounding, Summary, decode_grounding
 from sash.core.law.render import Bodies, Marked, chat_messages, chat_request
 from sash.core.law.selection.window import Window
+from sash.core.providers.messages.endings import GO_ON
 from sash.core.providers.messages.mends import Mends
 from sash.core.providers.reading.native import compaction_of
 from sash.problems import WindowDoesNotFit
@@ -183,6 +184,8 @@ class Talk:
 
     def request(self, window: Window, ask: "Ask | None" = None) -> bytes:
         """Return the window's request as JSON; without ``ask``, messages are sent as they are stored."""
+        if window.goes_on:
+            window = msgspec.structs.replace(window, lines={window.goes_on: [msgspec.json.encode(GO_ON)]})
         bodies = self.edited(ask, window)[1] if ask else Bodies(1, self.stored[1], {})
         extras = {seq: self.stored[0][seq - 1].measure.extra for seq in window.seqs}
         beside = {seq: extra.beside for seq, extra in extras.items() if extra is not None and extra.beside is not None}

@@ -72,12 +72,21 @@ class Oracle:
             if seq in self.grounding:
                 message["content"] = _around(message["content"], self.grounding[seq])
             messages.append(message)
+            if seq == self._goes_on():
+                messages.append({"role": "user", "content": "Please continue."})
         request: dict[str, Any] = {"messages": messages}
         if fixed.tools:
             request["tools"] = fixed.tools
             if fixed.tool_choice is not None:
                 request["tool_choice"] = fixed.tool_choice
         return request
+
+    def _goes_on(self) -> int:
+        """Return the seq of a reply at the end for a Claude that takes none there; 0 without one."""
+        said = [seq for seq, each in enumerate(self.messages, 1) if each["role"] not in ("system", "developer")]
+        last = self.messages[said[-1] - 1] if said else {"role": ""}
+        ends = self.ask.name == "claude-opus-4-8" and last["role"] == "assistant" and not last.get("tool_calls")
+        return said[-1] if ends else 0
 
     def total(self, seqs: set[int], **lines: Any) -> int:
         return count_request(self.ask.model, **self.request(seqs, **lines)).tokens

@@ -82,11 +82,13 @@ def note(log: Log) -> None:
 
 
 def reply(log: Log) -> None:
-    """Reply, perhaps with nothing, a refusal or a spoken text."""
+    """Reply, perhaps with nothing, a refusal, a spoken text or a picture."""
+    drawn = {"type": "image_url", "image_url": {"url": f"https://x.test/{log.word()}.png"}}
     more = log.pick(
         (
             *({}, {}, {"tool_calls": []}, {"tool_calls": None}, {"refusal": f"No {log.word()}."}),
             {"audio": {"id": "audio_1", "expires_at": 1, "data": "AAAA", "transcript": f"heard {log.word()}"}},
+            {"images": [drawn]},
         )
     )
     content = log.pick((log.text(), None, [], _parts(log))) if "audio" not in more else log.pick((None, "", []))

@@ -32,7 +32,14 @@ def refused(request: Object, model: str) -> list[str]:
     messages = request.get("messages") or []
     found = [] if messages else ["messages: A conversation must start with a user message."]
     found += refused_by_sdk(request, model)
-    found += [*_turns(messages), *_pairs(messages), *_tools(request), *_points(request, model), *_documents(messages)]
+    found += [
+        *_turns(messages),
+        *_ending(messages, model),
+        *_pairs(messages),
+        *_tools(request),
+        *_points(request, model),
+        *_documents(messages),
+    ]
     for index, message in enumerate(messages):
         found += _message(message, f"messages.{index}", model)
     for place, block in enumerate(request.get("system") or ()):
@@ -114,6 +121,20 @@ def _turns(messages: list[Object]) -> Iterator[str]:
         yield "A conversation must alternate between user and assistant roles."
 
 
+def _ending(messages: list[Object], model: str) -> Iterator[str]:
+    last = messages[-1] if messages else {"role": "user"}
+    takes_prefill = "nova" in model or "claude-sonnet-4-5" in model
+    if last["role"] == "assistant" and not takes_prefill and not any("toolUse" in each for each in last["content"]):
+        yield "The model that you are using requires the last turn in the conversation to be a user message."
+
+
+def _apart(content: list[Object], at: str, model: str) -> Iterator[str]:
+    """Llama's own rule."""
+    for name, called in (("toolUse", "tool use"), ("toolResult", "tool result")):
+        if "llama" in model and 0 < sum(name in each for each in content) < len(_without_points(content)):
+            yield f"{at}.content: Conversation blocks and {called} blocks cannot be provided in the same turn."
+
+
 def _text(block: Object, at: str) -> Iterator[str]:
     if "text" in block and not block["text"].strip():
         yield f"The text field in the ContentBlock object at {at} is blank. Add text to the text field, and try again."
@@ -128,6 +149,7 @@ def _message(message: Object, at: str, model: str) -> Iterator[str]:
         yield f"{at}: the role system is taken by the newest models alone"
     if not content:
         yield f"The content field in the Message object at {at} is empty. Add a ContentBlock object to the content field."
+    yield from _apart(content, at, model)
     for place, block in enumerate(content):
         yield from _text(block, f"{at}.content.{place}")
         yield from _block(block, f"{at}.content.{place}", role, model)
@@ -148,7 +170,7 @@ def _block(block: Object, at: str, role: str, model: str) -> Iterator[str]:
     if "toolResult" in block:
         if role != "user" and not block["toolResult"].get("type"):
             yield f"{at}: a toolResult of the assistant's"
-        yield from _result(block["toolResult"], at)
+        yield from _result(block["toolResult"], at, model)
     if "reasoningContent" in block:
         said = block["reasoningContent"]
         if role == "user" or "claude" not in model:
@@ -165,7 +187,7 @@ def _image(block: Object, at: str) -> Iterator[str]:
         yield f"{at}.image: the provided image does not match the specified image format: it is {found}"
 
 
-def _result(result: Object, at: str) -> Iterator[str]:
+def _result(result: Object, at: str, model: str) -> Iterator[str]:
     for place, inner in enumerate(result["content"]):
         yield from _image(inner, f"{at}.toolResult.content.{place}")
         yield from _text(inner, f"{at}.toolResult.content.{place}")
@@ -173,6 +195,12 @@ def _result(result: Object, at: str) -> Iterator[str]:
             yield f"The format of the value at {at}.toolResult.content.{place}.json is invalid."
     if result.get("status") == "error" and not result["content"]:
         yield f"The content field at {at}.toolResult cannot be empty when status value is error."
+    if (
+        result.get("status") == "error"
+        and "claude" in model
+        and any(each.keys() & {*_MEDIA} for each in result["content"])
+    ):
+        yield f"{at}.toolResult: all content must be type 'text' if 'is_error' is true"
 
 
 def _pairs(messages: list[Object]) -> Iterator[str]:

@@ -162,5 +162,7 @@ def _config(config: Object) -> Iterator[str]:
     ]
     if len(names) != len(set(names)):
         yield "tools: Duplicate function declaration found"
+    if not all(re.fullmatch("[a-zA-Z_][a-zA-Z0-9_.:-]*", name) for name in names):
+        yield "tools: Invalid function name. Must start with a letter or an underscore."
     if "toolConfig" in config and not names:
         yield "toolConfig: Function calling config is set without function_declarations."

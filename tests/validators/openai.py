@@ -24,6 +24,11 @@ SOUNDS = {"wav", "mp3"}
 FUNCTION_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 PARTICIPANT = re.compile(r"[^\s<|\\/>]{1,64}")
 """'Expected a string that matches the pattern ^[^\\s<|\\\\/>]+$', at most 64."""
+OTHER_SERVERS = {
+    *("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks"),
+    *("cache_control", "extra_content", "prefix"),
+}
+"""Members of a message that Cerebras and Groq answer 400 to: 'property … is unsupported'."""
 LONGEST_ID = 40
 """'string too long. Expected a string with maximum length 40': dify 28987, autogen 6377, agno 5382."""
 MEMBERS = {
@@ -44,6 +49,9 @@ def refused(request: dict[str, Any], model: str) -> list[str]:
     found = [
         f"messages[{i}]: {why}" for i, each in enumerate(messages) for why in _message(each, is_openais=is_openais)
     ]
+    tools = [tool[tool["type"]]["name"] for tool in request.get("tools") or ()]
+    if is_openais and not all(map(FUNCTION_NAME.fullmatch, tools)):
+        found.append("Invalid 'tools[0].function.name': string does not match pattern")
     return [*found, *_pairs(messages), *([] if is_openais else _servers(messages, model.lower()))]
 
 
@@ -56,6 +64,8 @@ def _servers(messages: list[dict[str, Any]], model: str) -> Iterator[str]:
         if "gemma" in model and index and before == message["role"] != "tool":
             yield f"messages[{index}]: Conversation roles must alternate user/assistant/user/assistant/..."
         before = "" if message.get("tool_calls") else message["role"]
+    if re.search("stral|reasoner|claude-opus-4-8", model) and before == "assistant" and not messages[-1].get("prefix"):
+        yield "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant"
 
 
 def _served(message: dict[str, Any], model: str) -> Iterator[str]:
@@ -68,6 +78,8 @@ def _served(message: dict[str, Any], model: str) -> Iterator[str]:
         yield "the message with role 'user' must not be empty"
     if "stral" in model and message.keys() & {"reasoning_content", "thinking_blocks", "annotations"}:
         yield "Extra inputs are not permitted"
+    if model.startswith(("cerebras/", "groq/")) and (unknown := message.keys() & OTHER_SERVERS):
+        yield f"property {sorted(unknown)} is unsupported"
 
 
 def _called_in(message: dict[str, Any], model: str) -> Iterator[str]:

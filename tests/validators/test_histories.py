@@ -36,9 +36,14 @@ JUDGES: dict[str, tuple[str, Callable[[Object, str], list[str]]]] = {
 MODELS = (
     *("gpt-4o-mini", "gpt-5", "claude-sonnet-4-5", "claude-opus-5-5", "gemini-2.5-flash", "gemini-3-pro-preview"),
     *("deepseek-chat", "llama-3.3-70b", "gpt-4", "claude-opus-4-8", "gemini-3.8-flash"),
-    *("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "amazon.nova-pro-v1:0"),
+    *(
+        "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+        "amazon.nova-pro-v1:0",
+        "us.meta.llama4-maverick-17b-instruct-v1:0",
+    ),
     *("llama3.2:3b", "qwen3:8b"),
     *("mistral-large-latest", "qwen3.5-plus", "kimi-k2.5", "google/gemma-3-27b-it", "deepseek-v4-pro"),
+    *("cerebras/zai-glm-4.7", "groq/qwen/qwen3-32b"),
 )
 SDK_EVERY = 20
 """The SDKs' own types judge one window in so many."""

@@ -1,6 +1,7 @@
 """A window as JSON: the encoded figures, then the stored bodies, spliced in unchanged."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Annotated, Any
 
 import msgspec
@@ -16,7 +17,7 @@ from sash.core.counts.models.models import NO_WINDOW, Model
 from sash.core.law.cost import Cost, cost_of
 from sash.core.law.documents.documents import Documents
 from sash.core.law.documents.grounding import Grounded
-from sash.core.law.history.lines import line_of
+from sash.core.law.history.lines import go_on_tokens, line_of
 from sash.core.law.history.results import Edit, cut_result, left_out_line, line_costs
 from sash.core.law.history.view import History, Order
 from sash.core.law.limits.lost_media import lost_seqs
@@ -28,6 +29,7 @@ from sash.core.law.render import Bodies, Body, Marked, chat_messages, chat_reque
 from sash.core.law.selection.explain import documents_told
 from sash.core.law.selection.window import Window
 from sash.core.providers import CHAT, PROVIDERS, render_request
+from sash.core.providers.messages.endings import GO_ON, REPLY_AT_END, is_asked_on
 from sash.core.providers.messages.members import FOREIGN
 from sash.core.providers.messages.mends import (
     FOREIGN_MEMBERS,
@@ -197,6 +199,8 @@ def made(
     mends = Mends()
     if history.order is not None:
         _note(mends, history.order, history, window)
+    if window.goes_on:
+        mends.add(REPLY_AT_END, window.name(window.goes_on))
     for seq in lost_seqs(window, history):
         mends.add(LOST_MEDIUM, seq)
     seqs = window.names.values() or window.seqs
@@ -335,6 +339,17 @@ def with_result_lines(window: Window, history: History, order: Order, bodies: Bo
         gap, calls = order.waiting[place], calls_in(msgspec.json.decode(bodies.body(place)))
         waiting = [calls[number].get("id") or calls[number]["name"] for number in gap.calls]
     return msgspec.structs.replace(cheaper(window, less), lines=lines, waiting_for=waiting)
+
+
+def with_line_to_go_on(window: Window, bodies: Bodies, few_shots: Sequence[bytes], model: Model) -> Window:
+    """The window with a line behind the reply at its end; without the line's tokens where the reply may stand there."""
+    seqs = (seq for seq in reversed(window.seqs) if seq <= window.goes_on)
+    newest_first = chain(map(bodies.body, seqs), reversed(few_shots))
+    if is_asked_on(map(msgspec.json.decode, newest_first), model.format):
+        return msgspec.structs.replace(window, lines={**window.lines, window.goes_on: [_encode(GO_ON)]})
+    tokens, spared = window.tokens, go_on_tokens(model)
+    changed = {**tokens, "total": tokens["total"] - spared, "priming": tokens["priming"] - spared}
+    return msgspec.structs.replace(window, tokens=changed, goes_on=0)
 
 
 def cheaper(window: Window, less: Mapping[int, int]) -> Window:

@@ -31,7 +31,7 @@ from sash.core.law.records.records import Record
 from sash.core.law.render import Bodies
 from sash.core.law.selection.window import Window
 from sash.problems import WindowDoesNotFit
-from sash.windows.answer import Made, Trimmed, made, with_result_lines
+from sash.windows.answer import Made, Trimmed, made, with_line_to_go_on, with_result_lines
 from sash.windows.asked import Asked, build, documents_of
 from sash.windows.cache_hints import hints_of
 from sash.windows.media_lines import edited
@@ -118,6 +118,8 @@ def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Fl
             continue
         if history.order is not None:
             choice = with_result_lines(choice, history, history.order, bodies, asked.plan.model)
+        if choice.goes_on:
+            choice = with_line_to_go_on(choice, bodies, asked.plan.parts.few_shots, asked.plan.model)
         trimmed = None
         if choice.edits:
             choice, bodies, trimmed = yield from _edited(choice, history, bodies, asked.plan.model)

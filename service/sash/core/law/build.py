@@ -8,7 +8,6 @@ import msgspec
 from sash.core.counts.costs.estimates import spoken_tokens
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
 from sash.core.counts.models.models import Model
-from sash.core.law.fixed_parts.fixed import Fixed
 from sash.core.law.fixed_parts.fixed_costs import reserved_tools
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.fixed_parts.window_spec import WindowSpec
@@ -81,7 +80,7 @@ def _plain_window(history: History, spec: WindowSpec) -> Window | None:
     records, first, plan, options = history.records, history.first_seq, spec.plan, spec.plan.query
     if not _is_plain(history, plan):
         return None
-    model, fixed = plan.model, plan.parts.fixed
+    model = plan.model
     costs: list[int] = message_costs(records, model).tolist()
     system, few_shots = plan.message_costs
     lone = 0 if plan.has_system or SYSTEM in records.roles or DEVELOPER in records.roles else model.lone
@@ -97,7 +96,7 @@ def _plain_window(history: History, spec: WindowSpec) -> Window | None:
     recalled = 0
     if history.recalled:
         recalled, costs = _without_recalled(history, costs)
-    room -= spec.recall_reserve + recalled + _kept_free(history, model, fixed, options)
+    room -= spec.recall_reserve + recalled + _kept_free(history, plan)
     if room < 0 or may_cut:
         return None
     messages, left, limit = sum(costs), 0, options.limit or history.length + 1
@@ -147,10 +146,12 @@ def _without_recalled(history: History, costs: list[int]) -> tuple[int, list[int
     return taken, left[history.records.front :]
 
 
-def _kept_free(history: History, model: Model, fixed: Fixed, options: WindowQuery) -> int:
-    """The tokens that are kept free: for an opening, where the cut is stable, and for the tool that stands in where messages
-    call and none is given."""
+def _kept_free(history: History, plan: Plan) -> int:
+    """The tokens that are kept free: for an opening and an ending, where the cut is stable, and for the tool that stands in
+    where messages call and none is given."""
+    model, fixed, options = plan.model, plan.parts.fixed, plan.query
     free = longest_opening(model, options.format) if options.stable and not fixed.few_shots else 0
+    free += plan.going_on if options.stable else 0
     if PROVIDERS[options.format].stand_in_tool is None or fixed.tools:
         return free
     seqs = sorted({seq for seq in (history.question, history.length) if seq >= history.first_seq})
@@ -165,6 +166,7 @@ def _is_plain(history: History, plan: Plan) -> bool:
     records, options, fixed, sent_in = history.records, plan.query, plan.parts.fixed, PROVIDERS[plan.query.format]
     return not (
         not records.flags
+        or (records.roles[-1] == ASSISTANT and plan.going_on)
         or (history.seen is not None and (history.seen.texts or history.before or history.recalled))
         or (options.note and history.unseen)
         or ((history.before or history.recalled) and not _has_plain_recalled(history, options))

@@ -19,7 +19,8 @@ from sash.core.law.documents.grounding import Template, parse_template
 from sash.core.law.fixed_parts.fixed import Fixed
 from sash.core.law.recall.recall import DEFAULT_RECALL_TEMPLATE
 from sash.core.law.records.parameters import Name, Reserve
-from sash.core.providers.messages.members import NO_NAMES, Names, foreign_members, without
+from sash.core.providers.form.tool_names import is_of_all
+from sash.core.providers.messages.members import NO_NAMES, Names, as_sent, foreign_members
 from sash.core.providers.reading.recognition import foreign
 from sash.core.providers.writing.tool_schemas import taken_tools
 from sash.problems import BadRequest, InvalidEntry
@@ -178,7 +179,7 @@ def fixed_parts(settings: ConversationSettings, send: Names = NO_NAMES) -> Fixed
     system = ({"role": "system", "content": settings.system},) if settings.system is not None else ()
     given = tuple(settings.few_shots or ())
     own = [foreign_members(message, send) for message in given]
-    few_shots = tuple(without(*each) if each[1] else each[0] for each in zip(given, own, strict=True))
+    few_shots = tuple(as_sent(*each) if each[1] else each[0] for each in zip(given, own, strict=True))
     measured = tuple(measure(message) for message in few_shots)
     odd = tuple(each.extra.odd if each.extra is not None else 0 for each in measured)
     bodies = [encode_message(message)[0] for message in (*system, *few_shots)]
@@ -195,6 +196,7 @@ def fixed_parts(settings: ConversationSettings, send: Names = NO_NAMES) -> Fixed
             messages=(*system, *few_shots),
             size=sum(map(len, (*bodies, tools, choice))),
             longest_name=max(map(len, tool_names(taken)), default=0),
+            has_odd_names=not all(map(is_of_all, tool_names(taken))),
             has_media=any(each.extra is not None and each.extra.media for each in measured),
         ),
         system=tuple(bodies[: len(system)]),

@@ -49,6 +49,8 @@ class Fixed(msgspec.Struct, frozen=True):
     """Whether a few-shot encloses a picture, a file or a sound."""
     longest_name: int = 0
     """Characters of the longest name of a tool."""
+    has_odd_names: bool = False
+    """Whether a tool has a name that some provider does not take."""
     _own_tokens: dict[Vocabulary, list[int]] = msgspec.field(default_factory=dict)
     _sent: dict[str, tuple[Declared, Any]] = msgspec.field(default_factory=dict)
 

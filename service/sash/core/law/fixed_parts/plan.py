@@ -9,8 +9,10 @@ from sash.core.counts.costs.counting import is_system
 from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.conversation_settings import FixedParts
 from sash.core.law.history.enclosing import MESSAGE_BYTES
+from sash.core.law.history.lines import go_on_tokens
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers import PROVIDERS
+from sash.core.providers.messages.endings import takes_reply_at_end
 
 KNOWN_TO_THE_SUM: Final = frozenset(
     {
@@ -75,6 +77,12 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     def telling_summary(self) -> "Plan":
         """The plan of the same window with the conversation's summary in it."""
         return msgspec.structs.replace(self, query=msgspec.structs.replace(self.query, summary="always"))
+
+    @cached_property
+    def going_on(self) -> int:
+        """Tokens of the line behind a reply at the end; 0 where the server takes a request that ends with a reply."""
+        is_taken = takes_reply_at_end(self.query.format, self.model.provider, self.model.id)
+        return 0 if is_taken else go_on_tokens(self.model)
 
     @cached_property
     def may_be_plain(self) -> bool:

@@ -25,6 +25,9 @@ from sash.core.providers.writing.turns import NOTHING_SAID
 
 _FILE_NAME = 12
 """Tokens of the name that a file gets, or of the number behind its own."""
+_TURNS_APART = 3
+"""Turns more, at most, where words stand before calls and behind their results: the question of ``…`` and the words' own
+turn, and the reply of ``…``."""
 
 
 @lru_cache(maxsize=64)
@@ -34,10 +37,13 @@ def filler_tokens(model: Model) -> int:
 
 
 def with_filler(measure: Measure, cost: int, model: Model, form: str) -> int:
-    """Return a message's tokens with what ``form`` adds: ``…`` in place of nothing, or beside a file, and files' names."""
+    """Return a message's tokens with what ``form`` adds: ``…`` in place of nothing, or beside a file, and files' names; and
+    the turns that divide calls from words, at most."""
     if measure.role == USER and _is_silent(measure, form):  # a name may cost more
         return max(filler_tokens(model), cost)
     extra = measure.extra
+    if extra is not None and extra.calls and PROVIDERS[form].calls_apart(model.id):
+        return cost + _TURNS_APART * filler_tokens(model)
     if not PROVIDERS[form].names_files or extra is None:
         return cost
     files = sum(each.kind != IMAGE and each.form in ("", form) for each in extra.media)

@@ -15,6 +15,7 @@ from sash.core.counts.models.families import FUNCTION, TOOL
 from sash.core.counts.models.models import Model
 from sash.core.law.records.costs import record_cost
 from sash.core.law.records.records import Flags, Record
+from sash.core.providers.messages.endings import GO_ON
 from sash.core.providers.messages.pieces import Object
 
 NO_RESULT: Final = "No result was recorded: the call was interrupted."
@@ -89,3 +90,10 @@ def _line_tokens(model: Model, role: int, place: int) -> int:
     line = line_of({"id": ""} if role == TOOL else {"name": ""})
     own_tokens = None if model.vocabulary is None else spoken_tokens(line, model.vocabulary)
     return message_tokens(measure(line), model, parallel=place, own_tokens=own_tokens)
+
+
+@lru_cache(maxsize=64)
+def go_on_tokens(model: Model) -> int:
+    """The tokens of the line behind a reply at the end of a request that may not end with one."""
+    own_tokens = None if model.vocabulary is None else spoken_tokens(GO_ON, model.vocabulary)
+    return message_tokens(measure(GO_ON), model, own_tokens=own_tokens)

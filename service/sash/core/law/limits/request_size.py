@@ -5,15 +5,16 @@ from typing import Any, Final
 
 import msgspec
 
-from sash.core.counts.costs.over_limits import tool_name
+from sash.core.counts.costs.over_limits import tool_name, tool_names
 from sash.core.counts.models.models import Model
 from sash.core.law.documents.documents import Documents
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.history.enclosing import all_text_bytes
 from sash.core.law.history.view import History
 from sash.core.law.records.parameters import WindowQuery
+from sash.core.providers import PROVIDERS
 from sash.core.providers.form.request_limits import NO_LIMITS, RequestLimits
-from sash.problems import WindowDoesNotFit
+from sash.problems import FormatCannotCarry, Pointer, WindowDoesNotFit
 
 _TOKEN_BYTES: Final = 16
 """Bytes of a token of recalled text, which is hardly ever longer."""
@@ -24,11 +25,13 @@ _OTHER_BYTES: Final = 4
 def is_far_below(history: History, plan: Plan, documents: Documents) -> bool:
     """Whether no limit but that of tokens can matter, and no medium is lost: as in nearly every chat. It is quick to tell.
 
-    Raises WindowDoesNotFit for tools that are over a limit.
+    Raises WindowDoesNotFit for tools that are over a limit, and FormatCannotCarry for a tool's name in another alphabet.
     """
     limits, records, fixed, options = plan.model.limits, history.records, plan.parts.fixed, plan.query
     if fixed.tools and is_over(len(fixed.tools), fixed.longest_name, limits):
         check_tools(fixed.tools, plan.model)
+    if fixed.tools and fixed.has_odd_names:
+        _check_names(fixed.tools, plan.model, options.format)
     if history.lost:
         return False
     if limits is NO_LIMITS and options.images_kept is None:
@@ -66,6 +69,21 @@ def check_tools(tools: Sequence[Mapping[str, Any]], model: Model, pointer: str =
         if name is not None and len(name) > limits.tool_name:
             place = f"{pointer}/{index}/{tool['type']}/name" if pointer else ""
             raise WindowDoesNotFit.over("tool_name", limits.tool_name, {"tool_name": len(name)}, place)
+
+
+def _check_names(tools: Sequence[Mapping[str, Any]], model: Model, form: str) -> None:
+    """Raise FormatCannotCarry for tools whose names are not in the alphabet of the form, for this model."""
+    alphabet = PROVIDERS[form].tool_names(model.provider, model.id)
+    if alphabet is None:
+        return
+    errors = [
+        Pointer(f"#/tools/{index}/{tool.get('type')}/name", f"{name!r}: a tool's name may have {alphabet.words}")
+        for index, tool in enumerate(tools)
+        for name in tool_names([tool])
+        if not alphabet.pattern.fullmatch(name)
+    ]
+    if errors:
+        raise FormatCannotCarry(f"The {form} format cannot declare the tool {errors[0].detail}.", errors=errors)
 
 
 def told_bytes(history: History, options: WindowQuery) -> int:

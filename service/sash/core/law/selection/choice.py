@@ -188,6 +188,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         held = min(state.room, recall_reserve + (self._least_opening if spec.plan.query.grounding == "all" else 0))
         state.room -= held
         opening = longest_opening(spec.plan.model, spec.plan.query.format) if self._is_opened else 0
+        opening += self.spec.plan.going_on - self._ending  # kept free in each window with a stable cut
         cut = self._cut(beside + sum(self.always.values()) - recall_reserve - opening)
         if isinstance(cut, NeedOlder):
             return cut
@@ -206,6 +207,23 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         taken.room = max(0, taken.room - opening)
         at = view.units.members((*view.always, *taken.kept))
         return _Selected(taken, view, cut, opening, at, view.history.seqs[at].tolist(), summary, noted)
+
+    @cached_property
+    def _goes_on(self) -> int:
+        """The place of a reply at the end of a request that may not end with one; 0 without one."""
+        records = self.view.history.records
+        if not self.spec.plan.going_on:
+            return 0
+        sent = (index for index in reversed(range(len(records))) if records.roles[index] > DEVELOPER)
+        last = next((index for index in sent if not records.unsent[index]), None)
+        return (
+            0 if last is None or records.roles[last] != ASSISTANT or records.calls[last] else self.view.history.at(last)
+        )
+
+    @cached_property
+    def _ending(self) -> int:
+        """The tokens of the line behind a reply at the end; 0 without one."""
+        return self.spec.plan.going_on if self._goes_on else 0
 
     @cached_property
     def _is_opened(self) -> bool:
@@ -350,6 +368,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             path=spec.path,
             cut=selected.cut if selected.cut is not None and selected.cut.since_seq else None,
             passed=_passed(taken, view) if taken.reasons else frozenset(),
+            goes_on=self._goes_on if self._goes_on in seqs else 0,
         )
 
     def _note(self, selected: _Selected) -> int:
@@ -435,7 +454,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
 
     def _fixed_costs(self, view: View, lines: Lines, opening: int = 0) -> dict[str, int]:
         spec, given = self.spec, [each for each in lines if each is not None]
-        return fixed_costs(view, spec.plan, given, opening)
+        return fixed_costs(view, spec.plan, given, opening + self._ending)
 
     def _room(self, *lines: Line | Summary | None) -> int:
         """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""

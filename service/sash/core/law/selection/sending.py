@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -24,16 +24,13 @@ from sash.core.law.records.records import RESULTS, Flags
 from sash.core.law.records.units import unit_at
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.messages.owed_reasoning import owes_reasoning, refuses_reasoning
-from sash.core.providers.openai.chat_mends import STRICT_MAKER
-from sash.core.providers.openai.openai import OPENAI
 
 Q = TypeVar("Q", bound=WindowQuery)
-_WITHOUT_REASONING: Final = frozenset({OPENAI.maker, STRICT_MAKER})
 
 
 def decided_reasoning(query: Q, model: Model) -> Q:
     """The query with ``reasoning=none`` for a model in chat form whose maker or host refuses members with reasoning."""
-    is_refused = model.provider in _WITHOUT_REASONING or refuses_reasoning(model.id)
+    is_refused = refuses_reasoning(model.provider, model.id)
     if query.reasoning == "none" or not is_refused or not PROVIDERS[query.format].is_chat_form:
         return query
     return msgspec.structs.replace(query, reasoning="none")
@@ -119,6 +116,8 @@ def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> Vi
     indexes = {*np.flatnonzero(is_empty).tolist()}
     if names_files and records.details:
         indexes.update(records.media)
+    if PROVIDERS[form].calls_apart(model.id):
+        indexes.update(np.flatnonzero(np.frombuffer(records.calls, np.uint8)).tolist())
     costs = view.costs.copy()
     for index in indexes - _without_files(view, form) if view.edits else indexes:
         costs[index] = with_filler(records[index].measure, costs.item(index), model, form)

@@ -61,6 +61,8 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     """Messages that are left out although they would fit, such as an unanswered call or a duplicate, by seq."""
     lines: Mapping[int, list[bytes]] = {}
     """Messages without a seq that are sent behind others, as JSON, by the seq of these."""
+    goes_on: int = 0
+    """The seq of a reply at the end behind which a line asks to go on, if its words are sent; 0 without one."""
     waiting_for: Sequence[str] = ()
     """Ids of the calls at the end that wait for their results."""
     names: Mapping[int, int] = {}

@@ -30,6 +30,7 @@ from sash.core.providers.writing.shared_mends import (
     BLANK_TEXT,
     CALL_ID,
     CALL_NAME,
+    FAILED_WITH_MEDIA,
     FAILED_WITHOUT_WORDS,
     RESULTS_FIRST,
     SYSTEM_ROLE,
@@ -54,13 +55,6 @@ NULL_MEMBER: Final = Mend(
     sent="The result without `is_error`",
     evidence="anthropic.types.ToolResultBlockParam: `is_error` is a bool; 'Input should be a valid boolean'",
 )
-FAILED_WITH_PICTURE: Final = Mend(
-    name="failed_with_picture",
-    refused="A tool result that is marked as an error and has a picture or a file",
-    sent="The result without the mark",
-    evidence="\"all content must be type 'text' if 'is_error' is true\" (vellum-ai/vellum-assistant 18387, "
-    "caozhiyuan/copilot-api 196)",
-)
 OF_BLOCKS: Final = (
     SYSTEM_ROLE,
     BLANK_TEXT,
@@ -70,7 +64,7 @@ OF_BLOCKS: Final = (
     CALL_NAME,
     RESULTS_FIRST,
     FAILED_WITHOUT_WORDS,
-    FAILED_WITH_PICTURE,
+    FAILED_WITH_MEDIA,
     MEDIA_TYPE,
     UNTAKEN,
     BROKEN_ARGUMENTS,
@@ -243,15 +237,20 @@ def _result(block: Block, seq: int, writing: RequestWriting) -> Block:
             changed = {**block, "content": ""}
     elif "content" in block:  # null is no content
         changed = {name: value for name, value in block.items() if name != "content"}
-    failed = changed.get("is_error", False)
-    content = changed.get("content")
-    if failed and isinstance(content, list) and any(each.get("type") != "text" for each in content):
-        writing.mends.add(FAILED_WITH_PICTURE, seq)
-        return {name: value for name, value in changed.items() if name != "is_error"}
-    if failed is None or (failed and not changed.get("content")):
-        writing.mends.add(NULL_MEMBER if failed is None else FAILED_WITHOUT_WORDS, seq)
+    if mend := _of_failure(changed.get("is_error", False), changed.get("content"), writing):
+        writing.mends.add(mend, seq)
         changed = {name: value for name, value in changed.items() if name != "is_error"}
     return changed
+
+
+def _of_failure(failed: object, content: object, writing: RequestWriting) -> Mend | None:
+    """The mend of a result whose ``is_error`` is refused beside its content."""
+    if failed is None:
+        return NULL_MEMBER
+    if failed and not content:
+        return FAILED_WITHOUT_WORDS
+    has_media = isinstance(content, list) and any(each.get("type") != "text" for each in content)
+    return FAILED_WITH_MEDIA if failed and has_media and is_claude(writing.model) else None
 
 
 def _is_result(block: Block) -> bool:

@@ -18,8 +18,11 @@ CACHE_MARKS: Final = Mend(
 HOSTED_PAIR: Final = Mend(
     name="hosted_pair",
     refused="A call of a tool that Anthropic runs without its result, or a result without its call",
-    sent="The message without the block; a call in the newest reply stays, because Claude may go on with it",
-    evidence="'unexpected `tool_use_id` found in `advisor_tool_result` blocks. Each block must have a corresponding "
+    sent="The message without the block; a call in a reply that nothing but results follow stays, because Claude goes on "
+    "with it",
+    evidence="'web_search tool use with id … was found without a corresponding web_search_tool_result block' "
+    "(anthropics/anthropic-sdk-python 961, 1339, gsd-build/gsd-2 2870); "
+    "'unexpected `tool_use_id` found in `advisor_tool_result` blocks. Each block must have a corresponding "
     "`server_tool_use` block before it' (anthropics/claude-code 80439, 69828)",
 )
 LAST_WHITE_SPACE: Final = Mend(
@@ -81,8 +84,7 @@ def _paired(messages: list[Block], writing: RequestWriting) -> list[Block]:
         for block in content_parts(message["content"])
         if _is_hosted_call(block) or _is_hosted_result(block)
     ]
-    newest = next((message for message in reversed(messages) if message["role"] == "assistant"), None)
-    alone = {*_results_alone(hosted), *_calls_alone(hosted, newest)}
+    alone = {*_results_alone(hosted), *_calls_alone(hosted, _open_reply(messages))}
 
     def keeps(block: Block) -> bool:
         if id(block) not in alone:
@@ -91,6 +93,16 @@ def _paired(messages: list[Block], writing: RequestWriting) -> list[Block]:
         return False
 
     return _kept(messages, keeps) if alone else messages
+
+
+def _open_reply(messages: Sequence[Block]) -> Block | None:
+    """The newest reply, if nothing but results of its calls follows: Claude goes on with what it did there."""
+    for message in reversed(messages):
+        if message["role"] == "assistant":
+            return message
+        if not all(block.get("type") == "tool_result" for block in content_parts(message["content"])):
+            break
+    return None
 
 
 def _results_alone(hosted: Iterable[tuple[Block, Block]]) -> Iterator[int]:
@@ -102,12 +114,12 @@ def _results_alone(hosted: Iterable[tuple[Block, Block]]) -> Iterator[int]:
             yield id(block)
 
 
-def _calls_alone(hosted: Sequence[tuple[Block, Block]], newest: Block | None) -> Iterator[int]:
+def _calls_alone(hosted: Sequence[tuple[Block, Block]], going_on: Block | None) -> Iterator[int]:
     answered = set()
     for message, block in reversed(hosted):
         if _is_hosted_result(block):
             answered.add(block["tool_use_id"])
-        elif block["id"] not in answered and message is not newest:
+        elif block["id"] not in answered and message is not going_on:
             yield id(block)
 
 

@@ -15,6 +15,7 @@ import msgspec
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.providers.anthropic.claude_mends import is_claude
+from sash.core.providers.bedrock.converse_apart import WORDS_APART, wants_calls_apart, with_calls_apart
 from sash.core.providers.bedrock.converse_files import (
     BEDROCKS_MEDIA,
     KINDS,
@@ -46,7 +47,9 @@ from sash.core.providers.form.part_kinds import PartKinds, kinds
 from sash.core.providers.form.provider import Provider
 from sash.core.providers.form.request_limits import RequestLimits
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
+from sash.core.providers.form.tool_names import PLAIN_NAMES
 from sash.core.providers.messages.call_inputs import GivenInput, input_text, with_object
+from sash.core.providers.messages.endings import REPLY_AT_END
 from sash.core.providers.messages.mends import AS_TEXT
 from sash.core.providers.messages.pieces import Keeps, Name, Object, Piece, convert, read_turn, rest_of, to_json
 from sash.core.providers.writing.media import Media, read_data_url, read_file
@@ -366,7 +369,7 @@ def _write(
             continue
         turns += _turns(step, last, names, writing)
         last = step if isinstance(step, NativeMessages) else None
-    turns = with_documents(in_order(turns, writing), writing)
+    turns = with_calls_apart(with_documents(in_order(turns, writing), writing), writing)
     if turns[0].role == "assistant" if turns else asks(history):  # a blank text may be all that the user says
         turns.insert(0, SentTurn("user", [Sent(0, {"text": NOTHING_SAID})]))
     config = _tool_config(list(read_functions(tools, writing)), read_choice(tool_choice, writing))
@@ -619,11 +622,13 @@ CONVERSE = Provider(
     limits=lambda _name, _window: _LIMITS,
     narrows=_LIMITS,
     takes=BEDROCKS_MEDIA,
-    mends=OF_CONVERSE,
+    mends=(*OF_CONVERSE, WORDS_APART, REPLY_AT_END),
     own_members=_MEMBERS,
     has_cache_control=True,
     has_system_messages=lambda _: False,
+    tool_names=lambda _maker, _model: PLAIN_NAMES,
     needs_question=True,
+    calls_apart=wants_calls_apart,
     names_files=True,
     stand_in_tool=_NO_TOOL,
     parts_apart=True,

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from sash.core.providers.anthropic.claude_mends import is_claude
 from sash.core.providers.bedrock.converse_files import DOCUMENT_NAME, KINDS, document_text, read_media
 from sash.core.providers.messages.call_inputs import BROKEN_ARGUMENTS
 from sash.core.providers.messages.hosted import media_line
@@ -17,6 +18,7 @@ from sash.core.providers.writing.shared_mends import (
     BLANK_TEXT,
     CALL_ID,
     CALL_NAME,
+    FAILED_WITH_MEDIA,
     FAILED_WITHOUT_WORDS,
     RESULTS_FIRST,
     SYSTEM_ROLE,
@@ -93,6 +95,7 @@ OF_CONVERSE: Final = (
     CALL_NAME,
     BROKEN_ARGUMENTS,
     FAILED_WITHOUT_WORDS,
+    FAILED_WITH_MEDIA,
     RESULT_JSON,
     UNDECLARED_TOOLS,
     UNSIGNED_REASONING,
@@ -106,6 +109,8 @@ OF_CONVERSE: Final = (
     UNTAKEN,
 )
 
+_WORDS: Final = ("text", "json", "cachePoint")
+"""Blocks of a result that are sent to Claude as texts."""
 _FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _LONGEST: Final = 64
 _MOST_DOCUMENTS: Final = 5
@@ -176,8 +181,9 @@ def result(found: Mapping[str, Any], seq: int, writing: RequestWriting) -> Block
     if any(map(_is_no_object, left)):
         writing.mends.add(RESULT_JSON, seq)
         changed["content"] = [{"text": to_json(each["json"])} if _is_no_object(each) else each for each in left]
-    if not left and found.get("status") == "error":
-        writing.mends.add(FAILED_WITHOUT_WORDS, seq)
+    has_media = any(each.keys().isdisjoint(_WORDS) for each in left)
+    if found.get("status") == "error" and (not left or (has_media and is_claude(writing.model))):
+        writing.mends.add(FAILED_WITH_MEDIA if left else FAILED_WITHOUT_WORDS, seq)
         del changed["status"]
     return {"toolResult": changed}
 

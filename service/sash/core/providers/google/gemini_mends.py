@@ -66,6 +66,7 @@ GEMINIS_MEDIA: Final = Takes(
     pictures=frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}),
     addresses=("https://", "http://", "gs://"),
     tells_types=True,
+    reads_googles_files=True,
 )
 """What Gemini takes: ai.google.dev/gemini-api/docs/image-understanding, "Supported image formats". Of other files it takes
 many types."""

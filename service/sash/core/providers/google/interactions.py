@@ -266,6 +266,7 @@ def _answering(step: Block, call_id: str) -> Block:
 _MEDIA: Final = Takes(
     pictures=(GEMINIS_MEDIA.pictures or frozenset()) | {"image/gif", "image/bmp", "image/tiff"},
     addresses=GEMINIS_MEDIA.addresses,
+    reads_googles_files=True,
 )
 """What Interactions take: ``ImageContentMimeType`` of ``google.genai``, which names more than Gemini's contents take."""
 _SHAPE: Final = Shape(
@@ -544,6 +545,7 @@ INTERACTIONS = Provider(
     takes=_MEDIA,
     mends=(BROKEN_ARGUMENTS, EMPTY_PART, MISSING_SIGNATURE, UNSIGNED_THOUGHT, UNTAKEN, MEDIA_TYPE),
     has_system_messages=GEMINI.has_system_messages,
+    tool_names=GEMINI.tool_names,
     calls_need_question=True,
     one_string_or_parts=frozenset({"tool"}),
     parts_apart=True,

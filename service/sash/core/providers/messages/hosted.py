@@ -41,6 +41,14 @@ def line_of(part: Mapping[str, Any], kind: str) -> str:
     return f"[{_spaced(kind)}: {words}]\n" if words else f"[{_spaced(kind)}]\n"
 
 
+def is_paused(reply: Mapping[str, Any], form: str) -> bool:
+    """Return whether a stored reply, sent as it came, ends with a call of a hosted tool: it goes on when it is sent back."""
+    match reply.get("native"):
+        case {"format": own, "messages": [*_, {"content": [*_, {"type": "server_tool_use" | "mcp_tool_use"}]}]}:
+            return bool(own == form)
+    return False
+
+
 def media_line(part: Mapping[str, Any]) -> str:
     """Return the line that tells an image, a file or a sound in chat form: what it is, and its size or its address."""
     match part:

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from sash.core.chat.file_links import LINKS
 from sash.core.chat.messages import CustomCall, File, FunctionCall, ImageUrl, InputAudio
+from sash.core.providers.messages.hosted import media_line
 from sash.core.providers.messages.reasoning_members import MEMBERS
 
 FOREIGN: Final = "foreign"
@@ -150,9 +151,44 @@ def without(message: Mapping[str, Any], gone: Sequence[Unknown]) -> dict[str, An
 
 
 def keep_foreign(message: dict[str, Any], named: Names = NO_NAMES) -> dict[str, Any]:
-    """Return the message as it is stored: its foreign members at the end, in ``native``."""
+    """Return the message as it is stored: its foreign members at the end, in ``native``, and the content that a line was
+    added to."""
     gone = foreign_members(message, named)
-    return without(message, gone) | {"native": {"format": FOREIGN, "members": gone}} if gone else message
+    if not gone:
+        return message
+    sent = as_sent(message, gone)
+    came = message.get("content")
+    content = [Unknown("", "content", came)] if sent.get("content") != came else []
+    return sent | {"native": {"format": FOREIGN, "members": [*content, *gone]}}
+
+
+def as_sent(message: Mapping[str, Any], gone: Sequence[Unknown]) -> dict[str, Any]:
+    """Return a copy of a message without these members, and with a line in place of each picture among them.
+
+    Replies have pictures in ``images``, as OpenRouter gives them, and no provider takes them there.
+    """
+    left = without(message, gone)
+    if message["role"] == "assistant" and (lines := [line for each in gone for line in _picture_lines(each)]):
+        left["content"] = _with_lines(left.get("content"), lines)
+    return left
+
+
+def _picture_lines(member: Unknown) -> Iterator[str]:
+    if (member.path, member.name) == ("", "images") and isinstance(member.value, list):
+        yield from (media_line(part) for part in member.value if _is_picture(part))
+
+
+def _is_picture(part: object) -> bool:
+    match part:
+        case {"type": "image_url", "image_url": {"url": str()} | str()}:
+            return True
+    return False
+
+
+def _with_lines(content: Any, lines: Sequence[str]) -> Any:
+    if isinstance(content, list):
+        return [*content, *({"type": "text", "text": line} for line in lines)]
+    return "\n".join(filter(None, (content, "".join(lines))))
 
 
 def has_foreign(message: Mapping[str, Any]) -> bool:

@@ -61,7 +61,8 @@ LATE_RESULT: Final = Mend(
 FOREIGN_MEMBERS: Final = Mend(
     name="foreign_members",
     refused="Members of a message that are not the provider's, such as a frontend's `timestamp`",
-    sent="The message without them; `SASH_SEND_MEMBERS` names those that are sent",
+    sent="The message without them; of pictures in a reply, one line of text each. `SASH_SEND_MEMBERS` names members that "
+    "are sent",
     evidence="OpenAI and Anthropic answer 400 for unknown members: 'Extra inputs are not permitted'",
 )
 AS_TEXT: Final = Mend(

@@ -1,5 +1,5 @@
 """Reasoning that must come back, or must not: some servers answer 400 to a call in the history without the reasoning before
-it, and some hosts to any reasoning.
+it, and some makers' and hosts' to any reasoning.
 
 So the first are sent the reasoning of every message with calls, and the others none, whatever a window's ``reasoning`` says.
 """
@@ -31,20 +31,38 @@ _OWED: Final = (
         "'reasoning_content is missing in assistant tool call message at index N' (openclaw 71050, LibreChat 12836)",
     ),
 )
-_REFUSING_HOSTS: Final = {
-    "cerebras": "400 to the second request with `reasoning_content`, of zai-glm-4.7 (qwen-code 11045, jan 8136)",
-    "groq": "400 to the second request with `reasoning_content`, of qwen3-32b (qwen-code 11045, jan 8136)",
+REFUSING_HOSTS: Final = {
+    "cerebras": "400: \"property 'messages.2.assistant.reasoning_content' is unsupported\" (Kilo-Org/kilocode 10375, "
+    "QwenLM/qwen-code 11045)",
+    "groq": "400 as of Cerebras (janhq/jan 8136); 'reasoning is not supported with this model' (vercel/ai 8057)",
 }
-"""Hosts, as LiteLLM writes them before a model's name, with what they were reported to answer."""
+"""Hosts, as LiteLLM writes them before a model's name, that refuse members which they do not know, whoever made the model;
+with what they were reported to answer. Their own models are a maker's, too."""
+_REFUSING_MAKERS: Final = {
+    "openai": "400: 'Unknown parameter'; its request types have no such member",
+    "mistral": "422: 'Extra inputs are not permitted' (charmbracelet/crush 1590)",
+}
 
 
-def refuses_reasoning(model: str) -> bool:
-    """Return whether the host that a model's name begins with refuses members with reasoning.
+def readers_of(maker: str, model: str) -> frozenset[str]:
+    """Return who checks a request: the model's maker, and a host without a place for unknown members that its name begins
+    with.
 
-    >>> refuses_reasoning("groq/qwen/qwen3-32b"), refuses_reasoning("qwen3-32b")
+    >>> sorted(readers_of("qwen", "groq/qwen/qwen3-32b")), sorted(readers_of("qwen", "qwen3-32b"))
+    (['groq', 'qwen'], ['qwen'])
+    """
+    host, slash, _ = model.strip().lower().partition("/")
+    return frozenset({maker, host} if slash and host in REFUSING_HOSTS else {maker})
+
+
+@lru_cache(maxsize=1024)
+def refuses_reasoning(maker: str, model: str) -> bool:
+    """Return whether a chat completion's server refuses members with reasoning: a model's maker, or its host.
+
+    >>> refuses_reasoning("qwen", "groq/qwen/qwen3-32b"), refuses_reasoning("qwen", "qwen3-32b")
     (True, False)
     """
-    return "/" in model and model.partition("/")[0].lower() in _REFUSING_HOSTS
+    return any(each in _REFUSING_MAKERS or each in REFUSING_HOSTS for each in readers_of(maker, model))
 
 
 @lru_cache(maxsize=1024)
@@ -54,6 +72,6 @@ def owes_reasoning(maker: str, model: str) -> bool:
     >>> owes_reasoning("deepseek", "deepseek-v4-pro"), owes_reasoning("deepseek", "deepseek-v3.1")
     (True, False)
     """
-    if refuses_reasoning(model):
+    if refuses_reasoning(maker, model):
         return False
     return any(each.maker == maker and re.search(each.models, model.lower()) for each in _OWED)

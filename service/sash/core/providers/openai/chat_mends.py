@@ -15,6 +15,7 @@ from typing import Any, Final
 from sash.core.chat.file_links import LINKS, as_file, is_link
 from sash.core.providers.messages.hosted import media_line
 from sash.core.providers.messages.mends import AS_TEXT, Mend
+from sash.core.providers.messages.owed_reasoning import REFUSING_HOSTS, readers_of
 from sash.core.providers.messages.pieces import SOUNDS
 from sash.core.providers.messages.reasoning_members import MEMBERS
 from sash.core.providers.writing.media_types import (
@@ -73,6 +74,15 @@ STRICT: Final = Mend(
     sent="The message without them",
     evidence="Mistral answers 422: 'Extra inputs are not permitted' (charmbracelet/crush #1590, OpenMinis/OpenMinis #87)",
 )
+HOSTS: Final = Mend(
+    name="host_members",
+    refused="Members that Cerebras and Groq do not know, sent to them, which a model's name says (`cerebras/…`, `groq/…`): "
+    "reasoning such as `reasoning_content`, and `cache_control`, `prefix` and others of other servers",
+    sent="The message without them",
+    evidence="Cerebras answers 400: \"property 'messages.2.assistant.reasoning_content' is unsupported\" "
+    "(Kilo-Org/kilocode 10375, QwenLM/qwen-code 11045), Groq the same (janhq/jan 8136), and 'reasoning is not supported "
+    "with this model' to `reasoning` (vercel/ai 8057)",
+)
 FILED: Final = Mend(
     name="file_type",
     refused="A text file, a picture as a file, and a PDF's base64 without `data:application/pdf`, sent to OpenAI's own "
@@ -82,7 +92,19 @@ FILED: Final = Mend(
     "unsupported MIME type 'text/markdown'' (trpc-group/trpc-agent-go 1816), 'an invalid base64-encoded value' "
     "(vercel/ai 7266)",
 )
-CHAT_MENDS: Final = (EMPTY_CONTENT, EMPTY_MEMBER, NAME, CALL_ID, SPOKEN, UNTAKEN, MEDIA_TYPE, FILED, OTHERS, STRICT)
+CHAT_MENDS: Final = (
+    EMPTY_CONTENT,
+    EMPTY_MEMBER,
+    NAME,
+    CALL_ID,
+    SPOKEN,
+    UNTAKEN,
+    MEDIA_TYPE,
+    FILED,
+    OTHERS,
+    STRICT,
+    HOSTS,
+)
 
 _CONTENT, _MEMBERS, NAMES, _IDS, _AUDIO, MEDIA, _LINKED, _OTHERS, _STRICT = (1 << bit for bit in range(9))
 _UNTAKEN, _NO_BYTES, OTHER_TYPE, _FILED = (1 << bit for bit in range(9, 13))
@@ -102,7 +124,7 @@ _OPENAI: Final = "openai"
 STRICT_MAKER: Final = "mistral"
 """The maker whose own models refuse every member that its requests do not have."""
 _OPENAIS, _STRICTS = frozenset({_OPENAI}), frozenset({STRICT_MAKER})
-_NAMING_MAKERS: Final = frozenset({_OPENAI, STRICT_MAKER, "deepseek", "moonshotai"})
+NAMING_MAKERS: Final = frozenset({_OPENAI, STRICT_MAKER, "deepseek", "moonshotai"})
 """Makers whose servers check the names of called functions."""
 CALLED: Final = NAMES | _IDS
 """What may be odd in a call's result: the name and the id of its call."""
@@ -168,13 +190,13 @@ def is_gif(part: Mapping[str, Any]) -> bool:
 
 def sent_as_chat(message: Message, odd: int, maker: str, model: str) -> tuple[Message, list[Mend]]:
     """Return the message as chat completions take it for a maker's model, and its mends."""
-    mends = []
+    mends, readers = [], readers_of(maker, model)
     if odd & _AUDIO and not hears(maker, model) and _transcript(message):
         odd &= ~_AUDIO
         message = _in_words(message)
         mends.append(SPOKEN)
     for bit, mend, changed, refusing in _CHANGES:
-        if odd & bit and (refusing is None or maker in refusing) and (found := changed(message)) != message:
+        if odd & bit and (refusing is None or refusing & readers) and (found := changed(message)) != message:
             message = found
             mends.append(mend)
     return message, mends
@@ -441,9 +463,10 @@ _CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message], frozenset[s
     (OTHER_TYPE, MEDIA_TYPE, _with_types, _OPENAIS),
     (_FILED, FILED, _with_files, _OPENAIS),
     (_OTHERS, OTHERS, _without_others, _OPENAIS),
+    (_OTHERS, HOSTS, _without_others, frozenset(REFUSING_HOSTS)),
     (_STRICT, STRICT, _strict, _STRICTS),
-    (NAMES, NAME, _functions_renamed, _NAMING_MAKERS),
+    (NAMES, NAME, _functions_renamed, NAMING_MAKERS),
     (NAMES, NAME, _renamed, _OPENAIS),
     (_IDS, CALL_ID, _shortened, _OPENAIS),
 )
-"""Each change with the makers whose models refuse what it mends; None for all. Later changes see the earlier ones."""
+"""Each change with the makers and hosts that refuse what it mends; None for all. Later changes see the earlier ones."""

@@ -196,7 +196,7 @@ def as_taken(
     taken: list[Item] = []
     results: dict[str, str] = {}
     """The type of a call's output, by the call's id."""
-    for seq, item, _ in _once(_followed(_not_empty(items, mends), mends), mends):
+    for seq, item, _ in _followed([*_once(_not_empty(items, mends), mends)], mends):
         found = item
         if sent_so and (identity := call_of(item)) in sent_so:
             found = as_function(item)

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.providers.messages.mends import Mend
+from sash.core.providers.messages.references import is_googles_file
 
 MEDIA_TYPE: Final = Mend(
     name="media_type",
@@ -143,8 +144,13 @@ class Takes(msgspec.Struct, frozen=True, kw_only=True):
     tells_types: bool = False
     """Whether the type of a linked picture is told, by the ending of its address."""
 
+    reads_googles_files: bool = False
+    """Whether files that were uploaded to Gemini can be read by their address."""
+
     def refuses(self, part: Mapping[str, Any]) -> bool:
         """Return whether a part of a chat message is a medium that is not taken. False for one whose type is not known."""
+        if is_googles_file(part) and not self.reads_googles_files:
+            return True
         match part:
             case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
                 told, begins = typed(url)

@@ -52,6 +52,13 @@ FAILED_WITHOUT_WORDS: Final = Mend(
     "messages.2.content.0.toolResult cannot be empty when status value is error' "
     "(aws-samples/sample-multi-agent-orchestration-chat-on-agentcore 15)",
 )
+FAILED_WITH_MEDIA: Final = Mend(
+    name="failed_with_media",
+    refused="A tool result that is marked as an error and has anything but texts, such as a picture; by Claude",
+    sent="The result without the mark",
+    evidence="Anthropic: \"all content must be type 'text' if 'is_error' is true\" (vellum-ai/vellum-assistant 18387, "
+    "caozhiyuan/copilot-api 196)",
+)
 RESULT_ORDER: Final = Mend(
     name="result_order",
     refused="Results without ids in another order than their calls, which pairs them wrongly; as a line for a call gives it",
