@@ -277,6 +277,20 @@ async def test_an_items_id_is_sent_once(client: httpx.AsyncClient, conversation:
     assert made["mended"]["reasons"]["item_twice"] == 2
 
 
+async def test_an_item_that_is_left_out_takes_its_reasoning_along(client: httpx.AsyncClient, conversation: str) -> None:
+    """A hosted call that is there twice is sent once, and so without the reasoning before its second copy."""
+    picture = {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "iVBORw0KGgo="}
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Here it is."}]}
+    await append(client, conversation, user("draw"), picture, said, REASONING, picture, format="responses")
+
+    made = await mended(client, conversation, "responses", reasoning="all")
+
+    assert [item.get("type", item.get("role")) for item in made["request"]["input"]] == [
+        *("user", "image_generation_call", "assistant")
+    ]
+    assert made["mended"]["reasons"].keys() >= {"item_twice", "lone_reasoning"}
+
+
 @pytest.mark.parametrize(
     ("data", "expected", "name"),
     [

@@ -196,7 +196,7 @@ def as_taken(
     taken: list[Item] = []
     results: dict[str, str] = {}
     """The type of a call's output, by the call's id."""
-    for seq, item, _ in _followed([*_once(_not_empty(items, mends), mends)], mends):
+    for seq, item, _ in _sent(items, mends):
         found = item
         if sent_so and (identity := call_of(item)) in sent_so:
             found = as_function(item)
@@ -236,6 +236,13 @@ def _lacks(item: Mapping[str, Any], required: Mapping[str, Sequence[str]]) -> bo
 
 
 # ---- reasoning
+
+
+def _sent(items: Sequence[Placed], mends: Mends) -> list[Placed]:
+    """The items that are sent: each once, and reasoning with its reply's item behind it alone."""
+    followed = [*_followed(_not_empty(items, mends), mends)]
+    once = [*_once(followed, mends)]
+    return once if len(once) == len(followed) else [*_followed(once, mends)]
 
 
 def _not_empty(items: Sequence[Placed], mends: Mends) -> list[Placed]:
