@@ -37,7 +37,7 @@ def fixed_costs(view: View, plan: Plan, lines: Sequence[Line | Summary], opening
     always = view.required if fixed.defines(form) or model.lone else []
     measures = [line.measure for line in lines]
     required = [view.history.records[index].measure for index in always]
-    tools = reserved_tools(fixed, model, measures, required, first=view.history.at(always[0]) if always else 0)
+    tools = reserved_tools(fixed, model, measures, required, first=view.history.seqs.item(always[0]) if always else 0)
     lone = 0 if plan.has_system or any(map(is_system, (*measures, *required))) else model.lone
     system, few_shots = plan.message_costs
     is_compacted = bool(lines) and measures[0].role == ASSISTANT  # a provider's compaction comes before the few-shots
