@@ -197,7 +197,7 @@ def made(
     mends = Mends()
     if history.order is not None:
         _note(mends, history.order, history, window)
-    for seq in lost_seqs(window, history):
+    for seq in lost_seqs(window, history) if window.lined else ():
         mends.add(LOST_MEDIUM, seq)
     seqs = window.seqs
     request = _request(asked, history, window, bodies, documents, mends)

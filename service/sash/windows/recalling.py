@@ -194,7 +194,7 @@ def for_view(wanted: list[Candidate], records: Mapping[int, Record], view: str) 
 
 def digests_of(seqs: Sequence[int], history: History) -> set[bytes]:
     """The digests of what these messages of a history say."""
-    ends = [(history.row(seq) + 1) * RECORD_BYTES for seq in seqs]
+    ends = ((np.flatnonzero(np.isin(history.seqs, seqs)) + 1) * RECORD_BYTES).tolist()
     return {history.records.packed[end - DIGEST_BYTES : end] for end in ends}
 
 

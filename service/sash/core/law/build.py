@@ -112,7 +112,8 @@ def _plain_window(history: History, spec: WindowSpec) -> Window | None:
     if limited:
         messages -= sum(costs[left : len(costs) - limit])
         kept = limit
-    begins = len(records) - kept
+    end = records.front + len(costs)
+    begins = end - kept
     is_cut_off = first > 1 or (history.seen is not None and history.seen.is_short)
     headless = records.leading_results if has_groups else 0  # where older messages were not read
     if not kept or history.asked < begins or (is_cut_off and len(costs) - kept <= headless):
@@ -123,7 +124,7 @@ def _plain_window(history: History, spec: WindowSpec) -> Window | None:
         return None
     messages += recalled
     tokens = {**fixed_tokens, "summary": 0, "messages": messages, "grounding": 0, "reasoning": 0}
-    rows = [*range(begins, len(records))]
+    rows = [*range(begins, end)]
     if history.recalled:
         rows = sorted({*history.recalled_rows, *rows})
     return Window(

@@ -138,7 +138,10 @@ class History(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def asked(self) -> int:
         """The row of the newest user message; -1 if there is none."""
-        return self.row(self.question) if self.question >= self.first_seq or self.question in self.before else -1
+        seq, first = self.question, self.first_seq
+        if self.moved is None and seq >= first:  # as nearly always
+            return seq - first + self.records.front
+        return self.row(seq) if seq >= first or seq in self.before else -1
 
     @cached_property
     def recalled_rows(self) -> list[int]:
