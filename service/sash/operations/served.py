@@ -46,7 +46,7 @@ def _unseen(made: Made) -> int:
     if history.seen is None or not sent:
         return 0
     first, seqs = min(sent), history.seqs[history.records.front :]
-    return (history.length + history.unseen) - first - int((seqs > first).sum())
+    return history.length - first - int((seqs > first).sum())
 
 
 def _documents(made: Made) -> tuple[int, int]:

@@ -147,10 +147,6 @@ def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, Histor
         if found is None:
             return older(asked.plan.budget), history, documents
         history = found
-    if history.moved is not None and documents.sources:
-        seqs = {*history.seqs.tolist()}
-        sources = {seq: source for seq, source in documents.sources.items() if seq in seqs}
-        documents = _replace(documents, sources=sources)
     choice = build(asked, history, documents)
     if isinstance(choice, NeedOlder) and asked.plan.query.view is not None:
         choice = back_for_view(seen.history, history, choice, asked.plan.budget, asked.block)

@@ -168,7 +168,7 @@ def _is_plain(history: History, plan: Plan) -> bool:
     return not (
         not records.flags
         or (history.seen is not None and (history.seen.texts or history.before or history.recalled))
-        or (options.note and history.unseen)
+        or (options.note and history.seen is not None)
         or ((history.before or history.recalled) and not _has_plain_recalled(history, options))
         or history.grounding_messages
         or (fixed.tools and records.marks_any)
@@ -224,6 +224,6 @@ def _dropped(history: History, model: Model, messages: int, rows: Sequence[int])
     is_counted = history.seen is None and costs_as_counted(history.records, model, history.column)
     return {
         **_NOTHING_DROPPED,
-        "messages": history.length + history.unseen - len(rows),
+        "messages": history.length - len(rows),
         "tokens": history.tokens - (messages if is_counted else counted_tokens(history, rows)),
     }

@@ -73,7 +73,7 @@ def compacted(history: History, options: WindowQuery) -> History | None:
     history = msgspec.structs.replace(history, summary=summary)
     if summary is None or not summary.stands or options.summary == "never":
         return history
-    front, last = history.records.front, min(summary.through_seq, history.length + history.unseen)
+    front, last = history.records.front, min(summary.through_seq, history.length)
     count = int(np.searchsorted(history.seqs[front:], last, side="right"))
     stays = _stays(history, count)
     if stays is None:

@@ -81,16 +81,13 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
     begins = starts[tail - front]
     # What is left out before the first one that it sees counts as before the tail.
     first = history.seqs.item(tail[0]) if len(tail) else history.length + 1
-    unseen, before = history.length + 1 - first - len(tail), history.seqs[kept[kept < front]]
     return msgspec.structs.replace(
         history,
         first_seq=first,
         records=taken(records, kept, visible.texts, visible.pinned)
         if len(kept) < len(records) or len(visible.texts)
         else records,
-        before=before.tolist(),
-        length=history.length - unseen,
-        unseen=unseen,
+        before=history.seqs[kept[kept < front]].tolist(),
         moved=history.seqs[kept],
         question=history.seqs.item(question[0]) if question else 0,
         summary=summary,

@@ -46,8 +46,6 @@ class History(msgspec.Struct, frozen=True, dict=True):
     """Seqs of recalled messages (whole units), which this window must contain."""
     covered: int = 0
     """The last seq that a provider's compaction covers in this window (``compaction.py``); 0 without one."""
-    unseen: int = 0
-    """The number of messages of the tail that an agent does not see. ``length`` is without them."""
     moved: Number = None
     """The seq in the log of each row, where messages of the tail are left out, or are not in the order of the log."""
     lost: Mapping[int, Sequence[int]] = MappingProxyType({})
@@ -65,7 +63,7 @@ class History(msgspec.Struct, frozen=True, dict=True):
     def line_lengths(self) -> Number:
         """Reference tokens of each message of the tail on the line of a stable cut: with what is left out behind it."""
         if self.seen is not None:
-            return self.seen.lengths[: self.read]
+            return self.seen.lengths
         return reference_costs(self.records, self.column)[self.records.front :]
 
     def with_required(self, records: Mapping[int, Record]) -> "History":
@@ -108,7 +106,7 @@ class History(msgspec.Struct, frozen=True, dict=True):
     @property
     def read(self) -> int:
         """The number of messages of the tail."""
-        return self.length + 1 - self.first_seq
+        return len(self.records) - self.records.front
 
     @property
     def tail(self) -> Records:

@@ -145,8 +145,8 @@ class HistoryMedia:
         """The oldest row from which the messages are not too many, with the lines in place of missing results; None for
         all."""
         most = self.limits.messages
-        room = self.history.length if most is None else max(0, most - self._messages_beside)
-        return None if room >= self.history.length else len(self.texts) - room
+        row = len(self.texts) - max(0, most - self._messages_beside) if most is not None else self.history.oldest
+        return row if row > self.history.oldest else None
 
     @property
     def _messages_beside(self) -> int:

@@ -151,7 +151,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         while isinstance(selected := self.select(summary, noted=noted), _Selected):
             if self.wants_summary(selected):
                 summary = history.summary
-            elif options.note and not noted and len(selected.at) < history.length + history.unseen:
+            elif options.note and not noted and len(selected.at) < history.length:
                 noted = True
             else:
                 return self.window(selected)
@@ -378,7 +378,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         return missing if missing and self._room(selected.summary, self._longest_note()) >= held else 0
 
     def _longest_note(self) -> Line:
-        return Line(longest_note(self.view.history.length + self.view.history.unseen))
+        return Line(longest_note(self.view.history.length))
 
     def _edits(self, view: View, rows: list[int], left: Sequence[int], accepted: int) -> dict[int, Edit]:
         """The changes to messages before they are sent, by row. ``left`` are their tokens of reasoning that is left out."""

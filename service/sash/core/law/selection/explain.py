@@ -93,7 +93,7 @@ def dropped(
 
 def left_out(view: View, kept: int, summary: Summary | None) -> int:
     """The number of messages beside those that are ``kept``, and not sent as the summary."""
-    return (view.history.length + view.history.unseen) - kept - (summary is not None and _is_message(summary))
+    return view.history.length - kept - (summary is not None and _is_message(summary))
 
 
 def _is_message(summary: Summary) -> bool:
