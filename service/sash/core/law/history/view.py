@@ -332,7 +332,7 @@ def _newest(history: History, units: Units) -> int | None:
     """The newest unit of the tail that can be sent; None if there is none."""
     records, front = history.records, history.records.front
     newest_first: Iterable[int] = range(len(records) - 1, front - 1, -1)
-    if history.order is not None:  # the newest message need not be at the last place
+    if history.order is not None:  # the newest message need not be the last row
         newest_first = (front + np.argsort(history.seqs[front:])[::-1]).tolist()
     found = (unit_at(units, index) for index in newest_first if not records.unsent[index])
     return next((unit for unit in found if unit not in units.broken), None)
