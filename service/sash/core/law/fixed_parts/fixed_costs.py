@@ -28,10 +28,10 @@ def reserved_tools(
     return tools
 
 
-def fixed_costs(view: View, plan: Plan, lines: Sequence[Line | Summary], opening: int = 0) -> dict[str, int]:
+def fixed_costs(view: View, plan: Plan, lines: Sequence[Line | Summary]) -> dict[str, int]:
     """Tokens of the fixed parts by name. ``lines`` are between the few-shots and the messages.
 
-    Those of definitions are as in ``reserved_tools``. ``opening`` are the tokens that the first message costs more.
+    Those of definitions are as in ``reserved_tools``.
     """
     model, fixed, form = plan.model, plan.parts.fixed, plan.query.format
     always = view.required if fixed.defines(form) or model.lone else []
@@ -44,7 +44,7 @@ def fixed_costs(view: View, plan: Plan, lines: Sequence[Line | Summary], opening
     texts = len(lines) - is_compacted if PROVIDERS[form].fills else 0
     joints = texts if fixed.system or not texts or joined_systems(view, model, form) else texts - 1
     return {
-        "priming": model.priming + lone + opening + (bare_opening(model, form) if is_compacted else 0),
+        "priming": model.priming + lone + (bare_opening(model, form) if is_compacted else 0),
         "system": system,
         "few_shots": few_shots + few_shots_fillers(fixed.few_shots, model, form, are_first=not is_compacted),
         "tools": tools,

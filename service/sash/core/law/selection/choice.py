@@ -256,7 +256,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
 
     def _refusal(self, summary: Summary | None) -> WindowDoesNotFit:
         """The problem with each part that a window must have, so that a budget of its ``needed`` is enough."""
-        fixed = self._fixed_costs(self.view, (summary,), self._least_opening)
+        fixed = self._fixed_costs((summary,), self._least_opening)
         return does_not_fit(self.budget, fixed, self.always, self._whole_documents())
 
     def _ask(self, summary: Summary | None, room: int) -> Walk:
@@ -334,17 +334,18 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         view = self.trimming.grown(selected.view, taken.room)
         note = self._note(selected)
         rows, lines = at.tolist(), (summary, Line(note_measure(note)) if note else None)
-        fixed = self._fixed_costs(view, lines, selected.opening)
-        accepted = 0
+        fixed = self._fixed_costs(lines, selected.opening)
+        always = self.always if view is self.view else view.always_costs()
+        accepted, sent, left = 0, view.reasoning, view.reasoning_left
         if binds_reasoning(spec.plan.model.id):
             accepted = self._accepted_from(selected, view, self.budget - sum(fixed.values()), note)
-        is_refused = (view.reasoning > 0) & (np.arange(len(view.reasoning)) < accepted)
-        sent = np.where(is_refused, 0, view.reasoning)
-        left = np.where(is_refused, view.reasoning, view.reasoning_left)
+            is_refused = (sent > 0) & (np.arange(len(sent)) < accepted)
+            sent, left = np.where(is_refused, 0, sent), np.where(is_refused, sent, left)
+        left_of = left[at].tolist()
         tokens = {
             **fixed,
             "tools": self._tools_tokens(lines, rows),
-            "messages": taken.taken + sum(view.always_costs().values()) - int(view.reasoning[at].sum()),
+            "messages": taken.taken + sum(always.values()) - int(view.reasoning[at].sum()),
             "grounding": taken.spent,
             "reasoning": int(sent[at].sum()),
         }
@@ -361,11 +362,11 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             tokens={"total": sum(tokens.values()), **tokens},
             dropped={
                 **dropped(view, taken, rows, summary, grounding, spec.plan.model),
-                "reasoning_tokens": int(left[at].sum()),
+                "reasoning_tokens": sum(left_of),
             },
             stop_reason=taken.stop,
             explain=explain(view, taken, summary, sent, left) if spec.plan.query.explain else None,
-            edits={seqs.item(row): each for row, each in self._edits(view, rows, left[at].tolist(), accepted).items()},
+            edits={seqs.item(row): each for row, each in self._edits(view, rows, left_of, accepted).items()},
             path=spec.path,
             cut=selected.cut if selected.cut is not None and selected.cut.since is not None else None,
             passed=_passed(taken, view) if taken.reasons else frozenset(),
@@ -454,13 +455,19 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         calls = stands_in and any(has_calls(records[row].measure) for row in rows)
         return fixed.tools_tokens(self.spec.plan.model, beside, calls=calls)
 
-    def _fixed_costs(self, view: View, lines: Lines, opening: int = 0) -> dict[str, int]:
-        spec, given = self.spec, [each for each in lines if each is not None]
-        return fixed_costs(view, spec.plan, given, opening)
+    @cached_property
+    def _costs_without_lines(self) -> dict[str, int]:
+        return fixed_costs(self.view, self.spec.plan, ())
+
+    def _fixed_costs(self, lines: Lines, opening: int = 0) -> dict[str, int]:
+        """Tokens of the fixed parts by name. ``opening`` are those that the first message costs more."""
+        given = [each for each in lines if each is not None]
+        costs = fixed_costs(self.view, self.spec.plan, given) if given else self._costs_without_lines
+        return {**costs, "priming": costs["priming"] + opening}
 
     def _room(self, *lines: Line | Summary | None) -> int:
         """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""
-        return self.budget - sum(self._fixed_costs(self.view, lines).values()) - sum(self.always.values())
+        return self.budget - sum(self._fixed_costs(lines).values()) - sum(self.always.values())
 
 
 def _behind_late(history: History) -> int:
