@@ -12,18 +12,18 @@ MOST_FUNCTIONS = {"window": 108, "append": 173}
 MOST_MODULES = {"window": 37, "append": 52}
 MOST_CALLS = {
     "plain": 178,
-    "anthropic": 640,
-    "gemini": 925,
-    "responses": 1045,
+    "anthropic": 630,
+    "gemini": 910,
+    "responses": 1035,
     "tools": 290,
-    "stable": 365,
-    "claude": 920,
-    "claude, tools": 1270,
-    "results": 1080,
-    "explain": 290,
+    "stable": 360,
+    "claude": 900,
+    "claude, tools": 1240,
+    "results": 860,
+    "explain": 285,
     "dedupe": 180,
-    "recall": 840,
-    "skip": 585,
+    "recall": 825,
+    "skip": 580,
     "sent": 190,
 }
 

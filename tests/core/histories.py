@@ -30,6 +30,7 @@ from sash.core.law.records.need_older import NeedOlder, older
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.records import Record, Records, StoredGrounding, Summary, decode_grounding
 from sash.core.law.render import Bodies, Marked, chat_messages, chat_request
+from sash.core.law.selection.stable import Cut
 from sash.core.law.selection.window import Window
 from sash.core.providers.messages.endings import GO_ON
 from sash.core.providers.messages.mends import Mends
@@ -161,10 +162,16 @@ class Talk:
         )
 
     def build(self, ask: "Ask", first_seq: int = 1) -> Window | Older:
-        """Choose the messages as the law does, which leaves out what ``order.py`` mends (``test_order.py``)."""
+        """Choose the messages as the law does, which leaves out what ``order.py`` mends (``test_order.py``).
+
+        Rows are those of the whole history, so that windows of several tails compare.
+        """
         history = self.history(ask.model, first_seq)
         built = older(ask.budget) if arranged(history, drops=False) is None else self._built(history, ask)
-        return built if isinstance(built, Window) else SeenHistory(history, Bodies(1, [], {}), {}).older(built)
+        if not isinstance(built, Window):
+            return SeenHistory(history, Bodies(1, [], {}), {}).older(built)
+        cut = built.cut and Cut(*(row and row - history.oldest for row in built.cut))
+        return msgspec.structs.replace(built, rows=[seq - 1 for seq in built.seqs], cut=cut)
 
     def _built(self, history: History, ask: "Ask") -> Window | NeedOlder:
         spec = WindowSpec(

@@ -13,8 +13,10 @@ from sash.core.chat.messages import Entry
 from sash.core.counts.models.models import find_model
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings
 from sash.core.law.history.lines import NO_RESULT
+from sash.core.law.history.order import arranged
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.reasons import Reason
+from sash.core.law.records.units import group_units, unit_at
 from sash.core.law.render import Bodies
 from sash.core.law.selection.choice import BLOCK
 from sash.problems import WindowDoesNotFit
@@ -256,6 +258,25 @@ def test_the_explained_tokens_are_those_of_the_window(found: Talk, query: Window
         return
     told = sum(line["tokens"] for line in body["explain"] if line["kept"])
     assert told == body["tokens"]["messages"] + body["tokens"]["reasoning"]
+
+
+@given(histories(), st.sampled_from(["keep", "drop"]), st.data())
+def test_a_seq_bounds_the_rows_of_the_groups_that_begin_with_it_or_later(
+    found: Talk, unanswered: str, data: st.DataObject
+) -> None:
+    """Each message that was read has one row, and ``since`` parts the tail by the seqs of its groups' first messages."""
+    first_seq = data.draw(st.integers(1, max(1, len(found.entries))))
+    history = arranged(found.history(find_model("gpt-4o"), first_seq), drops=unanswered == "drop")
+    if history is None:
+        return
+    seqs, front = history.seqs.tolist(), history.records.front
+    assert [history.row(seq) for seq in seqs] == [*range(len(seqs))]
+    assert sorted(seqs[front:]) == [*range(history.first_seq, history.length + 1)]
+    units = group_units(history.records)
+    begins = [seqs[units.starts[unit_at(units, row)]] for row in range(front, len(seqs))]
+    for seq in range(history.first_seq, history.length + 2):
+        assert history.since(seq) == front + sum(begun < seq for begun in begins)
+    assert [history.since(seq) for seq in range(1, history.first_seq)] == [*range(history.oldest, front)]
 
 
 @given(histories(), queries(), st.data())

@@ -20,12 +20,12 @@ def test_the_newest_units_that_fit_are_kept(found: Talk, name: str, data: st.Dat
     if view is None:
         return
     room = data.draw(st.integers(0, int(view.costs.sum()) + 5))
-    bound = data.draw(st.integers(1, len(found.entries) + 1))
+    bound = data.draw(st.integers(view.history.oldest, len(view.history.records)))
     taken = walk(Walk(room=room, grounding={}, seen=set()), view, Bounds((("limit", bound),)))
     may = [
         index
         for index in reversed(range(view.front + view.headless, len(view.units)))
-        if view.seq(index) >= bound and index not in view.always and index not in view.units.broken
+        if view.units.starts[index] >= bound and index not in view.always and index not in view.units.broken
     ]
     sums = [*takewhile(lambda spent: spent <= room, accumulate(int(view.unit_costs[index]) for index in may))]
     assert taken.kept == may[: len(sums)]

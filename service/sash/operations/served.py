@@ -44,28 +44,28 @@ def tell_window(metrics: Metrics, made: Made, seconds: float, line: dict[str, An
 def _unseen(made: Made) -> int:
     """The number of messages that the window leaves out because they are for others, behind the first that it sends."""
     history = made.history
-    sent = [place for place in made.window.seqs if place >= history.first_seq]
+    sent = [seq for seq in made.window.seqs if seq >= history.first_seq]
     if history.seen is None or not sent:
         return 0
-    first = min(map(history.numbered, sent))
-    return (history.length + history.unseen) - history.seq(first) - (history.length - first)
+    first, seqs = min(sent), history.seqs[history.records.front :]
+    return history.length - first - int((seqs > first).sum())
 
 
 def _documents(made: Made) -> tuple[int, int]:
     """Tokens of documents of the window's messages that are not sent: those of repeats, and those without room."""
     history, window, head = made.history, made.window, made.head
-    lost = _left(made, history.question) if head.grounding.truncated else 0
+    lost = _left(made) if head.grounding.truncated else 0
     if not head.dropped.messages:  # the whole history is in the window: the totals suffice
         return max(0, head.dropped.grounding_tokens - lost), lost
-    rich = set(map(history.at, history.records.where(Flags.RICH)))
-    wholes = (history.record(seq).grounding for seq in rich.intersection(window.seqs))
+    wholes = (history.records[row].grounding for row in {*history.records.where(Flags.RICH)}.intersection(window.rows))
     whole = sum(tokens[history.column] for tokens in wholes if tokens is not None)
     return max(0, whole - sum(chosen.tokens for chosen in window.grounding.values()) - lost), lost
 
 
-def _left(made: Made, seq: int) -> int:
-    """Tokens of a message's documents that the window does not send."""
-    whole, chosen = made.history.record(seq).grounding, made.window.grounding.get(seq)
+def _left(made: Made) -> int:
+    """Tokens of the newest question's documents that the window does not send."""
+    history = made.history
+    whole, chosen = history.records[history.asked].grounding, made.window.grounding.get(history.question)
     return max(0, whole[made.history.column] - (chosen.tokens if chosen else 0)) if whole is not None else 0
 
 
@@ -88,5 +88,5 @@ def _beginning(made: Made) -> Beginning:
 def _tokens_of(made: Made, first_seq: int, last_seq: int) -> int:
     """Tokens of the window's messages from ``first_seq`` to ``last_seq``, without documents."""
     history, seqs = made.history, made.window.seqs
-    wanted = seqs[bisect_left(seqs, first_seq) : bisect_right(seqs, last_seq)]
-    return sum(reference_cost(history.record(seq), history.column) for seq in wanted)
+    wanted = made.window.rows[bisect_left(seqs, first_seq) : bisect_right(seqs, last_seq)]
+    return sum(reference_cost(history.records[row], history.column) for row in wanted)

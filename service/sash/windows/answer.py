@@ -200,10 +200,10 @@ def made(
     if history.order is not None:
         _note(mends, history.order, history, window)
     if window.goes_on:
-        mends.add(REPLY_AT_END, window.name(window.goes_on))
-    for seq in lost_seqs(window, history):
+        mends.add(REPLY_AT_END, window.goes_on)
+    for seq in lost_seqs(window, history) if window.lined else ():
         mends.add(LOST_MEDIUM, seq)
-    seqs = window.names.values() or window.seqs
+    seqs = window.seqs
     request = _request(asked, history, window, bodies, documents, mends)
     if hints is not None:
         request = _with_hints(asked, request, hints)
@@ -221,7 +221,7 @@ def made(
         budget=asked.plan.budget,
         format=query.format,
         tokens=WindowTokens(**window.tokens),
-        kept=Kept(len(seqs), min(seqs), max(seqs)) if seqs else Kept(0, None, None),
+        kept=Kept(len(seqs), seqs[0], max(seqs) if window.is_moved else seqs[-1]) if seqs else Kept(0, None, None),
         dropped=Dropped(**window.dropped),
         grounding=_documents_of(asked, window, history, documents) if documents.sources else _NO_DOCUMENTS,
         stop_reason=window.stop_reason,
@@ -231,10 +231,10 @@ def made(
         model_assumed=model.assumed,
         summary_used=window.summary is not None,
         note=window.note,
-        recalled=_recalled(window.recalled, history) if window.recalled else None,
+        recalled=_recalled(window.recalled) if window.recalled else None,
         mended=Mended(len(mends.told), mends.reasons()) if mends.told else None,
         waiting_for=[*window.waiting_for],
-        explain=window.explain and _explain(asked, window, history, documents, mends),
+        explain=window.explain and _explain(asked, window, history.question, documents, mends),
     )
     before, named = _encode(head)[:-1] + b',"request":', asked.receipt
     after = b"}" if named is None else b""
@@ -254,30 +254,30 @@ def _note(mends: Mends, order: Order, history: History, window: Window) -> None:
 
     A call that is left out is a mend where the window reaches back to it, and not where budget or limit end the window.
     """
-    for place in window.seqs:
-        if place in order.late:
-            mends.add(LATE_RESULT, history.name(place))
-        if place in order.lines or place in order.dropped:
-            mends.add(UNANSWERED_CALL, history.name(place))
-    for place in order.gone.keys() & window.passed:
-        mends.add(UNANSWERED_CALL, history.name(place))
+    for seq, row in window.row_of.items():
+        if row in order.late:
+            mends.add(LATE_RESULT, seq)
+        if row in order.lines or row in order.dropped:
+            mends.add(UNANSWERED_CALL, seq)
+    for seq in window.passed & {*history.seqs[[*order.gone]].tolist()}:
+        mends.add(UNANSWERED_CALL, seq)
 
 
-def _explain(asked: Asked, window: Window, history: History, documents: Documents, mends: Mends) -> list[Explained]:
+def _explain(asked: Asked, window: Window, question: int, documents: Documents, mends: Mends) -> list[Explained]:
     """A line for each message by ascending seq, with its documents and its mends."""
     lines, sources, sent, mode = window.explain or [], documents.sources, window.grounding, asked.plan.query.grounding
-    if not (sources or history.names is not None or mends.told):
+    if not (sources or mends.told):
         return lines
 
     def told(line: Explained) -> Explained:
-        seq, source, given = history.name(line.seq), sources.get(line.seq), line.documents
+        source, given = sources.get(line.seq), line.documents
         if source is not None:
-            is_asked = line.seq == history.question
+            is_asked = line.seq == question
             fates = documents.fates(line.seq, sent, mode, is_asked=is_asked) if line.kept else None
             given = documents_told(source.grounding, fates)
-        return msgspec.structs.replace(line, seq=seq, mended=mends.of(seq), documents=given)
+        return msgspec.structs.replace(line, mended=mends.of(line.seq), documents=given)
 
-    return sorted(map(told, lines), key=lambda line: line.seq)
+    return [*map(told, lines)]
 
 
 def _request(
@@ -293,7 +293,7 @@ def _request(
     if parts.has_odd_tools:
         mends.add(TOOL_SCHEMA, 0)
     for seq in _with_foreign_members(window, history) if is_rich else ():
-        mends.add(FOREIGN_MEMBERS, window.name(seq))
+        mends.add(FOREIGN_MEMBERS, seq)
     drops, model = asked.plan.query.uncarried == "drop", asked.plan.model
     if not PROVIDERS[form].is_chat_form:
         return render_request(
@@ -325,25 +325,26 @@ def _with_hints(asked: Asked, request: Object | list[Body], hints: Hints) -> Obj
 
 def with_result_lines(window: Window, history: History, order: Order, bodies: Bodies, model: Model) -> Window:
     """The window with the lines in place of missing results, and the ids of the calls that wait."""
-    sent = set(window.seqs)
+    sent, seqs = set(window.rows), history.seqs
     lines: dict[int, list[bytes]] = {}
     less: dict[int, int] = {}
-    for place in order.lines.keys() & sent:
-        gap, calls = order.lines[place], calls_in(msgspec.json.decode(bodies.body(place)))
+    for row in order.lines.keys() & sent:
+        gap, calls = order.lines[row], calls_in(msgspec.json.decode(bodies.body(seqs.item(row))))
         messages = [line_of(calls[number]) for number in gap.calls]
-        lines[gap.last] = list(map(_encode, messages))
-        if not history.record(place).calls:  # its bound was of any name
-            less[place] = history.lines_tokens(place, model) - sum(written_cost(message, model) for message in messages)
+        lines[seqs.item(gap.last)] = list(map(_encode, messages))
+        if not history.records.calls[row]:  # its bound was of any name
+            spare = history.lines_tokens(row, model) - sum(written_cost(message, model) for message in messages)
+            less[seqs.item(row)] = spare
     waiting: list[str] = []
-    for place in order.waiting.keys() & sent:
-        gap, calls = order.waiting[place], calls_in(msgspec.json.decode(bodies.body(place)))
+    for row in order.waiting.keys() & sent:
+        gap, calls = order.waiting[row], calls_in(msgspec.json.decode(bodies.body(seqs.item(row))))
         waiting = [calls[number].get("id") or calls[number]["name"] for number in gap.calls]
     return msgspec.structs.replace(cheaper(window, less), lines=lines, waiting_for=waiting)
 
 
 def with_line_to_go_on(window: Window, bodies: Bodies, few_shots: Sequence[bytes], model: Model) -> Window:
     """The window with a line behind the reply at its end; without the line's tokens where the reply may stand there."""
-    seqs = (seq for seq in reversed(window.seqs) if seq <= window.goes_on)
+    seqs = reversed(window.seqs[: window.seqs.index(window.goes_on) + 1])
     newest_first = chain(map(bodies.body, seqs), reversed(few_shots))
     if is_asked_on(map(msgspec.json.decode, newest_first), model.format):
         return msgspec.structs.replace(window, lines={**window.lines, window.goes_on: [_encode(GO_ON)]})
@@ -382,8 +383,8 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
     saved = count = 0
     trimmed: dict[int, int] = {}
     less: dict[int, int] = {}
-    cut = [seq for seq, each in edits.items() if each.limit is not None]
-    whole = dict(zip(cut, message_costs(history.records, model)[history.indexes(cut)].tolist(), strict=True))
+    costs = message_costs(history.records, model)
+    whole = {seq: costs.item(window.row_of[seq]) for seq in edits}
     plain = _plain_lines(window, history, model, whole)
     for seq, each in window.edits.items():
         if each.media and each == Edit(media=each.media, saved=each.saved):
@@ -393,20 +394,19 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
             message["content"], cost = plain[seq]
         else:
             message = msgspec.json.decode(bodies.body(seq))
-            record = history.record(seq)
+            record = history.records[window.row_of[seq]]
             is_signed_result = each.limit is not None and reasoning_tokens(record.measure, model)
             if is_signed_result or not is_of(message, model.format):
                 message.pop("native", None)  # a cut result leaves no room for a signature: it is sent in its chat form
             if each.without_reasoning:
                 message = without_reasoning(message, seals=each.without_seals)
             if each.limit is not None:
-                name = history.name(seq)
-                message, cost = cut_result(message, record, each.limit, model, seq=name, path=window.path)
+                message, cost = cut_result(message, record, each.limit, model, seq=seq, path=window.path)
             if each.without_calls or each.only_text:
                 own = message.get("native")
                 form = PROVIDERS[own["format"]] if own else None
                 message = text_alone(message) if each.only_text else without_calls(message, each.without_calls, form)
-                less[seq] = history.whole_cost(seq, model) - written_cost(message, model)
+                less[seq] = whole[seq] - written_cost(message, model)
         if each.limit is not None:
             trimmed[seq] = whole[seq] - cost
             if trimmed[seq] != each.saved:
@@ -431,23 +431,20 @@ def _plain_lines(
     if model.vocabulary is not None or not records.details:
         return {}
     native, apart = records.columns["form"], records.with_parts
-    lines = history.indexes(seq for seq, each in edits.items() if each.limit == 0)
-    places = [place for place in lines if place not in apart and not (isinstance(native, np.ndarray) and native[place])]
+    lines = {window.row_of[seq]: seq for seq, each in edits.items() if each.limit == 0}
+    rows = [row for row in lines if row not in apart and not (isinstance(native, np.ndarray) and native[row])]
     tokens, other = (records.tokens(column).tolist() for column in (model.column, 1 - model.column))
-    names = {place: history.name(history.at(place)) for place in places}
     # The bound is of the larger number. It is exact where the other number has as many digits.
-    unsure = [
-        place for place in places if other[place] > tokens[place] and _digits(other[place]) > _digits(tokens[place])
-    ]
+    unsure = [row for row in rows if other[row] > tokens[row] and _digits(other[row]) > _digits(tokens[row])]
     exact: dict[int, int] = {}
     if unsure:
-        costs = line_costs(records, unsure, [names[place] for place in unsure], window.path, model, exact=True)
+        costs = line_costs(records, unsure, [lines[row] for row in unsure], window.path, model, exact=True)
         exact = dict(zip(unsure, costs, strict=True))
     found = {}
-    for place, name in names.items():
-        seq = history.at(place)
+    for row in rows:
+        seq = lines[row]
         bound = whole[seq] - edits[seq].saved
-        found[seq] = left_out_line(tokens[place], name, window.path), exact.get(place, bound)
+        found[seq] = left_out_line(tokens[row], seq, window.path), exact.get(row, bound)
     return found
 
 
@@ -455,8 +452,8 @@ def _digits(number: int) -> int:
     return len(str(number))
 
 
-def _recalled(recollection: Recollection, history: History) -> WindowRecalled:
-    seqs = sorted(map(history.name, recollection.lines))
+def _recalled(recollection: Recollection) -> WindowRecalled:
+    seqs = sorted(recollection.lines)
     return WindowRecalled(len(seqs), recollection.tokens, seqs, recollection.searched)
 
 
@@ -500,8 +497,8 @@ def _with_foreign_members(window: Window, history: History) -> list[int]:
     records = history.records
     found = np.flatnonzero(records.columns["form"] == form_number(FOREIGN)).tolist()
     found += [index for index in records.rare if _is_foreign(records.details[index].extra)]
-    sent = set(window.seqs) if found else set()
-    return [seq for seq in map(history.at, found) if seq in sent]
+    sent = dict(zip(window.rows, window.seqs, strict=True)) if found else {}
+    return [sent[row] for row in found if row in sent]
 
 
 def _is_foreign(extra: Extra | None) -> bool:
@@ -527,8 +524,8 @@ def _is_exact(asked: Asked, history: History, window: Window) -> bool:
 
 
 def _any_estimate(history: History, window: Window, model: Model) -> bool:
-    records, sent = history.records, set(window.seqs)
+    records, sent = history.records, set(window.rows)
     guessed = is_guessed(records.columns, model)
     found = np.flatnonzero(guessed).tolist() if isinstance(guessed, np.ndarray) else []
     found += [index for index in records.rare if is_estimate(records[index].measure, model)]
-    return not sent.isdisjoint(map(history.at, found))
+    return not sent.isdisjoint(found)

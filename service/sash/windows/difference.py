@@ -94,8 +94,7 @@ class _Sent(msgspec.Struct, frozen=True):
     costs: CachedWindow
 
     def cost(self, seq: int) -> int:
-        window = self.costs.window
-        return self.costs.cost(next((place for place in window.seqs if window.name(place) == seq), seq))
+        return self.costs.cost(seq)
 
 
 def difference(conversation: str, earlier: Made, later: Made) -> WindowDifference:
@@ -152,13 +151,11 @@ def _sent(made: Made) -> _Sent:
     window, history = made.window, made.history
     grounding = {seq: source.grounding for seq, source in made.documents.sources.items()}
     bodies = sent_bodies(window, made.bodies, grounding)
-    names = [window.name(place) for place in window.seqs]
     texts = {
-        name: b"".join((whole(body), *window.lines.get(place, ())))
-        for name, place, body in zip(names, window.seqs, bodies, strict=True)
+        seq: b"".join((whole(body), *window.lines.get(seq, ()))) for seq, body in zip(window.seqs, bodies, strict=True)
     }
-    roles = {name: ROLES[history.role(place)] for name, place in zip(names, window.seqs, strict=True)}
-    return _Sent(names, texts, roles, CachedWindow(window, history, made.asked.plan.model))
+    roles = {seq: ROLES[history.records.roles[row]] for seq, row in window.row_of.items()}
+    return _Sent(window.seqs, texts, roles, CachedWindow(window, history, made.asked.plan.model))
 
 
 def _parts(earlier: Made, later: Made) -> dict[str, tuple[Any, Any]]:

@@ -9,8 +9,7 @@
 ``stored.py`` answers from the store and ``stateless.py`` from the request.
 """
 
-from bisect import bisect_left
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -59,7 +58,6 @@ from sash.windows.recalling import (
     for_view,
     in_block,
     in_places,
-    in_places_of,
     last_left_out,
     recollected,
     shortlist,
@@ -111,8 +109,8 @@ def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Fl
             seen = yield seen.older(choice)
             continue
         if asked.recollection is not None:
-            choice = recollected(choice, in_places_of(asked.recollection, history))
-        bodies, lost = yield from _bodies(choice, history, seen)
+            choice = recollected(choice, asked.recollection, history)
+        bodies, lost = yield from _bodies(choice, seen)
         if lost != seen.history.lost:  # each time there are more: lines take less room, and older messages come in
             seen = seen._replace(history=with_lost(seen.history, lost))
             continue
@@ -134,7 +132,7 @@ def _with_tools(asked: Asked, first: int, length: int) -> Asked:
 
 
 def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, History, Documents]:
-    """The chosen messages, and the history and the documents with places in place of seqs."""
+    """The chosen messages, and the history and the documents that they were chosen from."""
     documents, history = documents_of(asked, seen.bodies, seen.grounding), seen.history
     if asked.plan.query.view is not None:
         found = as_seen_by(history, asked.plan.query.view, asked.plan.model, asked.block)
@@ -151,15 +149,9 @@ def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, Histor
         if found is None:
             return older(asked.plan.budget), history, documents
         history = found
-    if history.names is not None:
-        sources = {history.place(seq): source for seq, source in documents.sources.items() if history.has(seq)}
-        documents = _replace(documents, sources=sources)
     choice = build(asked, history, documents)
-    if isinstance(choice, NeedOlder):
-        is_view = asked.plan.query.view is not None
-        choice = back_for_view(seen.history, history, choice, asked.plan.budget, asked.block) if is_view else choice
-    elif history.names is not None:
-        choice = _replace(choice, names={seq: history.name(seq) for seq in choice.seqs})
+    if isinstance(choice, NeedOlder) and asked.plan.query.view is not None:
+        choice = back_for_view(seen.history, history, choice, asked.plan.budget, asked.block)
     return choice, history, documents
 
 
@@ -167,29 +159,23 @@ def _edited(
     choice: Window, history: History, bodies: Bodies, model: Model
 ) -> Generator[Need, Any, tuple[Window, Bodies, Trimmed | None]]:
     """Apply the window's edits, in a thread where there are many: each message is decoded, and a cut text is counted."""
-    changed = history.indexes(choice.edits)
+    changed = [choice.row_of[seq] for seq in choice.edits]
     if len(changed) > _FEW_EDITS or int(history.records.sizes()[changed].sum()) > _SMALL_BYTES:
         yield LongWork()
     return edited(choice, history, bodies, model)
 
 
-def _bodies(choice: Window, history: History, seen: SeenHistory) -> Generator[Need, Any, FilledBodies]:
-    """The bodies of a window's messages, with their pictures and files, by their places; and the media that are lost."""
+def _bodies(choice: Window, seen: SeenHistory) -> Generator[Need, Any, FilledBodies]:
+    """The bodies of a window's messages, with their pictures and files; and the media that are lost."""
     bodies, lost = seen.bodies, seen.history.lost
-    if not seen.has_media and history.names is None:
-        return FilledBodies(bodies if bodies.have(choice.seqs) else (yield Texts(choice.seqs, history)), lost)
-    seqs: Sequence[int] = sorted(choice.names.values()) if history.names is not None else choice.seqs
+    seqs = sorted(choice.seqs) if choice.is_moved else choice.seqs
     if seen.has_media:
-        lines = {choice.name(place) for place, each in choice.edits.items() if each.limit == 0}
-        lined = {choice.name(place): each.media for place, each in choice.edits.items() if each.media}
+        lines = {seq for seq, each in choice.edits.items() if each.limit == 0}
+        lined = {seq: each.media for seq, each in choice.edits.items() if each.media}
         bodies, lost = yield WithMedia(seqs, [seq for seq in seqs if seq not in lines], lined, seen.history)
     elif not bodies.have(seqs):
         bodies = yield Texts(seqs, seen.history)
-    if not (history.names is not None and seqs):
-        return FilledBodies(bodies, lost)
-    places, found = choice.seqs, bodies.of(choice.names.values())
-    run = bisect_left(places, last_left_out(places, places[-1]) + 1)
-    return FilledBodies(Bodies(places[run], found[run:], dict(zip(places[:run], found[:run], strict=True))), lost)
+    return FilledBodies(bodies, lost)
 
 
 def _with(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Generator[Need, Any, SeenHistory]:
@@ -234,7 +220,7 @@ def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked
     text = query.recall_query
     if text is None:
         text, seen = yield from _text_of(question, seen)
-    found: Searchable = yield Search(text, last_left_out(draft.seqs, history.length))
+    found: Searchable = yield Search(text, last_left_out(sorted(draft.seqs), history.length))
     old, asks = found
     wanted = shortlist(old, asks, draft, room, model.column, user_first=query.start == "user", view=query.view)
     needed = {seq for each in wanted for seq in each.seqs}.union(old.late)
@@ -268,9 +254,7 @@ def _draft(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Window
     while True:
         draft, history, _ = _chosen(asked, seen)
         if isinstance(draft, Window):
-            if history.names is not None:
-                draft = _replace(draft, seqs=sorted(draft.names.values()))
-            return draft, seen, history.name(history.question) if history.question else 0
+            return draft, seen, history.question
         seen = yield seen.older(draft)
 
 

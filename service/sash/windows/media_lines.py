@@ -14,7 +14,7 @@ from sash.core.law.history.enclosing import with_records
 from sash.core.law.history.lines import medium_lines
 from sash.core.law.history.view import History
 from sash.core.law.limits.lost_media import enclosed_names
-from sash.core.law.records.costs import record_cost, written_cost
+from sash.core.law.records.costs import message_costs, record_cost, written_cost
 from sash.core.law.records.records import Record
 from sash.core.law.records.split_media import StoredMedium, stand_in
 from sash.core.law.render import Bodies
@@ -30,10 +30,10 @@ def edited(window: Window, history: History, bodies: Bodies, model: Model) -> tu
     if not window.lined:
         return edit(window, history, bodies, model)
     window, bodies = _lined(window, history, bodies, model)
-    saved = {
-        seq: int(history.whole_cost(seq, model)) - record_cost(record, model) for seq, record in window.lined.items()
-    }
-    window, bodies, trimmed = edit(_saving(window, saved, -1), with_records(history, window.lined), bodies, model)
+    lined = {window.row_of[seq]: record for seq, record in window.lined.items()}
+    costs = message_costs(history.records, model)
+    saved = {seq: costs.item(window.row_of[seq]) - record_cost(record, model) for seq, record in window.lined.items()}
+    window, bodies, trimmed = edit(_saving(window, saved, -1), with_records(history, lined), bodies, model)
     return _saving(window, saved, 1), bodies, trimmed
 
 
@@ -65,10 +65,9 @@ def _lined(window: Window, history: History, bodies: Bodies, model: Model) -> tu
     less: dict[int, int] = {}
     priced: dict[int, Grounded] = {}
     for seq, bound in window.lined.items():
-        each, record = window.edits[seq], history.record(seq)
+        each, record = window.edits[seq], history.records[window.row_of[seq]]
         message = msgspec.json.decode(bodies.body(seq))
-        name = history.name(seq)
-        lines = medium_lines(record, each.media, name, window.path, history.lost.get(name, ()))
+        lines = medium_lines(record, each.media, seq, window.path, history.lost.get(seq, ()))
         message = with_lines(message, lines)
         if not is_of(message, model.format):
             message.pop("native", None)

@@ -194,7 +194,7 @@ def for_view(wanted: list[Candidate], records: Mapping[int, Record], view: str) 
 
 def digests_of(seqs: Sequence[int], history: History) -> set[bytes]:
     """The digests of what these messages of a history say."""
-    ends = [(index + 1) * RECORD_BYTES for index in history.indexes(seqs)]
+    ends = ((np.flatnonzero(np.isin(history.seqs, seqs)) + 1) * RECORD_BYTES).tolist()
     return {history.records.packed[end - DIGEST_BYTES : end] for end in ends}
 
 
@@ -240,26 +240,16 @@ def beside_documents(recollection: Recollection, given: Mapping[int, StoredGroun
     return msgspec.structs.replace(recollection, lines={**lines, **changed})
 
 
-def in_places_of(recollection: Recollection, history: History) -> Recollection:
-    """The recollection as ``history`` names its messages: by places (``order.py``), if their order was changed."""
-    if history.names is None:
-        return recollection
-    lines = ((history.place(seq), line) for seq, line in recollection.lines.items())
-    return msgspec.structs.replace(
-        recollection,
-        lines={place: msgspec.structs.replace(line, seq=place) for place, line in sorted(lines)},
-        before_seq=history.since(history.number(recollection.before_seq)),
-    )
-
-
-def recollected(window: Window, recollection: Recollection) -> Window:
-    """The window with its recollection, and with the tokens of the recollection's block, if it has one.
+def recollected(window: Window, recollection: Recollection, history: History) -> Window:
+    """The window of a history with its recollection, and with the tokens of the recollection's block, if it has one.
 
     Messages in a block are explained as not kept, because they are not sent as messages: ``kept`` does not count them.
     """
     tokens, lines, block = window.tokens, window.explain, recollection.block
     if block:
         more = recollection.tokens
+        place = bisect_left(window.rows, history.since(recollection.before_seq))
+        recollection = msgspec.structs.replace(recollection, place=place)
         tokens = {**tokens, "total": tokens["total"] + more, "messages": tokens["messages"] + more}
     if lines is not None:
         by_seq = {line.seq: line for line in lines}
@@ -272,9 +262,12 @@ def recollected(window: Window, recollection: Recollection) -> Window:
 
 def first_seen(window: Window, history: History) -> int:
     """The seq from which on a window has all messages, up to its newest one."""
-    numbers = sorted(map(history.numbered, window.seqs))
-    left = last_left_out(numbers, max(numbers, default=0)) if window.dropped["messages"] else 0
-    return history.seq(left + 1) if left else 1
+    seqs, front = np.sort(history.seqs), history.records.front
+    # Without the gaps of messages that an agent does not see.
+    numbers = np.append(seqs[:front], history.first_seq + np.arange(len(seqs) - front))
+    sent = numbers[np.isin(seqs, window.seqs)].tolist()
+    left = last_left_out(sent, sent[-1] if sent else 0) if window.dropped["messages"] else 0
+    return seqs.item(np.searchsorted(numbers, left + 1)) if left else 1
 
 
 def last_left_out(seqs: Sequence[int], length: int) -> int:

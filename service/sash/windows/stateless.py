@@ -150,7 +150,7 @@ def answer_from(need: Need, seen: SeenHistory, chat: SentChat | None) -> Any:
         case Search(text, last_seq):
             return _searchable(text, last_seq, history, bodies)
         case WholeRecords(seqs):
-            return {seq: history.record(seq) for seq in seqs}
+            return {seq: history.records[history.row(seq)] for seq in seqs}
         case DocumentsOf(records):
             return {seq: seen.grounding[seq] for seq in records}
         case SingleBodies(records):

@@ -242,7 +242,7 @@ class Windows:
                 return read.bodies
             case WithMedia(seqs, filled, lined, history):
                 await read.read_bodies(seqs, history)
-                await read.fill(filled, lined, {seq: history.record(seq) for seq in history.before})
+                await read.fill(filled, lined, dict(zip(history.before, history.records, strict=False)))
                 return FilledBodies(read.bodies, {**read.lost})
             case Search(text, last_seq):
                 mode = asked.recall or ""

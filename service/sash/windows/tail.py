@@ -250,4 +250,4 @@ class GrowingTail:
 def _stretches(seqs: Sequence[int], history: History) -> Iterator[tuple[int, Records]]:
     """Runs of consecutive ``seqs``: the first seq and the records of each run."""
     for first, last in runs(seqs):
-        yield first, history.records[history.index(first) : history.index(last) + 1]
+        yield first, history.records[history.row(first) : history.row(last) + 1]

@@ -176,9 +176,9 @@ class Replayed:
         except (WindowDoesNotFit, FormatCannotCarry):
             return frozenset()
         chosen = made.window
-        cut = {chosen.name(seq) for seq, edit in chosen.edits.items() if edit.limit is not None}
+        cut = {seq for seq, edit in chosen.edits.items() if edit.limit is not None}
         recalled = made.head.recalled.seqs if made.head.recalled else ()
-        sent = frozenset(map(chosen.name, chosen.seqs)) - cut | frozenset(recalled)
+        sent = frozenset(chosen.seqs) - cut | frozenset(recalled)
         if text is None:
             self._newest = sent
         return sent

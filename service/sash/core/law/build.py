@@ -111,28 +111,30 @@ def _plain_window(history: History, spec: WindowSpec) -> Window | None:
     if limited:
         messages -= sum(costs[left : len(costs) - limit])
         kept = limit
-    begins = history.length - kept + 1
+    end = records.front + len(costs)
+    begins = end - kept
     is_cut_off = first > 1 or (history.seen is not None and history.seen.is_short)
     headless = records.leading_results if has_groups else 0  # where older messages were not read
-    if not kept or history.question < begins or (is_cut_off and len(costs) - kept <= headless):
+    if not kept or history.asked < begins or (is_cut_off and len(costs) - kept <= headless):
         return None
     # The next one, too, would be passed if it repeats another.
-    repeats = options.dedupe == "messages" and records.repeats(len(records) - kept - 1)
+    repeats = options.dedupe == "messages" and records.repeats(begins - 1)
     if repeats or (PROVIDERS[options.format].fills and _needs_fillers(records, kept)):
         return None
     messages += recalled
     tokens = {**fixed_tokens, "summary": 0, "messages": messages, "grounding": 0, "reasoning": 0}
-    seqs = list(range(begins, history.length + 1))
+    rows = [*range(begins, end)]
     if history.recalled:
-        seqs = sorted({*history.recalled, *seqs})
+        rows = sorted({*history.recalled_rows, *rows})
     return Window(
         budget=spec.plan.budget,
-        seqs=seqs,
+        rows=rows,
+        seqs=history.seqs_of(rows),
         grounding={},
         summary=None,
         note=0,
         tokens={"total": sum(tokens.values()), **tokens},
-        dropped=_NOTHING_DROPPED if whole and history.seen is None else _dropped(history, model, messages, seqs),
+        dropped=_NOTHING_DROPPED if whole and history.seen is None else _dropped(history, model, messages, rows),
         stop_reason="complete" if whole else "limit" if limited else "budget",
         explain=None,
     )
@@ -141,7 +143,7 @@ def _plain_window(history: History, spec: WindowSpec) -> Window | None:
 def _without_recalled(history: History, costs: list[int]) -> tuple[int, list[int]]:
     """The tokens of the recalled messages, and the tail's costs without them."""
     taken, left = 0, [*costs]
-    for index in history.indexes(history.recalled):
+    for index in history.recalled_rows:
         taken, left[index] = taken + costs[index], 0
     return taken, left[history.records.front :]
 
@@ -154,9 +156,9 @@ def _kept_free(history: History, plan: Plan) -> int:
     free += plan.going_on if options.stable else 0
     if PROVIDERS[options.format].stand_in_tool is None or fixed.tools:
         return free
-    seqs = sorted({seq for seq in (history.question, history.length) if seq >= history.first_seq})
-    required = [history.record(seq).measure for seq in seqs]
-    return free + reserved_tools(fixed, model, (), required, first=seqs[0] if seqs else 0)
+    rows = sorted({row for row in (history.asked, len(history.records) - 1) if row >= history.records.front})
+    required = [history.records[row].measure for row in rows]
+    return free + reserved_tools(fixed, model, (), required, first=history.seqs.item(rows[0]) if rows else 0)
 
 
 def _is_plain(history: History, plan: Plan) -> bool:
@@ -168,7 +170,7 @@ def _is_plain(history: History, plan: Plan) -> bool:
         not records.flags
         or (records.roles[-1] == ASSISTANT and plan.going_on)
         or (history.seen is not None and (history.seen.texts or history.before or history.recalled))
-        or (options.note and history.unseen)
+        or (options.note and history.seen is not None)
         or ((history.before or history.recalled) and not _has_plain_recalled(history, options))
         or history.grounding_messages
         or (fixed.tools and records.marks_any)
@@ -219,11 +221,11 @@ def _is_more_than_a_tail(options: WindowQuery) -> bool:
     return options.note or bool(options.stable) or options.overflow == "skip" or options.start == "user"
 
 
-def _dropped(history: History, model: Model, messages: int, seqs: Sequence[int]) -> dict[str, int]:
-    """The figures of a plain chat's left-out messages. Those with ``seqs`` cost ``messages`` tokens."""
+def _dropped(history: History, model: Model, messages: int, rows: Sequence[int]) -> dict[str, int]:
+    """The figures of a plain chat's left-out messages. Those in these ``rows`` cost ``messages`` tokens."""
     is_counted = history.seen is None and costs_as_counted(history.records, model, history.column)
     return {
         **_NOTHING_DROPPED,
-        "messages": history.length + history.unseen - len(seqs),
-        "tokens": history.tokens - (messages if is_counted else counted_tokens(history, seqs)),
+        "messages": history.length - len(rows),
+        "tokens": history.tokens - (messages if is_counted else counted_tokens(history, rows)),
     }

@@ -101,7 +101,7 @@ def chat_messages(
         writing = RequestWriting(CHAT, mends, drops=marked.drops)
         for index, seq in enumerate(window.seqs):
             if seq in marked.beside or seq in marked.odd:
-                kept[index] = _as_chat(kept[index], seq, window, marked, writing, is_edited=seq in bodies.edited)
+                kept[index] = _as_chat(kept[index], seq, marked, writing, is_edited=seq in bodies.edited)
         writing.check()
         if lines and marked.odd:  # they have the ids and names of their calls as these are sent
             called = CALLED | IDENTITY & strict
@@ -136,11 +136,9 @@ def chat_request(parts: FixedParts, messages: list[Body], *, before: bytes = b""
         return b"".join(pieces[1:])
 
 
-def _as_chat(
-    body: Body, place: int, window: Window, marked: Marked, writing: RequestWriting, *, is_edited: bool
-) -> Body:
+def _as_chat(body: Body, seq: int, marked: Marked, writing: RequestWriting, *, is_edited: bool) -> Body:
     """A body without native parts, which an edited one has not, and changed so that the provider accepts it."""
-    found, odd, seq = marked.beside.get(place), marked.odd.get(place), window.name(place)
+    found, odd = marked.beside.get(seq), marked.odd.get(seq)
     if found:
         if found.told:
             writing.mends.add(AS_TEXT, seq)
@@ -173,8 +171,6 @@ def other_messages(
     told = [*map(Outgoing, [0] * len(fixed) + seqs, _decoded([*fixed, *kept]))]
     if window.grounding:
         told = [_with_documents_beside(each, form, window, bodies) for each in told]
-    if window.names:
-        told = [msgspec.structs.replace(each, seq=window.name(each.seq)) for each in told]
     if window.summary is not None and window.summary.compaction is not None:
         outgoing.append(Outgoing(window.summary.seq, window.summary.compaction, begins=True))
     return outgoing + told
@@ -187,9 +183,8 @@ def _with_others(
     behind their calls, whose seqs they have."""
     seqs = list(window.seqs)
     if window.recalled is not None and window.recalled.block:
-        place = window.recalled.place(seqs)
-        seqs.insert(place, 0)
-        bodies.insert(place, window.recalled.block)
+        seqs.insert(window.recalled.place, 0)
+        bodies.insert(window.recalled.place, window.recalled.block)
     if lines:
         told = [(seq, each) for seq, body in zip(seqs, bodies, strict=True) for each in (body, *lines.get(seq, ()))]
         seqs, bodies = [seq for seq, _ in told], [body for _, body in told]
@@ -219,12 +214,13 @@ def _lines(window: Window) -> tuple[bytes, ...]:
 def sent_bodies(window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> list[Body]:
     """The kept messages in order, with their documents."""
     seqs, first_seq = window.seqs, bodies.first_seq
-    if seqs and seqs[0] >= first_seq and seqs[-1] - seqs[0] == len(seqs) - 1:  # one run, as nearly always
+    is_run = bool(seqs) and not window.is_moved and seqs[-1] - seqs[0] == len(seqs) - 1
+    if is_run and seqs[0] >= first_seq:  # as nearly always
         kept = [*bodies.tail[seqs[0] - first_seq : seqs[-1] - first_seq + 1]]
     else:
         kept = bodies.of(seqs)
     for seq in bodies.edited.keys() | window.grounding.keys():
-        place = bisect_left(seqs, seq)
+        place = seqs.index(seq) if window.is_moved else bisect_left(seqs, seq)
         if place < len(seqs) and seqs[place] == seq:
             kept[place] = body = bodies.body(seq)
             if chosen := window.grounding.get(seq):

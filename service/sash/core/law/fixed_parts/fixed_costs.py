@@ -28,23 +28,23 @@ def reserved_tools(
     return tools
 
 
-def fixed_costs(view: View, plan: Plan, lines: Sequence[Line | Summary], opening: int = 0) -> dict[str, int]:
+def fixed_costs(view: View, plan: Plan, lines: Sequence[Line | Summary]) -> dict[str, int]:
     """Tokens of the fixed parts by name. ``lines`` are between the few-shots and the messages.
 
-    Those of definitions are as in ``reserved_tools``. ``opening`` are the tokens that the first message costs more.
+    Those of definitions are as in ``reserved_tools``.
     """
     model, fixed, form = plan.model, plan.parts.fixed, plan.query.format
     always = view.required if fixed.defines(form) or model.lone else []
     measures = [line.measure for line in lines]
     required = [view.history.records[index].measure for index in always]
-    tools = reserved_tools(fixed, model, measures, required, first=view.history.at(always[0]) if always else 0)
+    tools = reserved_tools(fixed, model, measures, required, first=view.history.seqs.item(always[0]) if always else 0)
     lone = 0 if plan.has_system or any(map(is_system, (*measures, *required))) else model.lone
     system, few_shots = plan.message_costs
     is_compacted = bool(lines) and measures[0].role == ASSISTANT  # a provider's compaction comes before the few-shots
     texts = len(lines) - is_compacted if PROVIDERS[form].fills else 0
     joints = texts if fixed.system or not texts or joined_systems(view, model, form) else texts - 1
     return {
-        "priming": model.priming + lone + opening + (bare_opening(model, form) if is_compacted else 0),
+        "priming": model.priming + lone + (bare_opening(model, form) if is_compacted else 0),
         "system": system,
         "few_shots": few_shots + few_shots_fillers(fixed.few_shots, model, form, are_first=not is_compacted),
         "tools": tools,

@@ -73,29 +73,28 @@ def compacted(history: History, options: WindowQuery) -> History | None:
     history = msgspec.structs.replace(history, summary=summary)
     if summary is None or not summary.stands or options.summary == "never":
         return history
-    last = min(summary.through_seq, history.length)
-    stays = _stays(history, last)
+    front, last = history.records.front, min(summary.through_seq, history.length)
+    count = int(np.searchsorted(history.seqs[front:], last, side="right"))
+    stays = _stays(history, count)
     if stays is None:
         return None
-    front, count = history.records.front, last - history.first_seq + 1
     if covered := [front + index for index in range(count) if index not in stays]:
         history = msgspec.structs.replace(history, records=history.records.covered(covered))
     question = history.question
     if question > last:
         return msgspec.structs.replace(history, covered=last)
-    if question in history.before and not (question in history.recalled or history.record(question).pinned):
+    if question in history.before and not (question in history.recalled or history.records[history.asked].pinned):
         history = history.without_required({question})
     return msgspec.structs.replace(history, question=0, covered=last)
 
 
-def _stays(history: History, last: int) -> set[int] | None:
-    """The indexes of the tail's messages up to ``last`` that stay; None if a call is before the tail."""
-    records, first, last = history.tail, history.first_seq, max(last, history.first_seq - 1)
-    count = last - first + 1
+def _stays(history: History, count: int) -> set[int] | None:
+    """The indexes of the tail's first ``count`` messages that stay; None if a call is before the tail."""
+    records, front = history.tail, history.records.front
     heads = heads_of(records)
     reached = [*heads[count:].tolist(), *(heads.item(index) for index in records.where(Flags.PINNED) if index < count)]
     if not history.is_whole and any(records.roles[index] == TOOL for index in reached):
         return None
     stays = {index for index in range(count) if records.roles[index] <= DEVELOPER}
-    stays |= {seq - first for seq in history.recalled if first <= seq <= last}
+    stays |= {row - front for row in history.recalled_rows if front <= row < front + count}
     return stays.union(np.flatnonzero(np.isin(heads[:count], reached)).tolist())

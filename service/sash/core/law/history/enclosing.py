@@ -21,16 +21,16 @@ MESSAGE_BYTES: Final = 192
 
 
 class Enclosed(NamedTuple):
-    """A medium of the message at a place; ``number`` is its place among all that the message encloses."""
+    """A medium of the message in a row; ``number`` is its place among all that the message encloses."""
 
-    place: int
+    row: int
     number: int
     medium: Medium
 
     @property
     def key(self) -> tuple[int, int]:
-        """Its place and number."""
-        return self.place, self.number
+        """Its row and number."""
+        return self.row, self.number
 
     @property
     def is_image(self) -> bool:
@@ -42,7 +42,7 @@ def enclosures(history: History, form: str) -> list[Enclosed]:
     """What the messages enclose that a request in ``form`` sends, in the order of the messages."""
     records = history.records
     return [
-        Enclosed(history.at(index), number, medium)
+        Enclosed(index, number, medium)
         for index, media in (records.media.items() if records.details else ())
         for number, medium in enumerate(media)
         if is_sent(medium, records.roles[index], form)
@@ -97,12 +97,11 @@ def bytes_of(medium: Medium) -> int:
 
 
 def with_records(history: History, changed: Mapping[int, Record]) -> History:
-    """The history with other records, by place."""
+    """The history with other records, by row."""
     if not changed:
         return history
     order = history.order
     if order is not None:
-        named = {history.numbered(place): record for place, record in changed.items()}
-        order = msgspec.structs.replace(order, original=with_records(order.original, named))
-    records = history.records.replaced({history.index(place): record for place, record in changed.items()})
-    return msgspec.structs.replace(history, records=records, order=order)
+        original = {order.original.row(history.seqs.item(row)): record for row, record in changed.items()}
+        order = msgspec.structs.replace(order, original=with_records(order.original, original))
+    return msgspec.structs.replace(history, records=history.records.replaced({**changed}), order=order)

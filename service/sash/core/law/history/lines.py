@@ -48,7 +48,7 @@ def medium_lines(
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """Calls of a message that have no result: their numbers in the message. ``last`` is the place of the group's
+    """Calls of a message that have no result: their numbers in the message. ``last`` is the row of the group's
     last message."""
 
     last: int

@@ -1,11 +1,10 @@
 """arranged: a tail in the order in which a provider takes it. Each result stands behind its call.
 
 A log takes what happened: a user stops a call, a note comes between a call and its result, a result comes turns later, or
-twice. A provider answers 400 to each of these. So the law works on *places*: the tail's messages in another order, with as
-many places as messages. ``History.name`` gives the seq of the message at a place, and ``History.place`` the other way::
+twice. A provider answers 400 to each of these. So the rows of the tail are put in another order::
 
     seq     1 call a,b   2 result a   3 "stop"   4 result a, late   5 result b, late
-    place   1 call a,b   2 late a     3 late b   4 result a         5 "stop"
+    row     0 call a,b   1 late a     2 late b   3 result a         4 "stop"
                                                  └ left out: a newer result of its call counts
 
 * A late result stands behind its call, and the newest result of a call counts.
@@ -31,7 +30,7 @@ from sash.core.law.records.units import callers, group_units, is_short
 
 
 def arranged(history: History, *, drops: bool) -> History | None:
-    """The history in places, itself if it is in order; None if older messages are needed to tell.
+    """The history in the order in which it is sent, itself if that is the log's; None if older messages are needed to tell.
 
     ``drops`` leaves calls without a result out, in place of a line as their result.
     """
@@ -49,7 +48,7 @@ def arranged(history: History, *, drops: bool) -> History | None:
         _newest(records, apart) in apart or any(records.flags[index] & Flags.PINNED for index in apart)
     ):
         return None  # a result that must be in the window: its call is before the tail
-    return _in_places(history, groups, apart, drops=drops)
+    return _reordered(history, groups, apart, drops=drops)
 
 
 def _is_in_order(records: Records, *, is_whole: bool) -> bool:
@@ -126,63 +125,50 @@ def _read(records: Records, *, is_whole: bool) -> tuple[list[_Group], set[int]]:
     return groups, apart
 
 
-def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, drops: bool) -> History:
-    records, first = history.tail, history.first_seq
+def _reordered(history: History, groups: Sequence[_Group], apart: set[int], *, drops: bool) -> History:
+    records, front, seqs = history.tail, history.records.front, history.seqs
     heads = list(range(len(records)))
     for group in groups:
         for result in group.results.values():
             heads[result] = group.head
     indexes = range(len(records))
     order = sorted(indexes, key=lambda index: (heads[index], index))
-    places = {index: first + place for place, index in enumerate(order)}
+    row_of = {index: front + place for place, index in enumerate(order)}
     sent = (heads[index] for index in indexes if index not in apart and not records.unsent[index])
-    lines, dropped, gone, waiting = _gaps(history, groups, max(sent, default=-1), places, drops=drops)
-    front, rows, flags = history.records.front, history.records.rows(), history.records.of_window().copy()
+    lines, dropped, gone, waiting = _gaps(history, groups, max(sent, default=-1), row_of, drops=drops)
+    rows, flags = history.records.rows(), history.records.of_window().copy()
     tail, tail_flags = rows[front:], flags[front:]
     tail[np.frombuffer(records.roles, np.uint8) >= TOOL, 0] &= 255 - Flags.LATE
     tail[list(apart), 0] |= Flags.LATE  # late are those that are left out
     for group in groups:
-        if places[group.head] in dropped and len(group.results) == 1:
+        if row_of[group.head] in dropped and len(group.results) == 1:
             tail[[*group.results.values()], 0] &= 255 - Flags.PARALLEL
-    tail_flags[[order[place - first] for place in (*lines, *dropped, *waiting)]] |= WindowFlags.MENDED
-    tail_flags[[order[gap.last - first] for gap in lines.values()]] |= WindowFlags.GOES_ON
+    tail_flags[[order[row - front] for row in (*lines, *dropped, *waiting)]] |= WindowFlags.MENDED
+    tail_flags[[order[gap.last - front] for gap in lines.values()]] |= WindowFlags.GOES_ON
     order_of = Order(
         original=history,
-        names=[first + index for index in order],
-        heads=[first + heads[index] for index in order],
+        heads=seqs[[front + heads[index] for index in order]].tolist(),
         lines=lines,
         dropped=dropped,
         gone=gone,
         waiting=waiting,
-        late=frozenset(places[index] for group in groups for index in group.late - apart),
-        interrupted=_interrupted(records, groups, first),
+        late=frozenset(row_of[index] for group in groups for index in group.late - apart),
+        interrupted=_interrupted(records, groups, front),
         brings={
-            first + index: ([first + each for each in group.members if each < index], len(group.links))
+            front + index: ([front + each for each in group.members if each < index], len(group.links))
             for group in groups
             for index in group.late
         },
     )
     moved = np.append(np.arange(front), front + np.array(order))
-    names, changed = (
-        history.seqs if history.names is None else history.names,
-        history.records.flagged(rows.tobytes(), flags).taken(moved),
-    )
-    arranged = msgspec.structs.replace(history, order=order_of, names=names[moved], records=changed)
-    summary = history.summary and msgspec.structs.replace(
-        history.summary, through_seq=arranged.since(history.summary.through_seq + 1) - 1
-    )
-    return msgspec.structs.replace(
-        arranged,
-        question=places.get(history.question - first, history.question),
-        recalled=frozenset(places.get(seq - first, seq) for seq in history.recalled),
-        summary=summary,
-    )
+    changed = history.records.flagged(rows.tobytes(), flags).taken(moved)
+    return msgspec.structs.replace(history, order=order_of, moved=seqs[moved], records=changed)
 
 
 def _gaps(
-    history: History, groups: Sequence[_Group], last_head: int, places: Mapping[int, int], *, drops: bool
+    history: History, groups: Sequence[_Group], last_head: int, row_of: Mapping[int, int], *, drops: bool
 ) -> tuple[dict[int, Gap], ...]:
-    """Calls without a result, by the place of their message, as ``Order`` has them: its lines, dropped, gone and waiting."""
+    """Calls without a result, by the row of their message, as ``Order`` has them: its lines, dropped, gone and waiting."""
     records = history.tail
     ways: tuple[dict[int, Gap], ...] = {}, {}, {}, {}
     lines, dropped, gone, waiting = ways
@@ -196,13 +182,13 @@ def _gaps(
             way = lines
         else:
             way = dropped if group.results or says else gone
-        place = places[group.head]
-        way[place] = Gap(place + len(group.results), group.missing)
+        row = row_of[group.head]
+        way[row] = Gap(row + len(group.results), group.missing)
     return ways
 
 
-def _interrupted(records: Records, groups: Sequence[_Group], first_seq: int) -> dict[int, tuple[int, int]]:
-    """The seqs of messages that came while calls waited, each with the seq of the message that called, and their number."""
+def _interrupted(records: Records, groups: Sequence[_Group], front: int) -> dict[int, tuple[int, int]]:
+    """The rows of messages that came while calls waited, each with the row of the message that called, and their number."""
     found: dict[int, tuple[int, int]] = {}
     heads = {group.head: group for group in groups}
     waiting: set[str] = set()
@@ -212,7 +198,7 @@ def _interrupted(records: Records, groups: Sequence[_Group], first_seq: int) -> 
             waiting.discard(records.details[index].links)
         elif not records.unsent[index]:
             if waiting:
-                found[first_seq + index] = first_seq + caller, len(waiting)
+                found[front + index] = front + caller, len(waiting)
             waiting = set(heads[index].links) if index in heads else set()
             caller = index
     return found

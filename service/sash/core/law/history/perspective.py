@@ -1,11 +1,10 @@
 """as_seen_by: the history as one of several agents sees it, for windows with ``view``.
 
 What the agent may not see is taken out of the tail before anything else looks at it, so every rule of windows works on what
-is left, and nothing for others can be sent. The messages that are left are numbered anew (``History.seq`` gives a message's
-seq in the log)::
+is left, and nothing for others can be sent::
 
     seq     1 user   2 triage calls   3 result   4 triage: "…"   5 for refunds   6 billing: "…"
-    number  1        ─ another agent's tool group ─  2            ─ for others   3
+    row     0        ─ another agent's tool group ─  1            ─ for others   2
 
 * A message with an audience is left out of the views of others. Its author sees it.
 * Another agent's tool group becomes its text: calls and results are left out, and what the calling message said is sent as
@@ -81,18 +80,17 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
     summary = history.summary if history.summary is not None and history.summary.is_seen(view) else None
     begins = starts[tail - front]
     # What is left out before the first one that it sees counts as before the tail.
-    first = history.at(int(tail[0])) if len(tail) else history.length + 1
-    unseen, before = history.length + 1 - first - len(tail), history.seqs[kept[kept < front]]
-    changed = msgspec.structs.replace(
+    first = history.seqs.item(tail[0]) if len(tail) else history.length + 1
+    return msgspec.structs.replace(
         history,
         first_seq=first,
         records=taken(records, kept, visible.texts, visible.pinned)
         if len(kept) < len(records) or len(visible.texts)
         else records,
-        before=before.tolist(),
-        length=history.length - unseen,
-        unseen=unseen,
-        names=history.seqs[kept],
+        before=history.seqs[kept[kept < front]].tolist(),
+        moved=history.seqs[kept],
+        question=history.seqs.item(question[0]) if question else 0,
+        summary=summary,
         seen=Perspective(
             lengths=np.append(begins[1:], history.tokens)[: len(tail)] - begins,
             texts=frozenset(history.seqs[visible.texts].tolist()),
@@ -103,14 +101,6 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
             is_whole=is_whole,
             is_short=horizon > 0 and is_whole,
         ),
-    )
-    if summary is not None:
-        summary = msgspec.structs.replace(summary, through_seq=changed.number(summary.through_seq + 1) - 1)
-    return msgspec.structs.replace(
-        changed,
-        question=changed.number(int(history.seqs[question[0]])) if question else 0,
-        recalled=frozenset(map(changed.number, history.recalled)),
-        summary=summary,
     )
 
 
@@ -149,7 +139,7 @@ def _newest(history: History, visible: Visible, heads: Number) -> list[int] | No
             break
         if records.unsent[index] or records.roles[heads[index]] in RESULTS:
             continue
-        if heads[index] < front or history.at(heads.item(index)) >= last:
+        if heads[index] < front or history.seqs[heads[index]] >= last:
             return [index]
     return [] if history.first_seq <= last else None
 
@@ -167,5 +157,5 @@ def _must_be_in(history: History, heads: Number, indexes: list[int]) -> Number:
     records = history.records
     is_in = np.frombuffer(records.roles, np.uint8) <= DEVELOPER
     is_in[: records.front] = True
-    is_in[[*indexes, *records.where(Flags.PINNED), *history.indexes(history.recalled)]] = True
+    is_in[[*indexes, *records.where(Flags.PINNED), *history.recalled_rows]] = True
     return np.isin(heads, heads[is_in])

@@ -23,11 +23,12 @@ _LEADING = bytes(1 if role in (SYSTEM, DEVELOPER) else 0 for role in range(256))
 
 
 class History(msgspec.Struct, frozen=True, dict=True):
-    """The part of a conversation that was read.
+    """The part of a conversation that was read, a row for each message.
 
-    ``records`` are required messages before the tail, and the tail, from ``first_seq`` to the newest message. ``before`` are
-    the seqs of the required ones, ascending: the newest user message, system and developer messages, and pinned ones with
-    their whole tool group. Totals are of the whole conversation, in reference tokens of the model's encoding (``column``).
+    ``records`` are the rows: required messages before the tail, and the tail, from ``first_seq`` to the newest message.
+    ``before`` are the seqs of the required ones, ascending: the newest user message, system and developer messages, and
+    pinned ones with their whole tool group. Totals are of the whole conversation, in reference tokens of the model's
+    encoding (``column``).
     """
 
     first_seq: int
@@ -45,17 +46,14 @@ class History(msgspec.Struct, frozen=True, dict=True):
     """Seqs of recalled messages (whole units), which this window must contain."""
     covered: int = 0
     """The last seq that a provider's compaction covers in this window (``compaction.py``); 0 without one."""
-    unseen: int = 0
-    """The number of messages of the tail that an agent does not see. ``length`` is without them."""
-    names: Number = None
-    """The seq in the log of each of the records, as an array; None where its seqs are those of the log."""
+    moved: Number = None
+    """The seq in the log of each row, where messages of the tail are left out, or are not in the order of the log."""
     lost: Mapping[int, Sequence[int]] = MappingProxyType({})
     """The numbers of media whose bytes the storage has lost, by the seq of their message in the log."""
     seen: "Perspective | None" = None
-    """What one agent sees, if not all is for it. Then this history's seqs are numbers of the messages that it sees."""
+    """What one agent sees, if not all is for it."""
     order: "Order | None" = None
-    """Where the tail's messages stand, if they are not sent in the order of the log. Then this history's seqs are places
-    (``order.py``)."""
+    """Where the tail's messages stand, if they are not sent in the order of the log (``order.py``)."""
 
     @property
     def is_whole(self) -> bool:
@@ -65,7 +63,7 @@ class History(msgspec.Struct, frozen=True, dict=True):
     def line_lengths(self) -> Number:
         """Reference tokens of each message of the tail on the line of a stable cut: with what is left out behind it."""
         if self.seen is not None:
-            return self.seen.lengths[: self.read]
+            return self.seen.lengths
         return reference_costs(self.records, self.column)[self.records.front :]
 
     def with_required(self, records: Mapping[int, Record]) -> "History":
@@ -87,108 +85,83 @@ class History(msgspec.Struct, frozen=True, dict=True):
         if len(before) == len(self.before):
             return self
         kept = [*map(self.before.index, before), *range(self.records.front, len(self.records))]
-        names = None if self.names is None else self.names[kept]
-        return msgspec.structs.replace(self, records=self.records.taken(np.array(kept)), before=before, names=names)
+        moved = None if self.moved is None else self.moved[kept]
+        return msgspec.structs.replace(self, records=self.records.taken(np.array(kept)), before=before, moved=moved)
 
     @cached_property
     def seqs(self) -> Number:
-        """The place of each of the records, as an array."""
+        """The seq in the log of each row, as an array."""
+        if self.moved is not None:
+            return self.moved
         return np.append(np.array(self.before, np.int64), np.arange(self.first_seq, self.length + 1))
+
+    def seqs_of(self, rows: Sequence[int]) -> list[int]:
+        """The seqs of ascending rows, which are mostly a run."""
+        if self.moved is None and rows and rows[0] >= self.records.front and rows[-1] - rows[0] == len(rows) - 1:
+            first = rows[0] - self.records.front + self.first_seq
+            return [*range(first, first + len(rows))]
+        seqs: list[int] = self.seqs[[*rows]].tolist()
+        return seqs
 
     @property
     def read(self) -> int:
         """The number of messages of the tail."""
-        return self.length + 1 - self.first_seq
+        return len(self.records) - self.records.front
 
     @property
     def tail(self) -> Records:
         """The records without those before the tail."""
         return self.records[self.records.front :] if self.before else self.records
 
-    def has_read(self, place: int) -> bool:
-        """Whether the message at a place was read."""
-        return place >= self.first_seq or place in self.before
+    @property
+    def oldest(self) -> int:
+        """The row that message 1 would have if all messages were read: 0, or less by the number of those that were not."""
+        return self.records.front + 1 - self.first_seq
 
-    def index(self, place: int) -> int:
-        """The index of the message at a place among the records."""
-        first = self.first_seq
-        return place - first + len(self.before) if place >= first else self.before.index(place)
+    def row(self, seq: int) -> int:
+        """The row of a message that was read."""
+        if self.moved is not None:
+            return int(np.argmax(self.moved == seq))
+        return seq - self.first_seq + len(self.before) if seq >= self.first_seq else self.before.index(seq)
 
-    def indexes(self, places: Iterable[int]) -> list[int]:
-        """The same of several messages."""
-        first, before = self.first_seq, self.before
-        base = first - len(before)
-        return [place - base if place >= first else before.index(place) for place in places]
+    def since(self, seq: int) -> int:
+        """The first row of the tail whose unit begins with this message or a later one; or where it would be before it."""
+        if seq < self.first_seq:
+            return seq - 1 + self.oldest
+        front = self.records.front
+        if self.order is not None:
+            return front + bisect_left(self.order.heads, seq)
+        return front + (seq - self.first_seq if self.moved is None else int(np.searchsorted(self.moved[front:], seq)))
 
-    def at(self, index: int) -> int:
-        """The place of the message with this index among the records."""
-        after = index - len(self.before)
-        return self.first_seq + after if after >= 0 else self.before[index]
+    @cached_property
+    def asked(self) -> int:
+        """The row of the newest user message; -1 if there is none."""
+        seq, first = self.question, self.first_seq
+        if self.moved is None and seq >= first:  # as nearly always
+            return seq - first + self.records.front
+        return self.row(seq) if seq >= first or seq in self.before else -1
 
-    def seq(self, number: int) -> int:
-        """The seq in the log of the message with this number."""
-        if self.seen is None or number < self.first_seq:
-            return number
-        return int(np.sort(self.names)[self.index(number)])
+    @cached_property
+    def recalled_rows(self) -> list[int]:
+        """The rows of recalled messages, ascending."""
+        found: list[int] = np.flatnonzero(np.isin(self.seqs, [*self.recalled])).tolist() if self.recalled else []
+        return found
 
-    def number(self, seq: int) -> int:
-        """The number of a message of the log, or of the next one that the agent sees."""
-        if self.seen is None or seq < self.first_seq:
-            return seq
-        return self.at(int(np.searchsorted(np.sort(self.names), seq)))
-
-    def has(self, seq: int) -> bool:
-        """Whether a message of the log that was read is among the records."""
-        return self.names is None or seq in self.names
-
-    def lines_tokens(self, place: int, model: Model) -> int:
-        """The tokens of the lines behind the call at a place; 0 without lines."""
-        gap = self.order.lines.get(place) if self.order else None
+    def lines_tokens(self, row: int, model: Model) -> int:
+        """The tokens of the lines behind the call of a row; 0 without lines."""
+        gap = self.order.lines.get(row) if self.order else None
         if gap is None:
             return 0
-        return lines_tokens(self.record(place), gap, model, are_all=gap.last == place)
-
-    def name(self, place: int) -> int:
-        """The seq in the log of the message at a place."""
-        return place if self.names is None or place < self.first_seq else int(self.names[self.index(place)])
-
-    def numbered(self, place: int) -> int:
-        """The number of the message at a place."""
-        return place if self.order is None or place < self.first_seq else self.order.names[place - self.first_seq]
-
-    def place(self, seq: int) -> int:
-        """The place of a message of the log that was read."""
-        if self.names is None or seq < self.first_seq:
-            return seq
-        return self.at(int(np.argmax(self.names == seq)))
-
-    def since(self, number: int) -> int:
-        """The first place whose unit begins with the message of this number or a later one."""
-        if self.order is None or number < self.first_seq:
-            return number
-        return self.first_seq + bisect_left(self.order.heads, number)
+        return lines_tokens(self.records[row], gap, model, are_all=gap.last == row)
 
     def turn(self, count: int) -> int:
-        """The place of the user's message that begins the last ``count`` turns; 1 if it was not read."""
+        """The row of the user's message that begins the last ``count`` turns, or the oldest one if it was not read."""
         index, roles = len(self.records), self.records.roles
         for _ in range(count):
             index = roles.rfind(USER, self.records.front, index)
             if index < 0:
-                return self.question if count == 1 else 1
-        return self.at(index)
-
-    def record(self, place: int) -> Record:
-        """The record of a message that was read."""
-        found: Record = self.records[self.index(place)]
-        return found
-
-    def role(self, place: int) -> int:
-        """The role of a message that was read."""
-        return self.records.roles[self.index(place)]
-
-    def whole_cost(self, place: int, model: Model) -> int:
-        """Tokens of a message as it is stored, without documents and reasoning."""
-        return int(message_costs(self.records, model)[self.index(place)])
+                return self.since(self.question) if count == 1 else self.oldest
+        return index
 
 
 class Perspective(msgspec.Struct, frozen=True, kw_only=True):
@@ -209,16 +182,14 @@ class Perspective(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """The places of a tail's messages. Each list has an item for each place."""
+    """A tail's messages in another order than the log's. All is by row, unless it is of the original."""
 
     original: History
     """The history in the order of the log."""
-    names: Sequence[int]
-    """The messages' seqs, or their numbers where an agent does not see all."""
     heads: Sequence[int]
-    """The seqs, or numbers, of the first messages of their groups, ascending."""
+    """The seq of the first message of the group of each message of the tail, ascending."""
     lines: Mapping[int, Gap]
-    """Calls whose results are a constant line, by the place of their message."""
+    """Calls whose results are a constant line, by the row of their message."""
     dropped: Mapping[int, Gap]
     """Calls that are left out."""
     gone: Mapping[int, Gap]
@@ -226,11 +197,11 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     waiting: Mapping[int, Gap]
     """The calls that wait for results at the end."""
     late: AbstractSet[int]
-    """Places of results that did not stand behind their call."""
+    """Rows of results that did not stand behind their call."""
     interrupted: Mapping[int, tuple[int, int]]
-    """Seqs of messages that came while calls waited, each with the seq of the message that called, and their number."""
+    """The original's messages that came while calls waited, each with the one that called, and the number of calls."""
     brings: Mapping[int, tuple[Sequence[int], int]]
-    """Seqs of late results, each with the seqs of its group's earlier messages, and the number of the group's calls."""
+    """The original's late results, each with its group's earlier messages, and the number of the group's calls."""
 
 
 class View(msgspec.Struct, frozen=True, dict=True):
@@ -255,9 +226,9 @@ class View(msgspec.Struct, frozen=True, dict=True):
     passing: Number
     """Tokens of the reasoning that is sent until the next question."""
     edits: Mapping[int, Edit] = {}
-    """Cuts of tool results, by place. The costs are those after the cut."""
+    """Cuts of tool results, by row. The costs are those after the cut."""
     brings: Mapping[int, int] = {}
-    """Tokens of the group that a late result brings while it is the newest message, by place."""
+    """Tokens of the group that a late result brings while it is the newest message, by row."""
 
     @cached_property
     def unit_costs(self) -> Number:
@@ -277,24 +248,20 @@ class View(msgspec.Struct, frozen=True, dict=True):
         marks = self.history.records.of_window() & WindowFlags.COVERED
         return {index for index in self.units.broken if marks[self.units.starts[index]]}
 
-    def seq(self, index: int) -> int:
-        """The seq of a unit's first message; the length + 1 for the number of units."""
-        return self.history.at(self.units.starts[index])
-
     def role(self, index: int) -> int:
         """The role of a unit's first message."""
         return self.history.records.roles[self.units.starts[index]]
 
     @property
     def required(self) -> list[int]:
-        """The indexes of the first messages of required units, ascending."""
+        """The rows of the first messages of required units, ascending."""
         return [self.units.starts[index] for index in sorted(self.always)]
 
     @cached_property
     def systems(self) -> list[int]:
-        """Seqs of required system and developer messages, ascending."""
+        """The rows of required system and developer messages, ascending."""
         roles = self.history.records.roles
-        return [self.history.at(index) for index in self.required if roles[index] <= DEVELOPER]
+        return [row for row in self.required if roles[row] <= DEVELOPER]
 
     def always_costs(self) -> dict[Reason, int]:
         """Tokens of required messages by reason; the reasons are in the order of their oldest messages."""
@@ -302,10 +269,6 @@ class View(msgspec.Struct, frozen=True, dict=True):
         for index, why in self.always.items():
             costs[why] = costs.get(why, 0) + int(self.unit_costs[index])
         return costs
-
-    def cost_of(self, place: int) -> int:
-        """Tokens of a message that was read, without documents."""
-        return int(self.costs[self.history.index(place)])
 
 
 def view_history(history: History, model: Model) -> View | None:
@@ -352,11 +315,10 @@ def always_units(history: History, units: Units) -> dict[int, Reason]:
         return {}
     records, front = history.records, frozenset(range(tail_unit(history.records, units)))
     broken = units.broken - front
-    recalled = {unit_at(units, history.index(seq)) for seq in history.recalled} - broken
+    recalled = {unit_at(units, row) for row in history.recalled_rows} - broken
     pinned = {unit_at(units, index) for index in records.where(Flags.PINNED)} - broken
     leading = {unit_at(units, index) for index in indexes_of(records.roles.translate(_LEADING))}
-    asked = history.question
-    question = {unit_at(units, history.index(asked))} if history.has_read(asked) else set()
+    question = {unit_at(units, history.asked)} if history.asked >= 0 else set()
     always = {
         index: _why(records.roles[units.starts[index]], pinned=index in pinned or index not in question)
         for index in sorted(front - recalled | pinned | leading | question)
@@ -370,8 +332,8 @@ def _newest(history: History, units: Units) -> int | None:
     """The newest unit of the tail that can be sent; None if there is none."""
     records, front = history.records, history.records.front
     newest_first: Iterable[int] = range(len(records) - 1, front - 1, -1)
-    if history.order is not None:  # the newest message need not be at the last place
-        newest_first = (front + np.argsort(history.names[front : len(records)])[::-1]).tolist()
+    if history.order is not None:  # the newest message need not be the last row
+        newest_first = (front + np.argsort(history.seqs[front:])[::-1]).tolist()
     found = (unit_at(units, index) for index in newest_first if not records.unsent[index])
     return next((unit for unit in found if unit not in units.broken), None)
 
@@ -386,7 +348,7 @@ def _with_lines(history: History, costs: Number, model: Model) -> Number:
     if history.order is None or not history.order.lines:
         return costs
     costs = costs.copy()
-    for place in history.order.lines:
-        if place <= history.length:
-            costs[history.index(place)] += history.lines_tokens(place, model)
+    for row in history.order.lines:
+        if row < len(costs):
+            costs[row] += history.lines_tokens(row, model)
     return costs

@@ -29,7 +29,7 @@ from sash.core.law.history.view import History, grouped_units
 from sash.core.law.limits.history_media import HistoryMedia
 from sash.core.law.limits.media_room import LOST, Left, Room, newest_first
 from sash.core.law.limits.media_steps import lines_in_steps
-from sash.core.law.records.costs import record_cost
+from sash.core.law.records.costs import message_costs, record_cost
 from sash.core.law.records.explained import Explained
 from sash.core.law.records.need_older import NeedOlder
 from sash.core.law.records.records import Record
@@ -68,19 +68,19 @@ class _Fitting:
         first = self.build(dearest, self._allowed(0))
         if isinstance(first, NeedOlder):
             return first
-        cut = first.cut or Cut(1, 0)
+        cut = first.cut or Cut(self.history.oldest, None)
         left, changed = lines_in_steps(self.media, cut)
         if dearest is self.history and not left and self._bytes(first, left) <= self.media.most_bytes:
             return first
         return self.settled(left, cut, changed)
 
-    def settled(self, left: Left, cut: Cut | None = None, changed: int = 0) -> Window | NeedOlder:
+    def settled(self, left: Left, cut: Cut | None = None, changed: int = -1) -> Window | NeedOlder:
         """The window with these media and more as lines, until the request is not too large."""
         media = self.media
         whole = [each for each in media.found if each.key not in left]
-        held = media.loaded(each for each in whole if each.place in media.required)
-        begins = cut.seq if cut is not None else 0
-        ordinary = [each for each in whole if each.place not in media.required and each.place >= begins]
+        held = media.loaded(each for each in whole if each.row in media.required)
+        begins = cut.row if cut is not None else 0
+        ordinary = [each for each in whole if each.row not in media.required and each.row >= begins]
         text, documents = media.required_bytes, 0
         for number in range(_ROUNDS):
             room = Room(media.limits, media.most_bytes - text)
@@ -89,50 +89,50 @@ class _Fitting:
             if isinstance(window, NeedOlder) or self._bytes(window, lines) <= media.most_bytes:
                 break
             documents = _documents_bytes(window)
-            text = max(text + number, documents + media.text(window.seqs))
+            text = max(text + number, documents + media.text(window.rows))
         return window if isinstance(window, NeedOlder) else self._told(window, lines)
 
     def _bytes(self, window: Window, lines: Left) -> int:
         """Bytes of the request of a window: an upper bound."""
-        media, sent = self.media, set(window.seqs)
-        whole = (each for each in media.found if each.place in sent and each.key not in lines)
-        texts = media.text(window.seqs) + _documents_bytes(window)
+        media, sent = self.media, set(window.rows)
+        whole = (each for each in media.found if each.row in sent and each.key not in lines)
+        texts = media.text(window.rows) + _documents_bytes(window)
         return texts + media.fixed.bytes + sum(bytes_of(each.medium) for each in whole)
 
-    def _allowed(self, documents: int, cut: Cut | None = None, changed: int = 0) -> Allowed:
+    def _allowed(self, documents: int, cut: Cut | None = None, changed: int = -1) -> Allowed:
         """What the limits of bytes and of messages allow. ``documents`` are the bytes of those that are sent."""
         oldest, first = self.media.oldest_by_bytes(documents), self.media.oldest_by_number()
-        return Allowed(bytes_seq=oldest, messages_seq=first, cut=cut, changed_seq=changed)
+        return Allowed(bytes_row=oldest, messages_row=first, cut=cut, changed_row=changed)
 
     def _dearest(self) -> History:
         """The history with the records that cost more: with media, or with lines in their place."""
-        numbers, always = _by_place(each.key for each in self.media.found), _by_place(self.media.refused)
-        changed = {}
-        for place in numbers.keys() | always.keys():
-            shown = self._record(place, always.get(place, []))
-            lined = self._record(place, [*always.get(place, []), *numbers.get(place, [])])
-            changed[place] = max(shown, lined, key=lambda each: record_cost(each, self.model))
-        return with_records(self.history, {p: each for p, each in changed.items() if each != self.history.record(p)})
+        numbers, always = _by_row(each.key for each in self.media.found), _by_row(self.media.refused)
+        changed, records = {}, self.history.records
+        for row in numbers.keys() | always.keys():
+            shown = self._record(row, always.get(row, []))
+            lined = self._record(row, [*always.get(row, []), *numbers.get(row, [])])
+            changed[row] = max(shown, lined, key=lambda each: record_cost(each, self.model))
+        return with_records(self.history, {row: each for row, each in changed.items() if each != records[row]})
 
     # ---- the window with lines
 
     def _built(self, lines: Left, allowed: Allowed) -> Window | NeedOlder:
         """The window of the history with these lines."""
-        self.lined = {place: self._record(place, each) for place, each in _by_place(lines).items()}
+        self.lined = {row: self._record(row, each) for row, each in _by_row(lines).items()}
         is_lined = len(lines) > len(self.media.refused)
         return self.build(with_records(self.history, self.lined), msgspec.structs.replace(allowed, is_lined=is_lined))
 
-    def _record(self, place: int, numbers: Sequence[int]) -> Record:
+    def _record(self, row: int, numbers: Sequence[int]) -> Record:
         """The record of a message with lines in place of the media of these numbers."""
-        record = self.history.record(place)
+        record: Record = self.history.records[row]
         measure, extra = record.measure, record.measure.extra
         if not numbers or extra is None:
             return record
         media = tuple(record.enclosed)
         if media != extra.media:
             measure = msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, media=media))
-        name = self.history.name(place)
-        lines = medium_lines(record, numbers, name, self.path, self.history.lost.get(name, ()))
+        seq = self.history.seqs.item(row)
+        lines = medium_lines(record, numbers, seq, self.path, self.history.lost.get(seq, ()))
         own_tokens = record.own_tokens
         if own_tokens is not None and self.model.vocabulary is not None:
             own_tokens += sum(map(self.model.vocabulary.count, lines.values())) + 2 * len(lines)
@@ -140,16 +140,17 @@ class _Fitting:
 
     def _told(self, window: Window, lines: Left) -> Window:
         """The window with the lines among its edits and its figures."""
-        sent, history = set(window.seqs), self.history
+        sent, seqs = set(window.rows), self.history.seqs
         told = [(key, reason) for key, reason in sorted(lines.items()) if key[0] in sent]
-        numbers, reasons = _by_place(key for key, _ in told), _by_place((key[0], reason) for key, reason in told)
+        numbers = _by_row(key for key, _ in told)
+        reasons = _by_row((seqs.item(row), reason) for (row, _), reason in told)
         if not numbers:
             return window
-        edits = dict(window.edits)
-        for place, each in numbers.items():
-            saved = int(history.whole_cost(place, self.model)) - record_cost(self.lined[place], self.model)
-            edit = edits.get(place, Edit())
-            edits[place] = msgspec.structs.replace(edit, media=each, saved=edit.saved + saved)
+        edits, costs = dict(window.edits), message_costs(self.history.records, self.model)
+        for row, each in numbers.items():
+            saved = costs.item(row) - record_cost(self.lined[row], self.model)
+            edit = edits.get(seq := seqs.item(row), Edit())
+            edits[seq] = msgspec.structs.replace(edit, media=each, saved=edit.saved + saved)
         found = {each.key: each.medium for each in self.media.all}
         media = [found[key] for key, _ in told]
         images = sum(medium.kind == IMAGE for medium in media)
@@ -161,7 +162,7 @@ class _Fitting:
             window,
             edits=edits,
             path=self.path,
-            lined={place: self.lined[place] for place in numbers},
+            lined={seqs.item(row): self.lined[row] for row in numbers},
             stop_reason=stop,
             explain=window.explain and [_explained(line, reasons.get(line.seq, ())) for line in window.explain],
             dropped={
@@ -173,11 +174,11 @@ class _Fitting:
         )
 
 
-def _by_place(pairs: Iterable[tuple[int, T]]) -> dict[int, list[T]]:
+def _by_row(pairs: Iterable[tuple[int, T]]) -> dict[int, list[T]]:
     """The second items of pairs, by the first."""
     found: dict[int, list[T]] = {}
-    for place, item in pairs:
-        found.setdefault(place, []).append(item)
+    for row, item in pairs:
+        found.setdefault(row, []).append(item)
     return found
 
 

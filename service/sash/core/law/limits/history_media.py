@@ -19,7 +19,7 @@ from sash.problems import WindowDoesNotFit
 
 
 class HistoryMedia:
-    """The media of the messages that can be in a window, in the order of the messages, and the required places.
+    """The media of the messages that can be in a window, in the order of the messages, and the required rows.
 
     ``all`` is what any message that was read encloses. Of what may be sent, ``refused`` are those that the provider takes in
     no request, or that are lost, and ``found`` the others. ``fixed`` is what the parts before the messages have. Raises
@@ -33,10 +33,10 @@ class HistoryMedia:
         self.required = _required(history, units)
         self.texts = text_bytes(history.records, model, options.format)
         self._sums = np.concatenate(([0], np.cumsum(self.texts)))
-        thinks_from = {"all": 0, "turn": begins_turn(history)}.get(options.reasoning, history.length) + 1
+        thinks_from = {"all": -1, "turn": begins_turn(history)}.get(options.reasoning, len(history.records) - 1) + 1
         given = enclosures(history, options.format)
-        self.all = [each for each in given if not each.medium.in_reasoning or each.place >= thinks_from]
-        found = [each for each in self.all if self._may_be_sent(each.place)]
+        self.all = [each for each in given if not each.medium.in_reasoning or each.row >= thinks_from]
+        found = [each for each in self.all if self._may_be_sent(each.row)]
         self.refused: Left = {each.key: name for each in found if (name := self._why_line(each))}
         self.found = [each for each in found if each.key not in self.refused]
         shots = ((each.role, each.extra.media) for each in fixed.few_shots if each.extra is not None)
@@ -48,24 +48,22 @@ class HistoryMedia:
 
     def _why_line(self, each: Enclosed) -> str | None:
         """The reason why a medium is a line in every window; None if it may be whole."""
-        is_lost = each.number in self.history.lost.get(self.history.name(each.place), ())
+        is_lost = each.number in self.history.lost.get(self.history.seqs.item(each.row), ())
         return LOST if is_lost else refused(each.medium, self.limits)
 
-    def _may_be_sent(self, place: int) -> bool:
-        """Whether the message at a place can be in the window: it is no unanswered call, and no reply in progress."""
-        return place in self.required or unit_at(self.units, self.history.index(place)) not in self.units.broken
+    def _may_be_sent(self, row: int) -> bool:
+        """Whether a message can be in the window: it is no unanswered call, and no reply in progress."""
+        return row in self.required or unit_at(self.units, row) not in self.units.broken
 
     # ---- sums
 
-    def text(self, places: Iterable[int]) -> int:
+    def text(self, rows: Iterable[int]) -> int:
         """Bytes of these messages with lines in place of their media."""
-        return int(self.texts[self.history.indexes(places)].sum())
+        return int(self.texts[[*rows]].sum())
 
     def texts_from(self, first: int, last: int) -> int:
         """Bytes of the texts of the tail's messages from ``first`` to ``last``."""
-        first, end = (
-            self.history.index(max(each, self.history.first_seq)) for each in (min(first, last + 1), last + 1)
-        )
+        first, end = (max(each, self.history.records.front) for each in (min(first, last + 1), last + 1))
         return int(self._sums[end] - self._sums[first])
 
     @property
@@ -93,7 +91,7 @@ class HistoryMedia:
         needed = self._messages_beside - (0 if self.history.recalled else ASIDE_MESSAGES)  # recall gives way at once
         if most is not None and needed > most:
             raise WindowDoesNotFit.over("messages", most, {"messages": needed})
-        must = [each for each in self.found if each.place in self.required]
+        must = [each for each in self.found if each.row in self.required]
         load = self.loaded(must)
         load.bytes += self.required_bytes
         limit = Room(self.limits, self.most_bytes).over(load)
@@ -101,27 +99,25 @@ class HistoryMedia:
             return
         parts: dict[str, list[Medium]] = {"few_shots": self._shots}
         for each in must:
-            parts.setdefault(self.required[each.place].part, []).append(each.medium)
+            parts.setdefault(self.required[each.row].part, []).append(each.medium)
         kind = "images" if limit == "many_images" else limit
         numbers = {name: getattr(Load().and_of(media, self.limits), kind) for name, media in parts.items()}
         if kind == "bytes":
             numbers["text"] = load.bytes - sum(numbers.values())
         raise WindowDoesNotFit.over(kind, getattr(self.limits, limit), numbers)
 
-    def required_at(self, place: int) -> AbstractSet[int]:
-        """The places of messages that were required while this one was the newest, beside those that always are."""
+    def required_at(self, row: int) -> AbstractSet[int]:
+        """The messages that were required while this one was the newest, beside those that always are."""
         records = self.history.records
-        index = min(place, self.history.length)
-        if index < self.history.first_seq:
+        if row < records.front:
             return frozenset()
-        index = self.history.index(index)
-        asked = records.roles.rfind(USER, records.front, index + 1)
-        groups = {unit_at(self.units, each) for each in (index, asked) if each >= 0}
-        return frozenset(self.history.seqs[self.units.members(groups)].tolist())
+        asked = records.roles.rfind(USER, records.front, row + 1)
+        groups = {unit_at(self.units, each) for each in (row, asked) if each >= 0}
+        return frozenset(self.units.members(groups).tolist())
 
     def steady(self, cut: int) -> AbstractSet[int]:
-        """The places that are required in every window, and of messages before a cut that are required in this one."""
-        return {place for place, why in self.required.items() if not why.moves or place < cut}
+        """The messages that are required in every window, and those before a cut that are required in this one."""
+        return {row for row, why in self.required.items() if not why.moves or row < cut}
 
     def beyond_kept(self, found: Sequence[Enclosed], exempt: AbstractSet[int]) -> Left:
         """The pictures before the newest ``images_kept``, except those of ``exempt`` messages."""
@@ -130,39 +126,37 @@ class HistoryMedia:
             return {}
         pictures = [each for each in found if each.is_image]
         old = pictures[: max(0, len(pictures) - kept)]
-        return {each.key: "images_kept" for each in old if each.place not in exempt}
+        return {each.key: "images_kept" for each in old if each.row not in exempt}
 
-    def oldest_by_bytes(self, documents: int) -> int:
-        """The oldest place from which all texts fit, with lines in place of all media that need not be whole.
+    def oldest_by_bytes(self, documents: int) -> int | None:
+        """The oldest row from which all texts fit, with lines in place of all media that need not be whole; None for all.
 
         ``documents`` are the bytes of those that are sent.
         """
-        required = self.loaded(each for each in self.found if each.place in self.required).bytes
+        required = self.loaded(each for each in self.found if each.row in self.required).bytes
         room = self.most_bytes - required - self.required_bytes - documents
         ordinary = self.texts.copy()
-        ordinary[self.history.indexes(self.required)] = 0
+        ordinary[[*self.required]] = 0
         ordinary = ordinary[self.history.records.front :]
         taken = int(np.searchsorted(np.cumsum(ordinary[::-1]), room, side="right"))
-        return 1 if taken == len(ordinary) else self.history.length + 1 - taken
+        return None if taken == len(ordinary) else len(self.texts) - taken
 
-    def oldest_by_number(self) -> int:
-        """The oldest place from which the messages are not too many, with the lines in place of missing results."""
-        history, most = self.history, self.limits.messages
-        if most is None:
-            return 1
-        return max(1, history.length - max(0, most - self._messages_beside) + 1)
+    def oldest_by_number(self) -> int | None:
+        """The oldest row from which the messages are not too many, with the lines in place of missing results; None for
+        all."""
+        most = self.limits.messages
+        row = len(self.texts) - max(0, most - self._messages_beside) if most is not None else self.history.oldest
+        return row if row > self.history.oldest else None
 
     @property
     def _messages_beside(self) -> int:
         """The most messages beside those that may give way: fixed ones, lines, required ones and recalled ones."""
         order = self.history.order
         lines = sum(len(gap.calls) for gap in order.lines.values()) if order else 0
-        return self._fixed_messages + lines + len(self.required.keys() | self.history.recalled)
+        return self._fixed_messages + lines + len(self.required.keys() | {*self.history.recalled_rows})
 
 
 def _required(history: History, units: Units) -> dict[int, Reason]:
-    """The places of required messages, with the reason. Recalled messages are shortened like others."""
+    """The rows of required messages, with the reason. Recalled messages are shortened like others."""
     always = ((index, why) for index, why in always_units(history, units).items() if why is not Reason.RECALLED)
-    return {
-        history.at(each): why for index, why in always for each in range(units.starts[index], units.starts[index + 1])
-    }
+    return {row: why for index, why in always for row in range(units.starts[index], units.starts[index + 1])}

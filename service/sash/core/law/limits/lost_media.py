@@ -83,5 +83,5 @@ def lost_among(body: bytes, media: Sequence[StoredMedium], contents: Mapping[byt
 
 def lost_seqs(window: Window, history: History) -> list[int]:
     """Return the seqs of the window's messages that have a line in place of a lost picture, file or sound."""
-    names = {history.name(place): window.edits[place].media for place in window.lined} if history.lost else {}
-    return [seq for seq, numbers in names.items() if not {*numbers}.isdisjoint(history.lost.get(seq, ()))]
+    lost = history.lost
+    return [seq for seq in window.lined if not {*window.edits[seq].media}.isdisjoint(lost.get(seq, ()))]

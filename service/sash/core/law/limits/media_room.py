@@ -10,7 +10,7 @@ from sash.core.law.history.enclosing import Enclosed, bytes_of
 from sash.core.providers.form.request_limits import RequestLimits
 
 Left = dict[tuple[int, int], str]
-"""What is sent as a line, by place and number: the limit or the parameter that is the reason, or ``LOST``."""
+"""What is sent as a line, by row and number: the limit or the parameter that is the reason, or ``LOST``."""
 LOST: Final = "lost"
 """The reason of a medium whose bytes the storage has lost."""
 

@@ -18,33 +18,33 @@ _DOCUMENTS_SHARE: Final = 1 / 32
 
 
 def lines_in_steps(media: HistoryMedia, cut: Cut) -> tuple[Left, int]:
-    """What is a line since the cut, and the newest place whose message changed that; 0 for none."""
-    first, length = media.history.first_seq, media.history.length
-    since = min(max(cut.seq, cut.since_seq), length)
-    steady = media.steady(cut.seq)
-    found = [each for each in media.found if each.place >= cut.seq and each.place not in steady]
-    older = [each for each in found if each.place <= since]
-    later = [each for each in found if each.place > since]
-    left = media.beyond_kept(older, media.required_at(since)) if cut.since_seq else {}
-    held = media.loaded(each for each in media.found if each.place in steady)
+    """What is a line since the cut, and the newest row whose message changed that; -1 for none."""
+    since = cut.row if cut.since is None else max(cut.row, cut.since)
+    since = min(since, len(media.history.records) - 1)
+    steady = media.steady(cut.row)
+    found = [each for each in media.found if each.row >= cut.row and each.row not in steady]
+    older = [each for each in found if each.row <= since]
+    later = [each for each in found if each.row > since]
+    left = media.beyond_kept(older, media.required_at(since)) if cut.since is not None else {}
+    held = media.loaded(each for each in media.found if each.row in steady)
     whole = [each for each in older if each.key not in left]
     load = held.and_of((each.medium for each in whole), media.limits)
-    text = media.text(place for place in steady if place < cut.seq)
-    changed = 0
-    for place in _places_since(media, since, later):
-        while later and later[0].place <= place:
+    text = media.text(row for row in steady if row < cut.row)
+    changed = -1
+    for row in _rows_since(media, since, later):
+        while later and later[0].row <= row:
             whole.append(later.pop(0))
             load.add(whole[-1].medium, media.limits)
-        said = text + media.texts_from(max(cut.seq, first), place)
+        said = text + media.texts_from(cut.row, row)
         if Room(media.limits, _bytes(media, said)).over(load) is None:
             continue
-        exempt = media.required_at(place)
-        load = held.and_of((each.medium for each in whole if each.place in exempt), media.limits)
+        exempt = media.required_at(row)
+        load = held.and_of((each.medium for each in whole if each.row in exempt), media.limits)
         share = 1 - media.options.stable_step
         narrow = Room(media.limits, _bytes(media, said, share), share)
-        left |= newest_first([each for each in whole if each.place not in exempt], load, narrow)
+        left |= newest_first([each for each in whole if each.row not in exempt], load, narrow)
         whole = [each for each in whole if each.key not in left]
-        changed = place
+        changed = row
     return media.refused | left, changed
 
 
@@ -53,8 +53,8 @@ def _bytes(media: HistoryMedia, text: int, share: float = 1.0) -> float:
     return media.most_bytes * (1 - _DOCUMENTS_SHARE) * share - text
 
 
-def _places_since(media: HistoryMedia, since: int, later: Sequence[Enclosed]) -> Sequence[int]:
-    """The places, from ``since`` on, whose messages may bring the request over a limit."""
+def _rows_since(media: HistoryMedia, since: int, later: Sequence[Enclosed]) -> Sequence[int]:
+    """The rows, from ``since`` on, whose messages may bring the request over a limit."""
     if media.all_bytes <= _bytes(media, 0):
-        return sorted({since, *(each.place for each in later)})
-    return range(since, media.history.length + 1)
+        return sorted({since, *(each.row for each in later)})
+    return range(since, len(media.history.records))

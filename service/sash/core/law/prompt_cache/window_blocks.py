@@ -15,6 +15,7 @@ from sash.core.counts.models.models import Model
 from sash.core.law.history.fillers import came_in
 from sash.core.law.history.view import History
 from sash.core.law.prompt_cache.prompt_cache import Block
+from sash.core.law.records.costs import message_costs
 from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS
 from sash.core.providers.form.cache_marks import CacheKind, Places
@@ -38,7 +39,7 @@ class CachedWindow(msgspec.Struct, frozen=True, dict=True):
     def roles(self) -> bytes:
         """The roles of the messages."""
         roles = self.history.records.roles
-        return bytes([roles[index] for index in self.history.indexes(self.window.seqs)])
+        return bytes([roles[row] for row in self.window.rows])
 
     @cached_property
     def _thinks(self) -> bool:
@@ -59,22 +60,23 @@ class CachedWindow(msgspec.Struct, frozen=True, dict=True):
         """Tokens of the window's beginning, up to and including its first ``count`` messages."""
         tokens, seqs, recalled = self.window.tokens, self.window.seqs, self.window.recalled
         fixed = tokens["priming"] + tokens["system"] + tokens["tools"]
-        after = recalled.tokens if recalled and recalled.block and count <= recalled.place(seqs) else 0
+        after = recalled.tokens if recalled and recalled.block and count <= recalled.place else 0
         return fixed if count <= 0 else max(fixed, tokens["total"] - after - sum(map(self.cost, seqs[count:])))
 
     def blocks(self, seq: int) -> int:
         """The blocks of a message: one for its text or result, and one for each call."""
-        records, index = self.history.records, self.history.index(seq)
-        calls = records.calls[index]
-        return calls + records.has_text(index) if calls else 1
+        records, row = self.history.records, self.window.row_of[seq]
+        calls = records.calls[row]
+        return calls + records.has_text(row) if calls else 1
 
     def cost(self, seq: int) -> int:
         """The tokens of a message as it is sent, with its documents."""
-        history, model = self.history, self.model
+        history, model, row = self.history, self.model, self.window.row_of[seq]
         edit, grounded = self.window.edits.get(seq), self.window.grounding.get(seq)
-        cost = history.whole_cost(seq, model) - (edit.saved if edit else 0) + history.lines_tokens(seq, model)
+        cost: int = message_costs(history.records, model).item(row)
+        cost += history.lines_tokens(row, model) - (edit.saved if edit else 0)
         if self._thinks and not (edit and edit.without_reasoning):
-            cost += reasoning_tokens(history.record(seq).measure, model)
+            cost += reasoning_tokens(history.records[row].measure, model)
         return cost + (grounded.cost if grounded else 0)
 
     def ends(self, kind: CacheKind) -> list[int]:
@@ -91,7 +93,7 @@ class CachedWindow(msgspec.Struct, frozen=True, dict=True):
         # Claude's user messages in a row are one turn, and system messages are not between them.
         joins = kind == "cache_control"
         while joins and question and roles[question - 1] <= USER:
-            measured = self.history.record(self.window.seqs[question - 1]).measure
+            measured = self.history.records[self.window.rows[question - 1]].measure
             if came_in(measured, self.model.format):  # apart from all turns
                 break
             question -= 1
@@ -138,11 +140,11 @@ def _messages(kind: CacheKind, cached: CachedWindow, ends: set[int]) -> Iterator
     """The blocks of the messages. ``ends`` are the numbers of those behind which a mark is."""
     window = cached.window
     recalled = window.recalled if window.recalled and window.recalled.block else None
-    place = recalled.place(window.seqs) if recalled else -1
+    place = recalled.place if recalled else -1
     for number, (seq, role) in enumerate(zip(window.seqs, cached.roles, strict=True), 1):
         if recalled and number == place + 1:
             yield Block(("recalled", recalled.block), recalled.tokens)
-        identity = (window.name(seq), str(_sent_as(window, seq)), tuple(window.lines.get(seq, ())))
+        identity = (seq, str(_sent_as(window, seq)), tuple(window.lines.get(seq, ())))
         if kind == "cache_control":  # a mark finds entries of at most 20 blocks before it
             yield from (Block((identity, part), 0) for part in range(1, cached.blocks(seq)))
         yield Block(identity, cached.cost(seq), marked=number in ends, turn=role in _TURNS)

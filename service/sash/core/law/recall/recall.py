@@ -4,8 +4,7 @@ A message is recalled with its whole tool group, and with its question or its an
 question is worth little. A unit that does not fit is skipped. Content that is already in the window is not recalled.
 """
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 import msgspec
@@ -36,7 +35,8 @@ class Searched(msgspec.Struct, frozen=True):
 class Recollection(msgspec.Struct, frozen=True):
     """A window's recalled messages: a line for each, by seq, and their tokens.
 
-    If they are not sent in their places, ``block`` is the message with all of them, which is sent before ``before_seq``.
+    If they are not sent in their places, ``block`` is the message with all of them, which is sent before ``before_seq``,
+    behind the first ``place`` messages of the window.
     """
 
     lines: Mapping[int, Explained]
@@ -44,10 +44,7 @@ class Recollection(msgspec.Struct, frozen=True):
     tokens: int = 0
     block: bytes = b""
     before_seq: int = 0
-
-    def place(self, seqs: Sequence[int]) -> int:
-        """The number of a window's messages before the block."""
-        return bisect_left(seqs, self.before_seq)
+    place: int = 0
 
 
 class Candidate(msgspec.Struct, frozen=True):

@@ -3,7 +3,7 @@
 The model wrote a block of reasoning after it had read a window. The provider accepts the block only behind the messages of
 that window. This holds while no message is left out, or since a stable cut last moved. It does not hold if that window had
 a message only because the message was the newest one. Providers let clients leave out the oldest blocks, so the result is
-one seq: reasoning is sent from there on.
+one row: reasoning is sent from there on.
 """
 
 import numpy as np
@@ -33,32 +33,32 @@ def keeps_reasoning_from(
     stood: int = 0,
     since: int = 0,
 ) -> int:
-    """Return the first seq whose reasoning is accepted; the history's length + 1 if no reasoning is.
+    """Return the first row whose reasoning is accepted; the number of rows if no reasoning is.
 
     ``room`` is the budget minus the fixed parts, in tokens. ``kept`` are the indexes of the window's units. ``is_whole``:
     nothing was left out. ``cut`` is where a stable cut lets history begin. ``stood`` is the last message that the provider's
-    own compaction covers, behind which reasoning stays accepted, and ``since`` the first seq that was written behind what is
+    own compaction covers, behind which reasoning stays accepted, and ``since`` the first row that was written behind what is
     sent between the two
     (platform.claude.com/docs/en/build-with-claude/compaction-thinking-blocks, November 2026); 0 without one.
     """
     history, model, options = view.history, spec.plan.model, spec.plan.query
-    behind = history.length + 1
+    behind, front = len(history.records), history.records.front
     if not is_whole and cut is None:
         return behind
     if options.dedupe == "messages" or (stood and history.recalled):  # a message removes an earlier equal one
         return behind
     # The store does not keep when a redaction was made. With `reasoning=turn`, a message before the question was probably
     # redacted before the question was asked.
-    asked_at = history.question if options.reasoning == "turn" else 0
-    begins = max(asked_at, stood + 1 if stood else 0, history.first_seq)
-    if any(flags & Flags.REDACTED for flags in history.records.flags[history.index(begins) :]):
+    asked_at = history.asked if options.reasoning == "turn" else 0
+    begins = max(asked_at, front + int((history.seqs[front:] <= stood).sum()))
+    if any(flags & Flags.REDACTED for flags in history.records.flags[begins:]):
         return behind
     lifts = not PROVIDERS[options.format].replies_are_items  # Responses have system messages in their places
     stands, asked = max(_behind_instructions(history) if lifts else 0, since), 0
     if history.grounding_messages and options.grounding != "none":
         if options.grounding == "all":  # a repeated document moves to the newest question
             return behind
-        stands = max(stands, history.question + 1)  # documents of earlier questions are not sent again
+        stands = max(stands, history.asked + 1)  # documents of earlier questions are not sent again
         asked = _documents_cost(history, spec, room)
     stands = max(stands, _behind_pressed(view, model, options, room, asked))
     return stands if is_whole or cut is None else max(stands, _behind_cut(view, kept, cut, noted=options.note))
@@ -66,36 +66,36 @@ def keeps_reasoning_from(
 
 def _documents_cost(history: History, spec: WindowSpec, room: int) -> int:
     """The tokens of the newest question's documents that fit a room."""
-    seq = history.question
-    chosen = spec.documents.choose(seq, history.record(seq), spec.plan.model, room) if seq else None
+    asked = history.asked
+    if asked < 0:
+        return 0
+    chosen = spec.documents.choose(history.question, history.records[asked], spec.plan.model, room)
     return chosen.cost if chosen else 0
 
 
 def _behind_instructions(history: History) -> int:
-    """The first seq after the newest system or developer message, which is sent at the top, before all reasoning."""
+    """The first row after the newest system or developer message, which is sent at the top, before all reasoning."""
     roles = history.records.roles
-    newest = max(roles.rfind(SYSTEM), roles.rfind(DEVELOPER))
-    return history.at(newest) + 1 if newest >= 0 else 0
+    return max(roles.rfind(SYSTEM), roles.rfind(DEVELOPER)) + 1
 
 
 def _behind_cut(view: View, kept: frozenset[int], cut: Cut, *, noted: bool) -> int:
-    """The first seq whose message was made from a window with the same cut and the same messages since the cut.
+    """The first row whose message was made from a window with the same cut and the same messages since the cut.
 
     ``noted``: the system text has the number of left-out messages, among them unanswered calls and replies in progress.
     """
     history, units = view.history, view.units
-    if not history.first_seq <= cut.seq <= history.length:
-        return history.length + 1
-    begins = history.index(cut.seq)
-    since = range(unit_at(units, begins), len(units))
+    count = len(history.records)
+    if not history.records.front <= cut.row < count:
+        return count
+    since = range(unit_at(units, cut.row), len(units))
     if any(index not in kept and (noted or index not in units.broken) for index in since):
-        return history.length + 1
-    question = history.records.roles.find(USER, begins)
-    return max(cut.since_seq, cut.seq, history.at(question) if question >= 0 else 0) + 1
+        return count
+    return max(cut.since or 0, cut.row, history.records.roles.find(USER, cut.row)) + 1
 
 
 def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, asked: int) -> int:
-    """The first seq after the tool groups that did not fit whole while they were the newest.
+    """The first row after the tool groups that did not fit whole while they were the newest.
 
     Their results, or the newest question's documents of ``asked`` tokens, were shorter in that window than they are now.
     """
@@ -107,7 +107,7 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
     whole = unit_costs(units, np.maximum(view.costs, whole if limit is None else np.minimum(whole, limit)))
     roles, begins = np.frombuffer(history.records.roles, np.uint8), units.begins
     is_sent = history.records.of_window()[begins] & WindowFlags.COVERED == 0
-    is_newest = history.seqs[begins] == history.question
+    is_newest = begins == history.asked
     is_inside = np.arange(len(units)) >= view.front
     asks = (roles[begins] == USER) & is_sent & (is_inside | is_newest)
     groups = (roles[begins] == ASSISTANT) & (roles[units.ends - 1] >= TOOL) & is_sent
@@ -120,15 +120,14 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
         groups[[*view.always]] = False
         pressed |= groups & (whole > now)
     pressed &= is_inside
-    return history.at(int(units.ends[pressed].max())) + 1 if pressed.any() else 0
+    return int(units.ends[pressed].max()) + 1 if pressed.any() else 0
 
 
 def _cut_from_pinned(view: View, model: Model, options: WindowQuery, room: int) -> int:
     """Tokens of pinned results that are cut in this window because of its newest group, and may be whole in the next."""
-    history, always = view.history, view.always
-    results = ((seq, unit_at(view.units, history.index(seq))) for seq in view.edits)
-    seqs = [seq for seq, unit in results if unit < view.front or always.get(unit) == Reason.PINNED]
+    results = ((row, unit_at(view.units, row)) for row in view.edits)
+    rows = [row for row, unit in results if unit < view.front or view.always.get(unit) == Reason.PINNED]
     limit = options.tool_result_max_tokens
-    costs = (history.whole_cost(seq, model) for seq in seqs)
-    whole = sum(cost if limit is None else min(cost, limit) for cost in costs)
-    return max(0, (min(whole, share_of(room)) if options.stable else whole) - sum(map(view.cost_of, seqs)))
+    costs = message_costs(view.history.records, model)[rows].tolist()
+    whole: int = sum(cost if limit is None else min(cost, limit) for cost in costs)
+    return max(0, (min(whole, share_of(room)) if options.stable else whole) - int(view.costs[rows].sum()))

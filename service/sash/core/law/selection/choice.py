@@ -101,10 +101,10 @@ def _line_of(history: History, trimming: Trimming, fixed: Fixed) -> View | NeedO
     if view is None:
         return older()
     view = _as_sent(view, trimming, fixed)
-    record = order.original.record
-    lines = {seq: longest_lines(record(group[0]), calls, model) for seq, (group, calls) in order.brings.items()}
-    brings = {seq: sum(map(view.cost_of, group)) + lines[seq] for seq, (group, _) in order.brings.items()}
-    waited = {seq: longest_lines(record(caller), calls, model) for seq, (caller, calls) in order.interrupted.items()}
+    records = order.original.records
+    lines = {row: longest_lines(records[group[0]], calls, model) for row, (group, calls) in order.brings.items()}
+    brings = {row: int(view.costs[[*group]].sum()) + lines[row] for row, (group, _) in order.brings.items()}
+    waited = {row: longest_lines(records[caller], calls, model) for row, (caller, calls) in order.interrupted.items()}
     return msgspec.structs.replace(dearer(view, waited), brings=brings)
 
 
@@ -117,8 +117,7 @@ class _Selected(msgspec.Struct, frozen=True):
     cut: Cut | None
     opening: int
     at: Number
-    """The indexes of the window's messages among the records."""
-    seqs: list[int]
+    """The rows of the window's messages, ascending."""
     summary: Summary | None
     noted: bool
 
@@ -152,7 +151,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         while isinstance(selected := self.select(summary, noted=noted), _Selected):
             if self.wants_summary(selected):
                 summary = history.summary
-            elif options.note and not noted and len(selected.seqs) < history.length + history.unseen:
+            elif options.note and not noted and len(selected.at) < history.length:
                 noted = True
             else:
                 return self.window(selected)
@@ -193,10 +192,11 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         if isinstance(cut, NeedOlder):
             return cut
         # A stable window clears results when its cut moves and not before, so that its beginning stays.
-        view = self.trimming.cleared(self.view, self.view.history.length if cut is None else cut.since_seq)
+        newest = cut.since if cut is not None else len(self.view.history.records) - 1
+        view = self.trimming.cleared(self.view, -1 if newest is None else newest)
         taken = walk(state, view, self._bounds(summary, cut))
         if taken.stop == "older":
-            skips = taken.skipped_seq and view.history.first_seq - (taken.skipped_seq - SKIP_HORIZON)
+            skips = 0 if taken.skipped is None else view.history.records.front - (taken.skipped - SKIP_HORIZON)
             return NeedOlder(max(older(taken.room).messages, skips))
         if self.is_priced and taken.stop == "budget":
             taken.stop = taken.rest = "price"
@@ -206,24 +206,22 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             raise self._refusal(summary)
         taken.room = max(0, taken.room - opening)
         at = view.units.members((*view.always, *taken.kept))
-        return _Selected(taken, view, cut, opening, at, view.history.seqs[at].tolist(), summary, noted)
+        return _Selected(taken, view, cut, opening, at, summary, noted)
 
     @cached_property
-    def _goes_on(self) -> int:
-        """The place of a reply at the end of a request that may not end with one; 0 without one."""
+    def _goes_on(self) -> int | None:
+        """The row of a reply at the end of a request that may not end with one; None without one."""
         records = self.view.history.records
         if not self.spec.plan.going_on:
-            return 0
-        sent = (index for index in reversed(range(len(records))) if records.roles[index] > DEVELOPER)
-        last = next((index for index in sent if not records.unsent[index]), None)
-        return (
-            0 if last is None or records.roles[last] != ASSISTANT or records.calls[last] else self.view.history.at(last)
-        )
+            return None
+        sent = (row for row in reversed(range(len(records))) if records.roles[row] > DEVELOPER)
+        last = next((row for row in sent if not records.unsent[row]), None)
+        return None if last is None or records.roles[last] != ASSISTANT or records.calls[last] else last
 
     @cached_property
     def _ending(self) -> int:
         """The tokens of the line behind a reply at the end; 0 without one."""
-        return self.spec.plan.going_on if self._goes_on else 0
+        return self.spec.plan.going_on if self._goes_on is not None else 0
 
     @cached_property
     def _is_opened(self) -> bool:
@@ -233,18 +231,18 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         summary = self.view.history.summary if self.spec.plan.query.summary == "always" else None
         return summary is None or summary.compaction is None
 
-    def _opening(self, seq: int) -> int:
-        """The tokens that the request costs more if message ``seq`` is its first, beside system messages."""
+    def _opening(self, row: int) -> int:
+        """The tokens that the request costs more if the message of a row is its first, beside system messages."""
         model, form = self.spec.plan.model, self.spec.plan.query.format
-        record, role = self.view.history.record, self.view.history.role
-        systems = self.view.systems
-        is_beside = bool(systems) and any(came_in(record(each).measure, form) for each in systems)
-        if role(seq) != ASSISTANT and not is_beside:  # as nearly always
+        history, records, systems = self.view.history, self.view.history.records, self.view.systems
+        is_beside = bool(systems) and any(came_in(records[each].measure, form) for each in systems)
+        if records.roles[row] != ASSISTANT and not is_beside:  # as nearly always
             return 0
-        behind = range(seq + 1, self.view.history.length + 1) if seq >= self.view.history.first_seq else ()
-        is_followed = next((role(each) for each in behind if role(each) > DEVELOPER), None) == ASSISTANT
+        behind = records.roles[row + 1 :] if row >= records.front else b""
+        is_followed = next((role for role in behind if role > DEVELOPER), None) == ASSISTANT
+        is_oldest = history.seqs[row] == 1
         return opening_tokens(
-            record(seq), model, form, is_oldest=seq == 1, is_beside_system=is_beside, is_followed=is_followed
+            records[row], model, form, is_oldest=is_oldest, is_beside_system=is_beside, is_followed=is_followed
         )
 
     def _beside_messages(self) -> int:
@@ -254,64 +252,69 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def _least_opening(self) -> int:
         """The additional tokens of a request that has the required messages alone and begins with the assistant."""
-        first = first_required(self.view) if self._is_opened else 0
-        return self._opening(first) if 0 < first <= self.view.history.length else 0
+        first = first_required(self.view) if self._is_opened else len(self.view.history.records)
+        return self._opening(first) if first < len(self.view.history.records) else 0
 
     def _whole_documents(self) -> int:
         """The tokens of the newest question's documents if they may not be trimmed."""
-        seq = self.view.history.question
-        if not seq or self.spec.plan.query.grounding == "none" or self.spec.documents.overflow != "error":
+        asked = self.view.history.asked
+        if asked < 0 or self.spec.plan.query.grounding == "none" or self.spec.documents.overflow != "error":
             return 0
-        chosen = self._documents(seq, 0)
+        chosen = self._documents(asked, 0)
         return chosen.cost if chosen else 0
 
-    def _documents(self, seq: int, room: int, state: Walk | None = None) -> Grounded | None:
+    def _documents(self, row: int, room: int, state: Walk | None = None) -> Grounded | None:
         """A message's documents that fit the room, without those that the walk has already."""
         seen, spent = (state.seen, state.spent) if state else (frozenset(), 0)
-        record = self.view.history.record(seq)
+        history = self.view.history
+        seq, record = history.seqs.item(row), history.records[row]
         return self.spec.documents.choose(seq, record, self.spec.plan.model, room, seen, spent=spent)
 
     def _refusal(self, summary: Summary | None) -> WindowDoesNotFit:
         """The problem with each part that a window must have, so that a budget of its ``needed`` is enough."""
-        fixed = self._fixed_costs(self.view, (summary,), self._least_opening)
+        fixed = self._fixed_costs((summary,), self._least_opening)
         return does_not_fit(self.budget, fixed, self.always, self._whole_documents())
 
     def _ask(self, summary: Summary | None, room: int) -> Walk:
         """Step 3: the newest question with its documents."""
         state = Walk(room=room, grounding={}, seen=set())
-        seq = self.view.history.question
-        if seq and self.spec.plan.query.grounding != "none":
-            chosen = self._documents(seq, max(0, room - self._least_opening))
+        asked = self.view.history.asked
+        if asked >= 0 and self.spec.plan.query.grounding != "none":
+            chosen = self._documents(asked, max(0, room - self._least_opening))
             if chosen is not None and chosen.cost > room:
                 raise self._refusal(summary)
             if chosen is not None:
-                state.add_documents(seq, chosen)
+                state.add_documents(asked, chosen)
         return state
 
     def _cut(self, room: int) -> Cut | NeedOlder | None:
         """The stable cut; None without one. ``room`` is the budget minus the fixed parts, in tokens."""
-        spec, options, history = self.spec, self.spec.plan.query, self.view.history
+        spec, options, history, seqs = self.spec, self.spec.plan.query, self.view.history, self.line.history.seqs
         if not options.stable or self.allowed.cut is not None:
             return self.allowed.cut
         length = cut_length(options, spec.plan.model, spec.plan.budget)
         found = cut_seq(self.line, room, length * options.stable_step, BLOCK * length, spec)
         if isinstance(found, Before):
             return NeedOlder(place=found.place)
-        since = history.since(found.since_seq) if found.since_seq else 0
-        return Cut(history.since(found.seq), since)
+        if self.line.history is history:
+            return found
+        row = history.since(seqs.item(found.row)) if found.row < len(seqs) else found.row
+        return Cut(row, None if found.since is None else history.since(seqs.item(found.since)))
 
     def _bounds(self, summary: Summary | None, cut: Cut | None) -> Bounds:
         """The bounds of history, and the options of the walk."""
         options, history, allowed = self.spec.plan.query, self.view.history, self.allowed
         is_told = history.covered and history.is_whole  # the messages that are not covered may be among older ones
-        limit_seq = history.since(history.length - options.limit + 1) if options.limit else 1
-        turns_seq = history.turn(options.turns) if options.turns else 1
+        most = [self._limit_row(options.limit)] if options.limit else []
+        most += [history.turn(options.turns)] if options.turns else []
+        most += [allowed.messages_row] if allowed.messages_row is not None else []
+        oldest = history.oldest
         return Bounds(
             (
-                ("budget", cut.seq if cut else 1),
-                ("limit", max(limit_seq, turns_seq, allowed.messages_seq)),
-                ("bytes", allowed.bytes_seq),
-                ("summary", 1 if not summary or is_told else summary.through_seq + 1),
+                ("budget", cut.row if cut else oldest),
+                ("limit", max(most, default=oldest)),
+                ("bytes", oldest if allowed.bytes_row is None else allowed.bytes_row),
+                ("summary", oldest if not summary or is_told else history.since(summary.through_seq + 1)),
             ),
             skip=options.overflow == "skip",
             dedupe=options.dedupe == "messages",
@@ -319,94 +322,111 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             documents=self._documents if options.grounding == "all" else None,
         )
 
+    def _limit_row(self, limit: int) -> int:
+        """The first row whose unit has, or is behind, the first of so many newest messages of the log."""
+        history = self.view.history
+        row = len(history.records) - limit
+        if history.order is None or row < history.records.front:
+            return row
+        return history.since(history.order.original.seqs.item(row))
+
     def wants_summary(self, selected: _Selected) -> bool:
         """Whether messages that the summary covers are left out, and the summary fits with the required parts."""
         summary = self.view.history.summary
         is_asked = self.spec.plan.query.summary == "auto" and selected.summary is None
         if not is_asked or summary is None or selected.taken.stop == "complete":
             return False
-        covered = sum(1 for seq in selected.seqs if seq <= summary.through_seq)
-        return covered < summary.through_seq and self._room(summary) >= self._beside_messages()
+        history = self.view.history
+        behind, front = history.since(summary.through_seq + 1), history.records.front
+        is_before = np.where(
+            selected.at < front, history.seqs[selected.at] <= summary.through_seq, selected.at < behind
+        )
+        return int(is_before.sum()) < behind - history.oldest and self._room(summary) >= self._beside_messages()
 
     def window(self, selected: _Selected) -> Window:
         """The window of the selected messages, with the note if it fits with the required parts."""
-        spec, taken, seqs, summary = self.spec, selected.taken, selected.seqs, selected.summary
-        at = selected.at
+        spec, taken, at, summary = self.spec, selected.taken, selected.at, selected.summary
         # Remaining room extends the newest results again, if these were cut.
         view = self.trimming.grown(selected.view, taken.room)
         note = self._note(selected)
-        lines = (summary, Line(note_measure(note)) if note else None)
-        fixed = self._fixed_costs(view, lines, selected.opening)
-        accepted = 0
+        rows, lines = at.tolist(), (summary, Line(note_measure(note)) if note else None)
+        fixed = self._fixed_costs(lines, selected.opening)
+        always = self.always if view is self.view else view.always_costs()
+        accepted, sent, left = 0, view.reasoning, view.reasoning_left
         if binds_reasoning(spec.plan.model.id):
             accepted = self._accepted_from(selected, view, self.budget - sum(fixed.values()), note)
-        is_refused = (view.reasoning > 0) & (view.history.seqs < accepted)
-        sent = np.where(is_refused, 0, view.reasoning)
-        left = np.where(is_refused, view.reasoning, view.reasoning_left)
+            is_refused = (sent > 0) & (np.arange(len(sent)) < accepted)
+            sent, left = np.where(is_refused, 0, sent), np.where(is_refused, sent, left)
+        left_of = left[at].tolist()
         tokens = {
             **fixed,
-            "tools": self._tools_tokens(lines, seqs),
-            "messages": taken.taken + sum(view.always_costs().values()) - int(view.reasoning[at].sum()),
+            "tools": self._tools_tokens(lines, rows),
+            "messages": taken.taken + sum(always.values()) - int(view.reasoning[at].sum()),
             "grounding": taken.spent,
             "reasoning": int(sent[at].sum()),
         }
-        grounding = {seq: taken.grounding[seq] for seq in sorted(taken.grounding)}
+        seqs = view.history.seqs
+        grounding = {seqs.item(row): taken.grounding[row] for row in sorted(taken.grounding)}
         return Window(
             budget=self.budget,
-            seqs=seqs,
+            rows=rows,
+            seqs=view.history.seqs_of(rows),
+            is_moved=view.history.order is not None,
             grounding=grounding,
             summary=summary,
             note=note,
             tokens={"total": sum(tokens.values()), **tokens},
             dropped={
-                **dropped(view, taken, seqs, summary, grounding, spec.plan.model),
-                "reasoning_tokens": int(left[at].sum()),
+                **dropped(view, taken, rows, summary, grounding, spec.plan.model),
+                "reasoning_tokens": sum(left_of),
             },
             stop_reason=taken.stop,
             explain=explain(view, taken, summary, sent, left) if spec.plan.query.explain else None,
-            edits=self._edits(view, seqs, left[at].tolist(), accepted),
+            edits={seqs.item(row): each for row, each in self._edits(view, rows, left_of, accepted).items()},
             path=spec.path,
-            cut=selected.cut if selected.cut is not None and selected.cut.since_seq else None,
+            cut=selected.cut if selected.cut is not None and selected.cut.since is not None else None,
             passed=_passed(taken, view) if taken.reasons else frozenset(),
-            goes_on=self._goes_on if self._goes_on in seqs else 0,
+            goes_on=seqs.item(self._goes_on) if self._goes_on in rows else 0,
         )
 
     def _note(self, selected: _Selected) -> int:
         """The number of messages in the note; 0 without a note."""
-        missing = left_out(self.view, selected.seqs, selected.summary) if selected.noted else 0
+        missing = left_out(self.view, len(selected.at), selected.summary) if selected.noted else 0
         held = selected.taken.spent + selected.taken.taken + selected.opening
         return missing if missing and self._room(selected.summary, self._longest_note()) >= held else 0
 
     def _longest_note(self) -> Line:
-        return Line(longest_note(self.view.history.length + self.view.history.unseen))
+        return Line(longest_note(self.view.history.length))
 
-    def _edits(self, view: View, seqs: list[int], left: Sequence[int], accepted: int) -> dict[int, Edit]:
-        """The changes to messages before they are sent. ``left`` are their tokens of reasoning that is left out."""
-        edits = {seq: view.edits[seq] for seq in seqs if seq in view.edits} if view.edits else {}
+    def _edits(self, view: View, rows: list[int], left: Sequence[int], accepted: int) -> dict[int, Edit]:
+        """The changes to messages before they are sent, by row. ``left`` are their tokens of reasoning that is left out."""
+        edits = {row: view.edits[row] for row in rows if row in view.edits} if view.edits else {}
         order, seen = view.history.order, view.history.seen
         if any(left):
             # Signatures go with ``reasoning=none``, but those of the newest turn, and where the model refuses the reasoning.
             turn = begins_turn(view.history) + 1 if self.spec.plan.query.reasoning == "none" else 0
-            for seq, tokens in zip(seqs, left, strict=True):
+            for row, tokens in zip(rows, left, strict=True):
                 if tokens:
-                    is_unsigned = seq < max(accepted, turn)
-                    edits[seq] = msgspec.structs.replace(
-                        edits.get(seq, Edit()), without_reasoning=True, without_seals=is_unsigned
+                    is_unsigned = row < max(accepted, turn)
+                    edits[row] = msgspec.structs.replace(
+                        edits.get(row, Edit()), without_reasoning=True, without_seals=is_unsigned
                     )
         if order is not None and order.dropped:
-            for seq in order.dropped.keys() & set(seqs):
-                edits[seq] = msgspec.structs.replace(edits.get(seq, Edit()), without_calls=order.dropped[seq].calls)
+            for row in order.dropped.keys() & set(rows):
+                edits[row] = msgspec.structs.replace(edits.get(row, Edit()), without_calls=order.dropped[row].calls)
         if seen is not None and seen.texts:
-            edits |= {seq: Edit(only_text=True) for seq in seqs if view.history.name(seq) in seen.texts}
+            seqs = view.history.seqs
+            edits |= {row: Edit(only_text=True) for row in rows if seqs.item(row) in seen.texts}
         return edits
 
     def _accepted_from(self, selected: _Selected, view: View, room: int, note: int) -> int:
-        """The first place whose reasoning the provider accepts. ``room`` is the budget minus the fixed parts, in tokens."""
+        """The first row whose reasoning the provider accepts. ``room`` is the budget minus the fixed parts, in tokens."""
         taken, summary, history, seen = selected.taken, selected.summary, view.history, view.history.seen
         compaction = summary if summary is not None and summary.compaction is not None else None
         stood = history.covered if compaction is not None else 0
         oldest = history.first_seq if seen is not None and seen.is_whole else 1
-        is_all = selected.seqs[:1] == [oldest] and taken.stop == "complete" and summary is None
+        begins = history.seqs[selected.at[:1]].tolist()
+        is_all = begins == [oldest] and taken.stop == "complete" and summary is None
         is_lined = note or self.allowed.is_lined or any(each.limit == 0 for each in view.edits.values())
         accepted = keeps_reasoning_from(
             view,
@@ -417,28 +437,27 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             # Recalled messages and a summary may be new, and then so is the text before the reasoning.
             cut=None if self.spec.recall_reserve or (summary is not None and not stood) else selected.cut,
             stood=stood,
-            since=self._since_compaction(selected.seqs, compaction) if compaction else 0,
+            since=self._since_compaction(selected.at.tolist(), compaction) if compaction else 0,
         )
-        return max(accepted, _behind_late(history), self.allowed.changed_seq + 1)
+        return max(accepted, _behind_late(history), self.allowed.changed_row + 1)
 
-    def _since_compaction(self, seqs: list[int], summary: Summary) -> int:
-        """The first place that was written in a window with the compaction and what is sent between it and its reply.
+    def _since_compaction(self, rows: list[int], summary: Summary) -> int:
+        """The first row that was written in a window with the compaction and what is sent between it and its reply.
 
         The reply that the compaction came with was written right behind it.
         """
-        history = self.view.history
-        stands = history.covered
-        between = [seq for seq in seqs if history.numbered(seq) <= stands and history.role(seq) > DEVELOPER]
+        history, stands, roles = self.view.history, self.view.history.covered, self.view.history.records.roles
+        between = [row for row in rows if history.seqs[row] <= stands and roles[row] > DEVELOPER]
         # Another question had other recalled messages before it.
-        asked = history.question + 1 if self.spec.recall_reserve else 0
+        asked = history.asked + 1 if self.spec.recall_reserve else 0
         if not (between or self.spec.plan.parts.fixed.few_shots):
             return asked
         if not summary.seq:  # it was put at an unknown time
-            return history.length + 1
-        behind = range(history.since(max(history.first_seq, stands + 1)), history.length + 1)
-        return max(asked, next((seq for seq in behind if history.role(seq) != ASSISTANT), history.length + 1))
+            return len(roles)
+        behind = range(history.since(max(history.first_seq, stands + 1)), len(roles))
+        return max(asked, next((row for row in behind if roles[row] != ASSISTANT), len(roles)))
 
-    def _tools_tokens(self, lines: Lines, seqs: list[int]) -> int:
+    def _tools_tokens(self, lines: Lines, rows: list[int]) -> int:
         """The tokens of definitions. They may depend on the first message and on system messages.
 
         Where one stands in for tools, it is sent beside calls alone.
@@ -446,25 +465,32 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         fixed, form, view = self.spec.plan.parts.fixed, self.spec.plan.query.format, self.view
         if not fixed.defines(form):
             return 0
-        leading = sorted({*seqs[:1], *view.systems})
-        beside = [each.measure for each in (*lines, *map(view.history.record, leading)) if each is not None]
+        records = view.history.records
+        leading = (records[row] for row in sorted({*rows[:1], *view.systems}))
+        beside = [each.measure for each in (*lines, *leading) if each is not None]
         stands_in = PROVIDERS[form].stand_in_tool is not None
-        calls = stands_in and any(has_calls(view.history.record(seq).measure) for seq in seqs)
+        calls = stands_in and any(has_calls(records[row].measure) for row in rows)
         return fixed.tools_tokens(self.spec.plan.model, beside, calls=calls)
 
-    def _fixed_costs(self, view: View, lines: Lines, opening: int = 0) -> dict[str, int]:
-        spec, given = self.spec, [each for each in lines if each is not None]
-        return fixed_costs(view, spec.plan, given, opening + self._ending)
+    @cached_property
+    def _costs_without_lines(self) -> dict[str, int]:
+        return fixed_costs(self.view, self.spec.plan, ())
+
+    def _fixed_costs(self, lines: Lines, opening: int = 0) -> dict[str, int]:
+        """Tokens of the fixed parts by name. ``opening`` are those that the first message costs more."""
+        given = [each for each in lines if each is not None]
+        costs = fixed_costs(self.view, self.spec.plan, given) if given else self._costs_without_lines
+        return {**costs, "priming": costs["priming"] + opening + self._ending}
 
     def _room(self, *lines: Line | Summary | None) -> int:
         """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""
-        return self.budget - sum(self._fixed_costs(self.view, lines).values()) - sum(self.always.values())
+        return self.budget - sum(self._fixed_costs(lines).values()) - sum(self.always.values())
 
 
 def _behind_late(history: History) -> int:
-    """The first place behind all late results. Reasoning before it was made while they were not in the window."""
+    """The first row behind all late results. Reasoning before it was made while they were not in the window."""
     late = history.order.late if history.order is not None else ()
-    return history.since(max(map(history.numbered, late)) + 1) if late else 0
+    return history.since(int(history.seqs[[*late]].max()) + 1) if late else 0
 
 
 def _passed(taken: Walk, view: View) -> frozenset[int]:

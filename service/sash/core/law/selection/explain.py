@@ -36,55 +36,54 @@ def explain(view: View, taken: Walk, summary: Summary | None, sent: Number, left
     history, starts, kept = view.history, view.units.starts, set(taken.kept)
     covered, roles = view.covered, history.records.roles
     others = Reason.FITS if taken.rest == "complete" else Reason.named(taken.rest)
-    untold = _of_calls_before(history) | ({history.first_seq} if view.headless else set())
+    untold = _of_calls_before(history)
     seqs, costs = history.seqs.tolist(), (view.costs - view.reasoning).tolist()
     kept_reasoning = [*zip(sent.tolist(), left.tolist(), strict=True)]
     other_reasoning = [*zip(view.reasoning.tolist(), view.reasoning_left.tolist(), strict=True)]
     lines = []
     for index in range(len(view.units)):
-        if seqs[starts[index]] in untold:
+        if seqs[starts[index]] in untold or (view.headless and index == view.front):
             continue
         is_kept = index in kept or index in view.always
         why = view.always.get(index) or (Reason.FITS if is_kept else taken.reasons.get(index, others))
         if (why is Reason.UNANSWERED or index in covered) and history.records.unsent[starts[index]]:
             why = history.records.why_unsent(starts[index])
-            is_summary = summary is not None and summary.seq == history.name(seqs[starts[index]])
+            is_summary = summary is not None and summary.seq == seqs[starts[index]]
             why = Reason.STANDS if why is Reason.COMPACTION and is_summary else why
         elif why is Reason.UNANSWERED and view.role(index) in (TOOL, FUNCTION):
             why = Reason.APART
         for at in range(starts[index], starts[index + 1]):
             seq, (reasoning, left_out) = seqs[at], kept_reasoning[at] if is_kept else other_reasoning[at]
-            cut = view.edits[seq].saved if seq in view.edits and not is_kept else 0
+            cut = view.edits[at].saved if at in view.edits and not is_kept else 0
             tokens = costs[at] + cut + reasoning
             lines.append(Explained(seq, ROLES[roles[at]], tokens, is_kept, why.text, reasoning, left_out))
-    return lines
+    return lines if history.order is None else sorted(lines, key=lambda line: line.seq)
 
 
 def _of_calls_before(history: History) -> set[int]:
-    """The places of late results whose call may be before the tail."""
+    """The seqs of late results whose call may be before the tail."""
     order = history.order
     if order is None or history.is_whole:
         return set()
-    orphans = map(order.original.at, late_orphans(order.original.records))
-    return {history.place(order.original.name(place)) for place in orphans}
+    return {*order.original.seqs[late_orphans(order.original.records)].tolist()}
 
 
 def dropped(
     view: View,
     taken: Walk,
-    seqs: Sequence[int],
+    rows: Sequence[int],
     summary: Summary | None,
     grounding: Mapping[int, Grounded],
     model: Model,
 ) -> dict[str, int]:
     """The parts of the history that the window leaves out, in messages and in reference tokens of the encoding."""
-    history, left = view.history, left_out(view, seqs, summary)
-    alike = not view.edits and history.names is None
+    history, left = view.history, left_out(view, len(rows), summary)
+    alike = not view.edits and history.moved is None
     costs = view.costs if alike and costs_as_counted(history.records, model, history.column) else None
     stands = reference_tokens(summary.measure)[history.column] if summary is not None and _is_message(summary) else 0
     return {
         "messages": left,
-        "tokens": history.tokens - counted_tokens(history, seqs, costs) - stands if left else 0,
+        "tokens": history.tokens - counted_tokens(history, rows, costs) - stands if left else 0,
         "duplicates": taken.duplicates,
         "grounding_messages": history.grounding_messages - len(grounding),
         **NO_MEDIA_LEFT,
@@ -92,9 +91,9 @@ def dropped(
     }
 
 
-def left_out(view: View, seqs: Sequence[int], summary: Summary | None) -> int:
-    """The number of messages that are not among ``seqs``, nor sent as the summary."""
-    return (view.history.length + view.history.unseen) - len(seqs) - (summary is not None and _is_message(summary))
+def left_out(view: View, kept: int, summary: Summary | None) -> int:
+    """The number of messages beside those that are ``kept``, and not sent as the summary."""
+    return view.history.length - kept - (summary is not None and _is_message(summary))
 
 
 def _is_message(summary: Summary) -> bool:
@@ -102,10 +101,10 @@ def _is_message(summary: Summary) -> bool:
     return bool(summary.seq) and summary.compaction is not None
 
 
-def counted_tokens(history: History, seqs: Sequence[int], costs: Number | None = None) -> int:
-    """The tokens of messages, counted as in the conversation's totals; ``costs`` are those of all records, if known."""
+def counted_tokens(history: History, rows: Sequence[int], costs: Number | None = None) -> int:
+    """The tokens of these rows, counted as in the conversation's totals; ``costs`` are those of all records, if known."""
     costs = reference_costs(history.records, history.column) if costs is None else costs
-    return int(costs[history.indexes(seqs)].sum())
+    return int(costs[[*rows]].sum())
 
 
 def does_not_fit(

@@ -1,6 +1,5 @@
 """The costs of messages as they are sent: with their reasoning if it is sent, and with long tool results cut."""
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
@@ -54,18 +53,18 @@ def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
 
 
 def _sent_and_whole(
-    history: History, model: Model, options: WindowQuery, row: Row, seq: Number, by: Arithmetic
+    history: History, model: Model, options: WindowQuery, row: Row, index: Number, by: Arithmetic
 ) -> tuple[Number, Number]:
     """Tokens of a message's reasoning that are sent, and of all that it has."""
     form = options.format
     # Another provider's form may leave out a blank question.
     knows_questions = PROVIDERS[form].is_chat_form or PROVIDERS[form].maker == model.provider
-    is_forgotten = (seq < history.question) & (model.rules.forgets and knows_questions)
+    is_forgotten = (index < history.asked) & (model.rules.forgets and knows_questions)
     tokens = reasoning_cost(row, model, form, by, is_forgotten=is_forgotten)
     whole = by.where(tokens > 0, tokens, reasoning_cost(row, model, CHAT, by, is_forgotten=is_forgotten))
     if options.reasoning == "all":
         return tokens, whole
-    is_old = seq <= begins_turn(history)
+    is_old = index <= begins_turn(history)
     seals = reasoning_cost(row, model, form, by, seals_alone=True, is_forgotten=is_forgotten)
     is_left: Number = is_old
     if options.reasoning == "none":
@@ -77,7 +76,7 @@ def _sent_and_whole(
 
 
 def _lasting_and_passing(
-    model: Model, options: WindowQuery, row: Row, _seq: Number, by: Arithmetic
+    model: Model, options: WindowQuery, row: Row, _index: Number, by: Arithmetic
 ) -> tuple[Number, Number]:
     """Tokens of a message's reasoning that is sent in every turn, and of that which is sent in its turn only."""
     is_turn, is_forgotten, is_owed = options.reasoning == "turn", model.rules.forgets, _is_owed(row, model)
@@ -99,11 +98,12 @@ def _is_owed(row: Row, model: Model) -> Number:
 def _of_each(
     history: History, model: Model, rule: Callable[[Row, Number, Arithmetic], tuple[Number, Number]]
 ) -> tuple[Number, Number]:
-    """Two figures of each message, as arrays. ``rule`` gets its numbers and its seq."""
-    records, seqs = history.records, history.seqs
-    first, second = (for_each(each, len(records)) for each in rule(records.columns_for(model), seqs, MANY))
+    """Two figures of each message, as arrays. ``rule`` gets its numbers and its index."""
+    records = history.records
+    indexes = np.arange(len(records))
+    first, second = (for_each(each, len(records)) for each in rule(records.columns_for(model), indexes, MANY))
     for index in records.rare:
-        first[index], second[index] = rule(whole_row(records[index].measure, model), seqs.item(index), ONE)
+        first[index], second[index] = rule(whole_row(records[index].measure, model), indexes.item(index), ONE)
     return first, second
 
 
@@ -139,12 +139,13 @@ def with_links(view: View, model: Model) -> View:
 def _without_files(view: View, form: str) -> set[int]:
     """The indexes of cut results that are sent without their pictures and files: as one line, or in their chat form."""
     history = view.history
-    cut = ((history.index(seq), each.limit) for seq, each in view.edits.items() if each.limit is not None)
+    cut = ((row, each.limit) for row, each in view.edits.items() if each.limit is not None)
     return {index for index, limit in cut if not limit or not came_in(history.records[index].measure, form)}
 
 
 def begins_turn(history: History) -> int:
-    """Return the seq of the question that began the newest turn; of a question before the tail where that is not known."""
+    """Return the row of the question that began the newest turn; of a question before the tail where that is not known, or
+    -1 without one."""
     records, front = history.records, history.records.front
     roles = records.roles[front:]
     if records.marked:  # a late result, which is sent elsewhere or not at all, counts as the message before it
@@ -153,23 +154,23 @@ def begins_turn(history: History) -> int:
             if roles[index] >= TOOL:
                 shown[index] = shown[max(0, index - 1)]
         roles = bytes(shown)
-    return history.first_seq + turn_place(roles, history.question - history.first_seq)
+    return front + turn_place(roles, history.asked - front)
 
 
 def is_turn_unknown(history: History, options: WindowQuery) -> bool:
     """Whether the tail does not show if messages before it are in the newest turn, and one of them has reasoning."""
-    if options.reasoning == "all" or history.is_whole or begins_turn(history) > history.first_seq:
+    if options.reasoning == "all" or history.is_whole or begins_turn(history) > history.records.front:
         return False
-    earlier = bisect_left(history.before, history.question)
+    earlier = min(history.asked, history.records.front)
     extras = (history.records[index].measure.extra for index in range(earlier))
     return any(extra is not None and (extra.reasoning or extra.beside) for extra in extras)
 
 
 def dearer(view: View, more: Mapping[int, int]) -> View:
-    """The view in which messages cost so many tokens more, by seq."""
+    """The view in which messages cost so many tokens more, by row."""
     costs = view.costs.copy()
-    for seq, tokens in more.items():
-        costs[view.history.index(seq)] += tokens
+    for row, tokens in more.items():
+        costs[row] += tokens
     return msgspec.structs.replace(view, costs=costs)
 
 
@@ -227,20 +228,20 @@ class Trimming(msgspec.Struct, frozen=True):
         """The view in which the cut results of required messages are longer by the remaining ``room``."""
         if room <= 0 or not view.edits or self.options.stable:
             return view
-        cut = [index for index in _results_in(view, view.always) if view.history.at(index) in view.edits]
+        cut = [index for index in _results_in(view, view.always) if index in view.edits]
         return self._shared(view, cut, int(view.costs[cut].sum()) + room) if cut else view
 
-    def cleared(self, view: View, newest_seq: int) -> View:
+    def cleared(self, view: View, newest: int) -> View:
         """The view with results as one line each, except those of the newest ``tool_results_kept`` groups.
 
-        Groups are counted back from ``newest_seq``. Results of required groups are not changed.
+        Groups are counted back from the row ``newest``. Results of required groups are not changed.
         """
         kept = self.options.tool_results_kept
         if kept is None:
             return view
-        seqs = view.history.seqs[view.units.begins].tolist()
-        counted = [index for index in _groups(view) if seqs[index] <= newest_seq]
-        if counted and newest_seq < view.seq(counted[-1] + 1):
+        starts = view.units.starts
+        counted = [index for index in _groups(view) if starts[index] <= newest]
+        if counted and newest < starts[counted[-1] + 1]:
             kept = max(kept, 1)  # the newest message is never cleared, and must not change until the cut moves
         old = [index for index in counted[: max(0, len(counted) - kept)] if index not in view.always]
         return self._cut(view, _results_in(view, old), 0)
@@ -266,20 +267,18 @@ class Trimming(msgspec.Struct, frozen=True):
         if not results:
             return view
         whole, most = message_costs(view.history.records, self.model), self.options.tool_result_max_tokens
-        changed, edits, seqs = view.costs.copy(), dict(view.edits), view.history.seqs[[*results]].tolist()
-        for index, seq, cost in zip(results, seqs, costs, strict=True):
+        changed, edits = view.costs.copy(), dict(view.edits)
+        for index, cost in zip(results, costs, strict=True):
             changed[index], saved = cost, whole.item(index) - cost
-            edits.pop(seq, None)
+            edits.pop(index, None)
             if saved:
-                edits[seq] = Edit(limit=0 if are_lines else min(cost, most or cost), saved=saved)
+                edits[index] = Edit(limit=0 if are_lines else min(cost, most or cost), saved=saved)
         return msgspec.structs.replace(view, costs=changed, edits=edits)
 
     def _lines(self, view: View, results: Sequence[int], *, alone: bool = False) -> list[int]:
         """Tokens of these results as one line each, with their images and files unless it is sent ``alone``."""
-        history = view.history
-        names = (history.seqs if history.names is None else history.names).tolist()
-        named = [names[index] for index in results]
-        return line_costs(history.records, results, named, self.path, self.model, alone=alone) if results else []
+        records, seqs = view.history.records, view.history.seqs[[*results]].tolist()
+        return line_costs(records, results, seqs, self.path, self.model, alone=alone) if results else []
 
 
 def _results_in(view: View, units: Iterable[int]) -> list[int]:

@@ -67,10 +67,10 @@ class Before(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """The seq where history begins, and the seq of the message that moved it there; 0 if nothing is left out."""
+    """The row where history begins, and the row of the message that moved it there; None if nothing is left out."""
 
-    seq: int
-    since_seq: int
+    row: int
+    since: int | None
 
 
 class Begins(NamedTuple):
@@ -81,7 +81,7 @@ class Begins(NamedTuple):
 
 
 def cut_seq(view: View, room: int, step: float, block: int, spec: WindowSpec) -> Cut | Before:
-    """The stable cut; Before if the tail is too short to find it.
+    """The stable cut, in the view's rows; Before if the tail is too short to find it.
 
     ``room`` is the budget minus the fixed parts and ``step`` a length, both in the model's tokens; ``block`` is in reference
     tokens.
@@ -90,10 +90,9 @@ def cut_seq(view: View, room: int, step: float, block: int, spec: WindowSpec) ->
     spans, steady = _spans(view, room, spec)
     room -= steady
     asked = None
-    if history.question in history.before:
-        index = history.index(history.question)
-        question = history.records[index]
-        own = 0 if question.pinned else int(_lasting(view)[index])
+    if 0 <= history.asked < history.records.front:
+        question = history.records[history.asked]
+        own = 0 if question.pinned else int(_lasting(view)[history.asked])
         room += own
         before, beside = _placed(question, spec)
         asked = EarlierQuestion(own + before, beside)
@@ -108,8 +107,9 @@ def cut_seq(view: View, room: int, step: float, block: int, spec: WindowSpec) ->
     )
     if isinstance(found, Before):
         return found
-    since_seq = view.seq(view.front + found.since + 1) - 1 if found.since is not None else 0
-    return Cut(view.seq(view.front + found.cut), since_seq)
+    starts = view.units.starts
+    since = starts[view.front + found.since + 1] - 1 if found.since is not None else None
+    return Cut(starts[view.front + found.cut], since)
 
 
 def _placed(question: Record, spec: WindowSpec) -> tuple[int, int]:
@@ -150,10 +150,10 @@ def _spans(view: View, room: int, spec: WindowSpec) -> tuple[Spans, int]:
     if history.covered:
         is_sent = records.of_window()[starts] & WindowFlags.COVERED == 0
         cost, reasoning, beside = (each * is_sent for each in (cost, reasoning, beside))
-    for index in {unit_at(units, history.index(seq)) for seq in view.edits}:
+    for index in {unit_at(units, row) for row in view.edits}:
         while_open[index] = _while_open(view, index, room, spec.plan.query.tool_result_max_tokens)
-    for seq, tokens in view.brings.items():
-        while_open[unit_at(units, history.index(seq))] += tokens
+    for row, tokens in view.brings.items():
+        while_open[unit_at(units, row)] += tokens
     # A question continues the turn before it if it follows tool results, or a message that was not read yet.
     continues = np.zeros(count, bool)
     if view.passing.any():
@@ -171,8 +171,8 @@ def _while_open(view: View, index: int, room: int, limit: int | None) -> int:
     first, end = view.units.starts[index : index + 2]
     if end - first == 1:
         return 0
-    costs, seqs = view.costs[first:end].tolist(), view.history.seqs[first:end].tolist()
-    whole = [cost + view.edits[seq].saved if seq in view.edits else cost for seq, cost in zip(seqs, costs, strict=True)]
+    costs = view.costs[first:end].tolist()
+    whole = [cost + view.edits[row].saved if row in view.edits else cost for row, cost in enumerate(costs, first)]
     if limit is not None:
         whole = [min(tokens, max(limit, cost)) for tokens, cost in zip(whole, costs, strict=True)]
     now = sum(costs)

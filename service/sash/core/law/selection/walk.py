@@ -12,7 +12,7 @@ from sash.core.law.records.reasons import Reason
 from sash.core.law.records.records import StoredDocument
 
 Choose = Callable[[int, int, "Walk"], Grounded | None]
-"""The documents of a message that fit a room, beside those that a walk has."""
+"""The documents of a row that fit a room, beside those that a walk has."""
 SKIP_HORIZON = 256
 """Messages that ``overflow=skip`` considers after the first that is too large: its cost does not grow with the history."""
 
@@ -20,9 +20,9 @@ Stop = Literal["complete", "budget", "limit", "summary", "bytes", "price", "hori
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """Where history may begin, and the options of a walk. ``firsts`` are the first seqs that it may have, each with the
-    reason why not the seqs before; of several reasons the first is told. ``documents`` chooses those of each message; None
-    if not all messages have theirs."""
+    """Where history may begin, and the options of a walk. ``firsts`` are the first rows that it may have, each with the
+    reason why not the rows before; of several reasons the first is told. A row before the tail's first stands for so many
+    messages before the tail. ``documents`` chooses those of each row; None if not all messages have theirs."""
 
     firsts: tuple[tuple[Stop, int], ...] = ()
     skip: bool = False
@@ -35,7 +35,7 @@ class Walk(msgspec.Struct):
     """The state and result of a walk. ``kept`` are unit indexes, newest first; ``stop`` is ``older`` for too short a tail.
 
     ``room`` is the rest of the budget and ``taken`` the kept units' cost, in tokens. ``grounding`` are the documents that
-    are sent, ``seen`` which they are, ``spent`` their tokens. ``skipped_seq`` is the first message that was too large, or 0.
+    are sent, by row, ``seen`` which they are, ``spent`` their tokens. ``skipped`` is the first row that was too large.
     ``reasons`` tell why single units are left out, ``rest`` why all others are.
     """
 
@@ -49,11 +49,11 @@ class Walk(msgspec.Struct):
     rest: Stop = "complete"
     duplicates: int = 0
     reasons: dict[int, Reason] = {}
-    skipped_seq: int = 0
+    skipped: int | None = None
 
-    def add_documents(self, seq: int, grounded: Grounded) -> None:
-        """Send the documents with message ``seq``."""
-        self.grounding[seq] = grounded
+    def add_documents(self, row: int, grounded: Grounded) -> None:
+        """Send the documents with the message of a row."""
+        self.grounding[row] = grounded
         self.seen.update(grounded.documents)
         self.spent += grounded.cost
         self.room -= grounded.cost
@@ -61,16 +61,16 @@ class Walk(msgspec.Struct):
 
 def walk(state: Walk, view: View, bounds: Bounds) -> Walk:
     """Keep units from the newest to the oldest while they fit into the room. Changes and returns ``state``."""
-    dedupe, documents, oldest = bounds.dedupe, bounds.documents, max([1, *[least for _, least in bounds.firsts]])
+    dedupe, documents = bounds.dedupe, bounds.documents
+    oldest = max((least for _, least in bounds.firsts), default=0)
     said = {_said(view, index) for index in view.always} if dedupe else set()
-    history, starts, broken, always = view.history, view.units.starts, view.units.broken, view.always
-    base = history.first_seq - history.records.front
+    starts, broken, always = view.units.starts, view.units.broken, view.always
     costs, covered = view.unit_costs.tolist(), view.covered
     for index in range(len(view.units) - 1, view.front - 1, -1):
-        seq, cost = base + starts[index], costs[index]
-        stop = _stop(state, bounds, seq) if seq < oldest or state.skipped_seq else None
+        row, cost = starts[index], costs[index]
+        stop = _stop(state, bounds, row) if row < oldest or state.skipped is not None else None
         if index in always:
-            if documents is not None and not stop and seq not in state.grounding:
+            if documents is not None and not stop and row not in state.grounding:
                 _ground(state, view, index, 0, documents)
             continue
         if index == view.front and view.headless:
@@ -89,34 +89,37 @@ def walk(state: Walk, view: View, bounds: Bounds) -> Walk:
             state.kept.append(index)
             said.add(words)
         elif bounds.skip and state.room > 0:
-            state.skipped_seq = state.skipped_seq or seq
+            state.skipped = row if state.skipped is None else state.skipped
             state.reasons[index] = Reason.TOO_LARGE
         else:
             return _ended(state, view, bounds, "budget")
     return _at_the_beginning(state, view, bounds)
 
 
-def _stop(state: Walk, bounds: Bounds, seq: int) -> Stop | None:
-    """Why history must not include ``seq``; None if it may."""
+def _stop(state: Walk, bounds: Bounds, row: int) -> Stop | None:
+    """Why history must not include a row; None if it may."""
     for why, least in bounds.firsts:
-        if seq < least:
+        if row < least:
             return why
-    return "budget" if seq < state.skipped_seq - SKIP_HORIZON else None
+    return "budget" if state.skipped is not None and row < state.skipped - SKIP_HORIZON else None
 
 
 def _at_the_beginning(state: Walk, view: View, bounds: Bounds) -> Walk:
     """End a walk that saw the whole tail: the messages before are all left out for one reason, or must be read."""
-    before, covered, seen_by = view.history.first_seq - 1, view.history.covered, view.history.seen
-    stop = None if seen_by is not None else _stop(state, bounds, before)  # those before may all be for others
+    history, covered, seen_by = view.history, view.history.covered, view.history.seen
+    before = history.first_seq - 1
+    stop = (
+        None if seen_by is not None else _stop(state, bounds, history.records.front - 1)
+    )  # those before may all be for others
     if seen_by is not None and seen_by.is_short:
         return _ended(state, view, bounds, "horizon")
-    seen = before <= covered + sum(seq > covered for seq in view.history.before) and not view.headless
+    seen = before <= covered + sum(seq > covered for seq in history.before) and not view.headless
     if seen and (before <= covered or stop or bounds.documents is None):
         return _ended(state, view, bounds, "summary" if covered else "complete")
     if seen_by is not None and seen_by.is_whole:
         return _ended(state, view, bounds, "complete")
     alone = view.headless and view.role(view.front) == FUNCTION  # its call may be before the tail
-    if stop is None or stop != _stop(state, bounds, 1) or alone:
+    if stop is None or stop != _stop(state, bounds, history.oldest) or alone:
         state.stop = "older"
         return state
     return _ended(state, view, bounds, stop)
@@ -124,17 +127,17 @@ def _at_the_beginning(state: Walk, view: View, bounds: Bounds) -> Walk:
 
 def _ground(state: Walk, view: View, index: int, cost: int, documents: Choose) -> bool:
     """Add a user message's documents; ``cost`` is the message's own. False if they do not fit and may not be trimmed."""
-    seq, room = view.seq(index), state.room - cost
-    grounded = documents(seq, room, state) if view.role(index) == USER else None
+    row, room = view.units.starts[index], state.room - cost
+    grounded = documents(row, room, state) if view.role(index) == USER else None
     if grounded is not None and grounded.cost <= room:
-        state.add_documents(seq, grounded)
+        state.add_documents(row, grounded)
     return grounded is None or grounded.cost <= room
 
 
 def _ended(state: Walk, view: View, bounds: Bounds, stop: Stop) -> Walk:
     """End a walk. The units that it did not reach are left out."""
     state.rest = stop
-    state.stop = "budget" if state.skipped_seq else stop
+    state.stop = "budget" if state.skipped is not None else stop
     if bounds.user_first:
         _begin_with_user(state, view)
     return state
@@ -148,7 +151,7 @@ def _begin_with_user(state: Walk, view: View) -> None:
     first_must = first_required(view)
     while state.kept:
         oldest = state.kept[-1]
-        if view.role(oldest) == USER or first_must < view.seq(oldest):
+        if view.role(oldest) == USER or first_must < view.units.starts[oldest]:
             return
         _take_away(state, view, Reason.START)
 
@@ -156,13 +159,13 @@ def _begin_with_user(state: Walk, view: View) -> None:
 def open_request(state: Walk, view: View, opening: Callable[[int], int]) -> int:
     """Make room for the tokens that a request costs more because of its first message. Return these tokens.
 
-    ``opening`` gives them by the seq of the first message. The oldest kept units are removed until the tokens fit. These may
+    ``opening`` gives them by the row of the first message. The oldest kept units are removed until the tokens fit. These may
     still exceed the room if the first message is a required one.
     """
     first_must = first_required(view)
     while True:
-        first = min(first_must, view.seq(state.kept[-1])) if state.kept else first_must
-        tokens = opening(first) if first <= view.history.length else 0
+        first = min(first_must, view.units.starts[state.kept[-1]]) if state.kept else first_must
+        tokens = opening(first) if first < len(view.history.records) else 0
         if tokens <= state.room or not state.kept:
             return tokens
         _take_away(state, view, Reason.TOO_LARGE)
@@ -170,9 +173,9 @@ def open_request(state: Walk, view: View, opening: Callable[[int], int]) -> int:
 
 
 def first_required(view: View) -> int:
-    """The seq of the first required message, without system and developer messages; length + 1 if there is none."""
+    """The row of the first required message, without system and developer messages; the number of rows if there is none."""
     roles = view.history.records.roles
-    return view.history.at(next((index for index in view.required if roles[index] > DEVELOPER), len(roles)))
+    return next((row for row in view.required if roles[row] > DEVELOPER), len(roles))
 
 
 def _take_away(state: Walk, view: View, why: Reason) -> None:

@@ -1,6 +1,7 @@
 """A chosen window, and what a provider's limits allow it."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -16,30 +17,36 @@ from sash.core.law.selection.stable import Cut
 class Allowed(msgspec.Struct, frozen=True, kw_only=True):
     """What a provider's limits beside tokens allow a window, as ``fitting.py`` finds it.
 
-    ``bytes_seq`` and ``messages_seq`` are the oldest messages that a request has room for. ``cut`` is a stable cut that
-    is known already. ``is_lined``: pictures are sent as lines that may be whole in another window, and ``changed_seq`` is
-    the newest message whose arrival turned pictures into lines, or 0."""
+    ``bytes_row`` and ``messages_row`` are the oldest rows that a request has room for, if not all have. ``cut`` is a stable
+    cut that is known already. ``is_lined``: pictures are sent as lines that may be whole in another window, and
+    ``changed_row`` is the newest message whose arrival turned pictures into lines, or -1."""
 
-    bytes_seq: int = 1
-    messages_seq: int = 1
+    bytes_row: int | None = None
+    messages_row: int | None = None
     cut: Cut | None = None
     is_lined: bool = False
-    changed_seq: int = 0
+    changed_row: int = -1
 
     @property
     def is_all(self) -> bool:
         """Whether the limits leave nothing out, so that a sum of tokens is enough."""
-        return self.bytes_seq == self.messages_seq == 1 and self.cut is None
+        return self.bytes_row is None and self.messages_row is None and self.cut is None
 
 
 ALL: Final = Allowed()
 
 
-class Window(msgspec.Struct, frozen=True, kw_only=True):
-    """A chosen window: fixed parts, a summary, a note, then messages by ascending seq; and the figures of the answer."""
+class Window(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """A chosen window: fixed parts, a summary, a note, then messages in their order; and the figures of the answer.
+
+    All is by the messages' seqs in the log. ``rows`` are the messages' rows in the history that it was chosen from.
+    """
 
     budget: int
+    rows: Sequence[int]
     seqs: list[int]
+    """Ascending, unless the window ``is_moved``: then some results stand before messages that came earlier."""
+    is_moved: bool = False
     grounding: Mapping[int, Grounded]
     summary: Summary | None
     note: int
@@ -65,9 +72,8 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     """The seq of a reply at the end behind which a line asks to go on, if its words are sent; 0 without one."""
     waiting_for: Sequence[str] = ()
     """Ids of the calls at the end that wait for their results."""
-    names: Mapping[int, int] = {}
-    """The messages' seqs by their places, if they are not sent in the order of the log; then all seqs here are places."""
 
-    def name(self, place: int) -> int:
-        """The seq of the message at a place."""
-        return self.names.get(place, place)
+    @cached_property
+    def row_of(self) -> Mapping[int, int]:
+        """The row of each message, by its seq."""
+        return dict(zip(self.seqs, self.rows, strict=True))
