@@ -36,6 +36,7 @@ EXCEPTIONS = {
     "core/counts/models/templates.py": "models' names and makers",
     "core/counts/models/listings.py": "models' names and makers",
     "core/counts/text/unicode_scripts.py": "vocabularies' names",
+    "core/providers/messages/endings.py": "a table of servers, with the evidence of its mend",
     "core/providers/writing/media_types.py": "the evidence of its mends",
     "core/providers/writing/shared_mends.py": "the evidence of its mends",
     "core/providers/messages/hosted.py": "members without words for a reader, whoever writes them",
