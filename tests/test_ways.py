@@ -12,18 +12,18 @@ MOST_FUNCTIONS = {"window": 108, "append": 173}
 MOST_MODULES = {"window": 37, "append": 52}
 MOST_CALLS = {
     "plain": 178,
-    "anthropic": 630,
-    "gemini": 910,
+    "anthropic": 625,
+    "gemini": 895,
     "responses": 1035,
-    "tools": 290,
-    "stable": 360,
-    "claude": 900,
-    "claude, tools": 1240,
-    "results": 860,
-    "explain": 285,
+    "tools": 285,
+    "stable": 345,
+    "claude": 880,
+    "claude, tools": 1215,
+    "results": 830,
+    "explain": 270,
     "dedupe": 180,
-    "recall": 825,
-    "skip": 580,
+    "recall": 820,
+    "skip": 570,
     "sent": 190,
 }
 

@@ -1,7 +1,6 @@
 """Reports a served window to metrics and the request's log line, as figures without message text."""
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import Any
 
@@ -31,7 +30,8 @@ def tell_window(metrics: Metrics, made: Made, seconds: float, line: dict[str, An
     if key is not None and window.seqs and head.dropped.messages:  # ReuseStats has only windows that left history out
         tokens_of, stable = partial(_tokens_of, made), bool(made.asked.plan.query.stable)
         model = made.asked.plan.model
-        metrics.windows.follow(head, key, window.seqs, _beginning(made), tokens_of, stable=stable, model=model)
+        seqs = sorted(window.seqs) if window.is_moved else window.seqs
+        metrics.windows.follow(head, key, seqs, _beginning(made, seqs), tokens_of, stable=stable, model=model)
     line["model"] = label
     line["window_tokens"] = head.tokens.total
     line["budget"] = head.budget
@@ -69,15 +69,15 @@ def _left(made: Made) -> int:
     return max(0, whole[made.history.column] - (chosen.tokens if chosen else 0)) if whole is not None else 0
 
 
-def _beginning(made: Made) -> Beginning:
+def _beginning(made: Made, seqs: Sequence[int]) -> Beginning:
     window, head = made.window, made.head
     return Beginning(
         fixed=hash(
             (id(made.asked.plan.parts), head.format, head.summary_used, head.note, made.asked.plan.query.grounding)
         ),
-        count=len(window.seqs),
-        first_seq=window.seqs[0],
-        last_seq=window.seqs[-1],
+        count=len(seqs),
+        first_seq=seqs[0],
+        last_seq=seqs[-1],
         question=made.history.question,
         tokens=head.tokens.total - head.tokens.priming,
         documents=head.tokens.grounding,
@@ -87,6 +87,6 @@ def _beginning(made: Made) -> Beginning:
 
 def _tokens_of(made: Made, first_seq: int, last_seq: int) -> int:
     """Tokens of the window's messages from ``first_seq`` to ``last_seq``, without documents."""
-    history, seqs = made.history, made.window.seqs
-    wanted = made.window.rows[bisect_left(seqs, first_seq) : bisect_right(seqs, last_seq)]
+    history, sent = made.history, zip(made.window.rows, made.window.seqs, strict=True)
+    wanted = (row for row, seq in sent if first_seq <= seq <= last_seq)
     return sum(reference_cost(history.records[row], history.column) for row in wanted)

@@ -125,7 +125,7 @@ class History(msgspec.Struct, frozen=True, dict=True):
         return seq - self.first_seq + len(self.before) if seq >= self.first_seq else self.before.index(seq)
 
     def since(self, seq: int) -> int:
-        """The first row of the tail that is this message or a later one, or where it would be; of moved ones by their units."""
+        """The first row of the tail that is this message or a later one, or where it would be; of moved ones by units."""
         if seq < self.first_seq:
             return seq - 1 + self.oldest
         front = self.records.front

@@ -6,6 +6,8 @@ a message only because the message was the newest one. Providers let clients lea
 one row: reasoning is sent from there on.
 """
 
+from collections.abc import Set as AbstractSet
+
 import numpy as np
 
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, SYSTEM, TOOL, USER
@@ -16,37 +18,49 @@ from sash.core.law.history.view import History, View, unit_costs
 from sash.core.law.records.costs import message_costs
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.reasons import Reason
-from sash.core.law.records.records import Flags, WindowFlags
+from sash.core.law.records.records import Flags, Summary, WindowFlags
 from sash.core.law.records.units import unit_at
 from sash.core.law.selection.stable import Cut
+from sash.core.law.selection.window import Allowed, Selected
 from sash.core.providers import PROVIDERS
 
 
-def keeps_reasoning_from(
-    view: View,
-    spec: WindowSpec,
-    *,
-    room: int,
-    kept: frozenset[int],
-    is_whole: bool,
-    cut: Cut | None,
-    stood: int = 0,
-    since: int = 0,
-) -> int:
+def accepted_from(view: View, spec: WindowSpec, chosen: Selected, allowed: Allowed, room: int, *, noted: bool) -> int:
     """Return the first row whose reasoning is accepted; the number of rows if no reasoning is.
 
-    ``room`` is the budget minus the fixed parts, in tokens. ``kept`` are the indexes of the window's units. ``is_whole``:
-    nothing was left out. ``cut`` is where a stable cut lets history begin. ``stood`` is the last message that the provider's
-    own compaction covers, behind which reasoning stays accepted, and ``since`` the first row that was written behind what is
-    sent between the two
-    (platform.claude.com/docs/en/build-with-claude/compaction-thinking-blocks, November 2026); 0 without one.
+    ``view`` has the costs of ``chosen`` as they are sent. ``room`` is the budget minus the fixed parts, in tokens.
+    ``noted``: the window has a note. Behind a provider's own compaction reasoning stays accepted
+    (platform.claude.com/docs/en/build-with-claude/compaction-thinking-blocks, November 2026).
     """
-    history, model, options = view.history, spec.plan.model, spec.plan.query
-    behind, front = len(history.records), history.records.front
+    history, options, summary, taken = view.history, spec.plan.query, chosen.summary, chosen.taken
+    compaction = summary if summary is not None and summary.compaction is not None else None
+    stood = history.covered if compaction is not None else 0
+    oldest = history.first_seq if history.seen is not None and history.seen.is_whole else 1
+    is_all = history.seqs[chosen.at[:1]].tolist() == [oldest] and taken.stop == "complete" and summary is None
+    is_lined = noted or allowed.is_lined or any(each.limit == 0 for each in view.edits.values())
+    is_whole = (taken.stop == "summary" if stood else is_all) and not is_lined
+    # Recalled messages and a summary may be new, and then so is the text before the reasoning.
+    cut = None if spec.recall_reserve or (summary is not None and not stood) else chosen.cut
+    behind = len(history.records)
     if not is_whole and cut is None:
         return behind
     if options.dedupe == "messages" or (stood and history.recalled):  # a message removes an earlier equal one
         return behind
+    stands = max(_behind_changes(view, spec, room, stood), _behind_late(history), allowed.changed_row + 1)
+    if compaction is not None:
+        stands = max(stands, _behind_compaction(history, spec, chosen.at.tolist(), compaction))
+    if not is_whole and cut is not None:
+        stands = max(stands, _behind_cut(view, {*view.always, *taken.kept}, cut, noted=options.note))
+    return stands
+
+
+def _behind_changes(view: View, spec: WindowSpec, room: int, stood: int) -> int:
+    """The first row after what changes in its place: redacted messages, instructions, documents and long results.
+
+    ``stood`` is the seq of the last message that the provider's own compaction covers.
+    """
+    history, model, options = view.history, spec.plan.model, spec.plan.query
+    behind, front = len(history.records), history.records.front
     # The store does not keep when a redaction was made. With `reasoning=turn`, a message before the question was probably
     # redacted before the question was asked.
     asked_at = history.asked if options.reasoning == "turn" else 0
@@ -54,14 +68,36 @@ def keeps_reasoning_from(
     if any(flags & Flags.REDACTED for flags in history.records.flags[begins:]):
         return behind
     lifts = not PROVIDERS[options.format].replies_are_items  # Responses have system messages in their places
-    stands, asked = max(_behind_instructions(history) if lifts else 0, since), 0
+    stands, asked = _behind_instructions(history) if lifts else 0, 0
     if history.grounding_messages and options.grounding != "none":
         if options.grounding == "all":  # a repeated document moves to the newest question
             return behind
         stands = max(stands, history.asked + 1)  # documents of earlier questions are not sent again
         asked = _documents_cost(history, spec, room)
-    stands = max(stands, _behind_pressed(view, model, options, room, asked))
-    return stands if is_whole or cut is None else max(stands, _behind_cut(view, kept, cut, noted=options.note))
+    return max(stands, _behind_pressed(view, model, options, room, asked))
+
+
+def _behind_compaction(history: History, spec: WindowSpec, rows: list[int], summary: Summary) -> int:
+    """The first row that was written in a window with the compaction and what is sent between it and its reply.
+
+    The reply that the compaction came with was written right behind it.
+    """
+    stands, roles = history.covered, history.records.roles
+    between = [row for row in rows if history.seqs[row] <= stands and roles[row] > DEVELOPER]
+    # Another question had other recalled messages before it.
+    asked = history.asked + 1 if spec.recall_reserve else 0
+    if not (between or spec.plan.parts.fixed.few_shots):
+        return asked
+    if not summary.seq:  # it was put at an unknown time
+        return len(roles)
+    behind = range(history.since(max(history.first_seq, stands + 1)), len(roles))
+    return max(asked, next((row for row in behind if roles[row] != ASSISTANT), len(roles)))
+
+
+def _behind_late(history: History) -> int:
+    """The first row behind all late results. Reasoning before it was made while they were not in the window."""
+    late = history.order.late if history.order is not None else ()
+    return history.since(int(history.seqs[[*late]].max()) + 1) if late else 0
 
 
 def _documents_cost(history: History, spec: WindowSpec, room: int) -> int:
@@ -79,7 +115,7 @@ def _behind_instructions(history: History) -> int:
     return max(roles.rfind(SYSTEM), roles.rfind(DEVELOPER)) + 1
 
 
-def _behind_cut(view: View, kept: frozenset[int], cut: Cut, *, noted: bool) -> int:
+def _behind_cut(view: View, kept: AbstractSet[int], cut: Cut, *, noted: bool) -> int:
     """The first row whose message was made from a window with the same cut and the same messages since the cut.
 
     ``noted``: the system text has the number of left-out messages, among them unanswered calls and replies in progress.

@@ -19,7 +19,6 @@ import msgspec
 import numpy as np
 
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION
-from sash.core.counts.text.numbers import Number
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.fixed_parts.fixed import Fixed, Line, has_calls
 from sash.core.law.fixed_parts.fixed_costs import fixed_costs
@@ -32,7 +31,7 @@ from sash.core.law.history.view import History, View, view_history
 from sash.core.law.records.need_older import NeedOlder, older
 from sash.core.law.records.reasons import Reason
 from sash.core.law.records.records import Summary
-from sash.core.law.selection.binding import keeps_reasoning_from
+from sash.core.law.selection.binding import accepted_from
 from sash.core.law.selection.caching import below_a_tier, cut_length
 from sash.core.law.selection.explain import does_not_fit, dropped, explain, left_out
 from sash.core.law.selection.sending import (
@@ -46,7 +45,7 @@ from sash.core.law.selection.sending import (
 )
 from sash.core.law.selection.stable import Before, Cut, cut_seq
 from sash.core.law.selection.walk import SKIP_HORIZON, Bounds, Walk, first_required, open_request, walk
-from sash.core.law.selection.window import Allowed, Window
+from sash.core.law.selection.window import Allowed, Selected, Window
 from sash.core.providers import PROVIDERS, binds_reasoning
 from sash.problems import WindowDoesNotFit
 
@@ -108,20 +107,6 @@ def _line_of(history: History, trimming: Trimming, fixed: Fixed) -> View | NeedO
     return msgspec.structs.replace(dearer(view, waited), brings=brings)
 
 
-class _Selected(msgspec.Struct, frozen=True):
-    """The result of a walk, and the view that it saw. ``cut`` is where a stable cut lets history begin; ``opening`` are the
-    tokens that the request costs more because its first message is the assistant's. ``noted``: it has room for a note."""
-
-    taken: Walk
-    view: View
-    cut: Cut | None
-    opening: int
-    at: Number
-    """The rows of the window's messages, ascending."""
-    summary: Summary | None
-    noted: bool
-
-
 class _Frame(msgspec.Struct, frozen=True, dict=True):
     """What stays the same while a window is chosen, and chosen again with a summary and a note."""
 
@@ -148,7 +133,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         options, history = self.spec.plan.query, self.view.history
         summary, noted = (history.summary if options.summary == "always" else None), False
         # A summary or a note takes room, so the choice is made again with each.
-        while isinstance(selected := self.select(summary, noted=noted), _Selected):
+        while isinstance(selected := self.select(summary, noted=noted), Selected):
             if self.wants_summary(selected):
                 summary = history.summary
             elif options.note and not noted and len(selected.at) < history.length:
@@ -170,7 +155,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             return self
         return msgspec.structs.replace(self, view=view, line=line)
 
-    def select(self, summary: Summary | None, *, noted: bool) -> _Selected | NeedOlder:
+    def select(self, summary: Summary | None, *, noted: bool) -> Selected | NeedOlder:
         """Steps 1 to 4 of the module's docstring. Raises WindowDoesNotFit."""
         spec, room = self.spec, self._room(summary)
         if room < 0:
@@ -206,7 +191,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             raise self._refusal(summary)
         taken.room = max(0, taken.room - opening)
         at = view.units.members((*view.always, *taken.kept))
-        return _Selected(taken, view, cut, opening, at, summary, noted)
+        return Selected(taken, view, cut, opening, at, summary, noted)
 
     @cached_property
     def _goes_on(self) -> int | None:
@@ -330,7 +315,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             return row
         return history.since(history.order.original.seqs.item(row))
 
-    def wants_summary(self, selected: _Selected) -> bool:
+    def wants_summary(self, selected: Selected) -> bool:
         """Whether messages that the summary covers are left out, and the summary fits with the required parts."""
         summary = self.view.history.summary
         is_asked = self.spec.plan.query.summary == "auto" and selected.summary is None
@@ -343,7 +328,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         )
         return int(is_before.sum()) < behind - history.oldest and self._room(summary) >= self._beside_messages()
 
-    def window(self, selected: _Selected) -> Window:
+    def window(self, selected: Selected) -> Window:
         """The window of the selected messages, with the note if it fits with the required parts."""
         spec, taken, at, summary = self.spec, selected.taken, selected.at, selected.summary
         # Remaining room extends the newest results again, if these were cut.
@@ -354,7 +339,9 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         always = self.always if view is self.view else view.always_costs()
         accepted, sent, left = 0, view.reasoning, view.reasoning_left
         if binds_reasoning(spec.plan.model.id):
-            accepted = self._accepted_from(selected, view, self.budget - sum(fixed.values()), note)
+            accepted = accepted_from(
+                view, spec, selected, self.allowed, self.budget - sum(fixed.values()), noted=bool(note)
+            )
             is_refused = (sent > 0) & (np.arange(len(sent)) < accepted)
             sent, left = np.where(is_refused, 0, sent), np.where(is_refused, sent, left)
         left_of = left[at].tolist()
@@ -389,7 +376,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             goes_on=seqs.item(self._goes_on) if self._goes_on in rows else 0,
         )
 
-    def _note(self, selected: _Selected) -> int:
+    def _note(self, selected: Selected) -> int:
         """The number of messages in the note; 0 without a note."""
         missing = left_out(self.view, len(selected.at), selected.summary) if selected.noted else 0
         held = selected.taken.spent + selected.taken.taken + selected.opening
@@ -419,44 +406,6 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             edits |= {row: Edit(only_text=True) for row in rows if seqs.item(row) in seen.texts}
         return edits
 
-    def _accepted_from(self, selected: _Selected, view: View, room: int, note: int) -> int:
-        """The first row whose reasoning the provider accepts. ``room`` is the budget minus the fixed parts, in tokens."""
-        taken, summary, history, seen = selected.taken, selected.summary, view.history, view.history.seen
-        compaction = summary if summary is not None and summary.compaction is not None else None
-        stood = history.covered if compaction is not None else 0
-        oldest = history.first_seq if seen is not None and seen.is_whole else 1
-        begins = history.seqs[selected.at[:1]].tolist()
-        is_all = begins == [oldest] and taken.stop == "complete" and summary is None
-        is_lined = note or self.allowed.is_lined or any(each.limit == 0 for each in view.edits.values())
-        accepted = keeps_reasoning_from(
-            view,
-            self.spec,
-            room=room,
-            kept=frozenset((*view.always, *taken.kept)),
-            is_whole=(taken.stop == "summary" if stood else is_all) and not is_lined,
-            # Recalled messages and a summary may be new, and then so is the text before the reasoning.
-            cut=None if self.spec.recall_reserve or (summary is not None and not stood) else selected.cut,
-            stood=stood,
-            since=self._since_compaction(selected.at.tolist(), compaction) if compaction else 0,
-        )
-        return max(accepted, _behind_late(history), self.allowed.changed_row + 1)
-
-    def _since_compaction(self, rows: list[int], summary: Summary) -> int:
-        """The first row that was written in a window with the compaction and what is sent between it and its reply.
-
-        The reply that the compaction came with was written right behind it.
-        """
-        history, stands, roles = self.view.history, self.view.history.covered, self.view.history.records.roles
-        between = [row for row in rows if history.seqs[row] <= stands and roles[row] > DEVELOPER]
-        # Another question had other recalled messages before it.
-        asked = history.asked + 1 if self.spec.recall_reserve else 0
-        if not (between or self.spec.plan.parts.fixed.few_shots):
-            return asked
-        if not summary.seq:  # it was put at an unknown time
-            return len(roles)
-        behind = range(history.since(max(history.first_seq, stands + 1)), len(roles))
-        return max(asked, next((row for row in behind if roles[row] != ASSISTANT), len(roles)))
-
     def _tools_tokens(self, lines: Lines, rows: list[int]) -> int:
         """The tokens of definitions. They may depend on the first message and on system messages.
 
@@ -485,12 +434,6 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
     def _room(self, *lines: Line | Summary | None) -> int:
         """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""
         return self.budget - sum(self._fixed_costs(lines).values()) - sum(self.always.values())
-
-
-def _behind_late(history: History) -> int:
-    """The first row behind all late results. Reasoning before it was made while they were not in the window."""
-    late = history.order.late if history.order is not None else ()
-    return history.since(int(history.seqs[[*late]].max()) + 1) if late else 0
 
 
 def _passed(taken: Walk, view: View) -> frozenset[int]:

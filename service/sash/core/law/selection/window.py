@@ -6,12 +6,15 @@ from typing import Final
 
 import msgspec
 
+from sash.core.counts.text.numbers import Number
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.history.results import Edit
+from sash.core.law.history.view import View
 from sash.core.law.recall.recall import Recollection
 from sash.core.law.records.explained import Explained
 from sash.core.law.records.records import Record, Summary
 from sash.core.law.selection.stable import Cut
+from sash.core.law.selection.walk import Walk
 
 
 class Allowed(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +37,20 @@ class Allowed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ALL: Final = Allowed()
+
+
+class Selected(msgspec.Struct, frozen=True):
+    """The result of a walk, and the view that it saw. ``cut`` is where a stable cut lets history begin; ``opening`` are the
+    tokens that the request costs more because its first message is the assistant's. ``noted``: it has room for a note."""
+
+    taken: Walk
+    view: View
+    cut: Cut | None
+    opening: int
+    at: Number
+    """The rows of the window's messages, ascending."""
+    summary: Summary | None
+    noted: bool
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True, dict=True):
