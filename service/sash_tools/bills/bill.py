@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from sash.core.chat.regular import regular_choice
 from sash.core.counts.costs.counting import RequestCount, count_request
-from sash.core.counts.models.models import Model, find_model
+from sash.core.counts.models.models import Model, countable_model
 from sash.core.counts.requests.provider_requests import asks_for_reasoning, count_provider_request
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.form.requests_read import ChatRequest
@@ -24,7 +24,8 @@ _COUNTED = ("messages", "tools", "functions", "function_call", "response_format"
 class Bill(NamedTuple):
     """One request, what it was billed, and what it is predicted to be billed. ``kind`` is its hardest part.
 
-    ``chat`` is a request of Claude's, Gemini's or Responses in chat form; None where it cannot be read.
+    ``counting`` is how its model's tokens are counted; "unknown" where nobody lists the model. ``chat`` is a request of
+    Claude's, Gemini's or Responses in chat form; None where it cannot be read.
     """
 
     vendor: str
@@ -35,6 +36,7 @@ class Bill(NamedTuple):
     billed: int
     predicted: int
     is_exact: bool
+    counting: str
     chat: ChatRequest | None = None
 
     @property
@@ -63,12 +65,14 @@ class Bill(NamedTuple):
 
 def compared(row: TruthRow, file: str, models: Mapping[str, Model]) -> Bill:
     """Return a row that was billed with its current prediction. Raises UnknownModel, InvalidEntry."""
-    model = find_model(row.model, models)
+    model = countable_model(row.model, models)
     count, chat = _counted(row, model)
     family = model.rules.family
     vendor = vendor_of(row, model)
     kind = family if vendor == OTHERS else kind_of(row, row.kinds or kinds_of(chat))
-    return Bill(vendor, row, file, family, kind, row.prompt_tokens or 0, count.tokens, count.exact, chat)
+    return Bill(
+        vendor, row, file, family, kind, row.prompt_tokens or 0, count.tokens, count.exact, model.counting, chat
+    )
 
 
 def vendor_of(row: TruthRow, model: Model) -> str:

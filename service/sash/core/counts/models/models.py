@@ -45,9 +45,11 @@ _OF_YOUR_OWN = (
     "For a name of your own, such as a deployment's on Azure, name the model behind it here (your request to the provider "
     "keeps its name), or add it to SASH_MODELS_FILE."
 )
+_UNKNOWN = "unknown"
+"""The provider of a model that no source lists, and whose name is of no family."""
 NO_WINDOW = 100_000_000
 """The context window of an unknown model, in tokens. Its only limit is the caller's."""
-Counting = Literal["exact", "vocabulary", "estimate"]
+Counting = Literal["exact", "vocabulary", "estimate", "unknown"]
 WindowSource = Literal["listed", "assumed"]
 
 
@@ -92,9 +94,12 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def counting(self) -> Counting:
-        """The kind of counts: recorded bills agree, the vendor's vocabulary with estimated wrapping, or an estimate."""
+        """The kind of counts: recorded bills agree, the vendor's vocabulary with estimated wrapping, an estimate with the
+        rules of its family, or a bound that is larger than every measured family's."""
         if self.exact:
             return "exact"
+        if self.provider == _UNKNOWN and self.ratios == "other" and self.vocabulary is None:
+            return "unknown"
         return "vocabulary" if self.own_vocabulary or self.vocabulary is not None else "estimate"
 
     def prices_at(self, tokens: int) -> PriceTier:
@@ -172,8 +177,24 @@ def find_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
 
 def unknown_model(name: str) -> Model:
     """Return a model for an unknown name: an estimate that is too high rather than too low, without a limit of its own."""
-    model = _estimate(name, listings.ListedModel(name, "unknown", NO_WINDOW))
+    model = _estimate(name, listings.ListedModel(name, _UNKNOWN, NO_WINDOW))
     return msgspec.structs.replace(model, context_window_source="assumed")
+
+
+def countable_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
+    """Return the model whose tokens a name's request costs: ``find_model``'s, or an unknown maker's without a limit.
+
+    Counting needs no window, and nothing is sent, so only a misspelling of a known name is refused.
+
+    Raises:
+        UnknownModel: the name is a misspelling; ``members["near"]`` lists what it may mean.
+    """
+    try:
+        return find_model(name, extra)
+    except UnknownModel:
+        if not read_name(name[:_LONGEST_NAME]).bare or _misspelt(name[:_LONGEST_NAME]):
+            raise
+    return unknown_model(name[:_LONGEST_NAME])
 
 
 def published_name(name: str) -> str:

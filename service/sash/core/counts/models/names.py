@@ -44,7 +44,7 @@ _QUANTISATION: Final = re.compile(
 _SIZE: Final = re.compile(r"(\d+x)?\d+(\.\d+)?[bmt]")
 _DATE: Final = re.compile(r"20\d{6}|20\d\d-\d\d-\d\d|\d\d-20\d\d|20\d\d-\d\d|(?<=-)\d{4}(?=-|$)")
 _FAMILIES: Final = re.compile(
-    r"\b(llama-guard|llama|qwen|gemma|granite|phi|glm|grok|hermes|kimi-k|minimax-m)-?v?(?=\d)"
+    r"\b(llama-guard|llama|qwen|gemma|granite|phi|glm|grok|hermes|kimi-k|minimax-m|claude)-?v?(?=\d)"
 )
 """Families whose version is written with or without a hyphen, or with a v."""
 _POINT: Final = re.compile(r"(?<=\d)p(?=\d)")
