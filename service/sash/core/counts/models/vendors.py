@@ -165,8 +165,8 @@ VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
             msgspec.structs.replace(_CLAUDE_3, family="claude-3-opus", definitions=533, forced=-240),  # 5 bills
             msgspec.structs.replace(_CLAUDE, family="claude-4", definitions=320, forced=2),  # 58 bills: 316
             _CLAUDE_5,
-            # definitions of Opus 4.7 cost 204 to 260 more than those of later models: 9 bills
-            msgspec.structs.replace(_CLAUDE_5, family="claude-4.7", definitions=621),
+            # definitions of Opus 4.7 cost 204 to 260 more than those of later models: 9 bills; a message 3 more: 8
+            msgspec.structs.replace(_CLAUDE_5, family="claude-4.7", message=6, definitions=621),
             _GEMINI,
             # 54 bills, 27 of them with definitions, of which each costs 1
             msgspec.structs.replace(
@@ -182,7 +182,8 @@ VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
         )
     }
     # Opus 4.5, and Opus and Sonnet 4.6: billed alike, but they keep reasoning, by the same documents
-    | {"claude-4.6": msgspec.structs.replace(_CLAUDE, forgets_thinking=False, thinking_beside=0, adaptive=14)}
+    # thinking beside definitions: one bill, 34 above the definitions
+    | {"claude-4.6": msgspec.structs.replace(_CLAUDE, forgets_thinking=False, thinking_beside=8, adaptive=14)}
 )
 
 HOSTED: Final = (
@@ -192,10 +193,15 @@ HOSTED: Final = (
     ("memory_", 1_600),
     ("tool_search_", 240),
     ("advisor_", 1_220),
-    ("computer_", 1_240),
-    ("text_editor_20250429", 1_050),
-    ("text_editor_", 990),
+)
+"""Tokens of the definitions of Claude's hosted tools, by the beginning of their type: the lowest bill with each (38 bills).
+The results of such a tool are billed too, and not predicted."""
+
+BUILT_IN: Final = (
+    ("computer_", 1_320),
+    ("text_editor_20250429", 760),
+    ("text_editor_", 704),
     ("bash_", 245),
 )
-"""Tokens of the definitions of Claude's hosted tools, by the beginning of their type: the lowest bill with each (38 bills);
-those of computers and shells are Anthropic's own figures. The results of such a tool are billed too, and not predicted."""
+"""Tokens of the definitions of tools that Claude knows and the client runs. They stand behind the same instructions as the
+client's own definitions, so these (``definitions``) are added where no other definition is: 14 bills, 4 of them here."""

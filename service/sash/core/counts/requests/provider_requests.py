@@ -7,6 +7,7 @@
                     └─ rest: other members; those that only change the reply are free ───────────────────────┴─▶ RequestCount
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from sash.core.counts.costs.counting import RequestCount, count_request, plain_t
 from sash.core.counts.measures.native_parts import is_of_vertex
 from sash.core.counts.models.families import HOSTED_BY_OPENAI
 from sash.core.counts.models.models import Model
-from sash.core.counts.models.vendors import HOSTED, VENDORS, VendorRules
+from sash.core.counts.models.vendors import BUILT_IN, HOSTED, VENDORS, VendorRules
 from sash.core.counts.text import strings
 from sash.core.providers import PROVIDERS
 from sash.core.providers.form.provider import Provider
@@ -29,6 +30,7 @@ from sash.problems import InvalidEntry
 _FREE: Final = frozenset(
     {
         *("model", "stream", "stream_options", "temperature", "metadata", "service_tier", "thinking", "seed"),
+        *("reasoning_config", "reasoningConfig"),
         *("top_p", "top_k", "topP", "topK", "max_tokens", "maxOutputTokens", "max_output_tokens"),
         *("stop_sequences", "stopSequences", "user", "safety_identifier"),
     }
@@ -75,7 +77,7 @@ def _count(form: str, request: Mapping[str, Any], chat: ChatRequest, model: Mode
         response_format=chat.response_format,
         thinks=asks_for_reasoning(chat.rest),
     )
-    besides = _hosted_tokens(chat.hosted, model) + _rest_tokens(form, chat, model)
+    besides = _hosted_tokens(chat.hosted, model, are_alone=not chat.tools) + _rest_tokens(form, chat, model)
     besides += _modes_tokens(chat, model) if PROVIDERS[form].is_openais else 0
     exact = counted.exact and not besides and PROVIDERS[form].is_openais and _is_whole(chat, request, PROVIDERS[form])
     return msgspec.structs.replace(counted, exact=exact, tools=counted.tools + besides, tokens=counted.tokens + besides)
@@ -110,10 +112,15 @@ def _seals(message: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def asks_for_reasoning(request: Mapping[str, Any]) -> bool:
-    """Return whether members of a request turn thinking on: Anthropic's, OpenAI's, or a gateway's."""
-    thinking, reasoning = request.get("thinking"), request.get("reasoning")
-    if isinstance(thinking, Mapping):
-        return thinking.get("type") == "enabled"
+    """Return whether members of a request turn thinking on: Anthropic's, Amazon's, OpenAI's, or a gateway's."""
+    reasoning = request.get("reasoning")
+    for name in (
+        "thinking",
+        "reasoning_config",
+        "reasoningConfig",
+    ):  # the second is Claude's in Converse, the third Nova's
+        if isinstance(thinking := request.get(name), Mapping):
+            return thinking.get("type") == "enabled"
     if isinstance(reasoning, Mapping):
         return reasoning.get("enabled", True) is not False and reasoning.get("effort") != "none"
     return request.get("reasoning_effort") not in (None, "none")
@@ -146,16 +153,26 @@ def _is_readable(form: str, request: Mapping[str, Any]) -> bool:
     return True
 
 
-def _hosted_tokens(hosted: Sequence[Mapping[str, Any]], model: Model) -> int:
-    """Tokens of hosted tools: the recorded cost of each kind for Claude and OpenAI, plus the tokens of their texts."""
-    tokens, costs = 0, HOSTED if isinstance(model.rules, VendorRules) else HOSTED_BY_OPENAI
+def _hosted_tokens(hosted: Sequence[Mapping[str, Any]], model: Model, *, are_alone: bool) -> int:
+    """Tokens of hosted tools: the recorded cost of each kind for Claude and OpenAI, plus the tokens of their texts.
+
+    ``are_alone``: there are no other definitions, so the instructions before Claude's built-in tools are counted here.
+    """
+    rules, tokens = model.rules, 0
+    costs = (*BUILT_IN, *HOSTED) if isinstance(rules, VendorRules) else HOSTED_BY_OPENAI
     for tool in hosted:
         kind = str(tool.get("type"))
         known = next((cost for begins, cost in costs if kind.startswith(begins)), 0)
         told = {"type"} | ({"name"} if known else set())  # a known tool's name is in its cost
         words = [text for name, value in tool.items() if name not in told for text in strings(value)]
         tokens += known + _tokens(words, model)
+    if are_alone and isinstance(rules, VendorRules) and any(map(_is_built_in, hosted)):
+        tokens += math.ceil(rules.definitions * model.margin)
     return tokens
+
+
+def _is_built_in(tool: Mapping[str, Any]) -> bool:
+    return str(tool.get("type")).startswith(tuple(begins for begins, _ in BUILT_IN))
 
 
 def _modes_tokens(chat: ChatRequest, model: Model) -> int:
