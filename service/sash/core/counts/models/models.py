@@ -141,10 +141,13 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     def sent_as(self, form: str) -> "Model":
         """Return the model with the rules of requests in ``form``. OpenAI's items are billed by rules of their own."""
         sent_in = PROVIDERS[form]
-        rules = _OF_ITEMS.get(self.rules.family, self.rules) if sent_in.has_openais_items else self.rules
+        rules, exact = self.rules, self.exact
+        if sent_in.has_openais_items:
+            billed = _OF_ITEMS.get(rules.family, rules)
+            exact = exact and billed.is_settled
+            rules = rules if self.is_resold else billed  # a gateway bills items as chat completions: 24 bills
         narrows = sent_in.narrows
         limits = self.limits if narrows is NO_LIMITS else self.limits.within(narrows)
-        exact = self.exact and rules.is_settled
         return msgspec.structs.replace(self, format=form, rules=rules, exact=exact, limits=limits)
 
     @property
