@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from sash.core.chat.regular import regular_choice
 from sash.core.counts.costs.counting import RequestCount, count_request
+from sash.core.counts.costs.shapes import Shape, Stands, has_stood
 from sash.core.counts.models.models import Model, countable_model
 from sash.core.counts.requests.provider_requests import asks_for_reasoning, count_provider_request
 from sash.core.providers import CHAT, PROVIDERS
@@ -24,8 +25,9 @@ _COUNTED = ("messages", "tools", "functions", "function_call", "response_format"
 class Bill(NamedTuple):
     """One request, what it was billed, and what it is predicted to be billed. ``kind`` is its hardest part.
 
-    ``counting`` is how its model's tokens are counted; "unknown" where nobody lists the model. ``chat`` is a request of
-    Claude's, Gemini's or Responses in chat form; None where it cannot be read.
+    ``is_exact`` is what an answer says; ``shape`` is None where a part of the request is a guess. ``counting`` is how its
+    model's tokens are counted; "unknown" where nobody lists the model. ``chat`` is a request of Claude's, Gemini's or
+    Responses in chat form; None where it cannot be read.
     """
 
     vendor: str
@@ -37,6 +39,7 @@ class Bill(NamedTuple):
     predicted: int
     is_exact: bool
     counting: str
+    shape: Shape | None = None
     chat: ChatRequest | None = None
 
     @property
@@ -66,12 +69,25 @@ class Bill(NamedTuple):
 def compared(row: TruthRow, file: str, models: Mapping[str, Model]) -> Bill:
     """Return a row that was billed with its current prediction. Raises UnknownModel, InvalidEntry."""
     model = countable_model(row.model, models)
-    count, chat = _counted(row, model)
+    shapes: list[Shape] = []
+    count, chat = _counted(row, model, lambda shape: not shapes.append(shape))  # type: ignore[func-returns-value]
+    shape = shapes[0] if count.exact else None
+    is_exact = shape is not None and has_stood(shape)
     family = model.rules.family
     vendor = vendor_of(row, model)
     kind = family if vendor == OTHERS else kind_of(row, row.kinds or kinds_of(chat))
     return Bill(
-        vendor, row, file, family, kind, row.prompt_tokens or 0, count.tokens, count.exact, model.counting, chat
+        vendor,
+        row,
+        file,
+        family,
+        kind,
+        row.prompt_tokens or 0,
+        count.tokens,
+        is_exact,
+        model.counting,
+        shape,
+        chat,
     )
 
 
@@ -87,15 +103,16 @@ def vendor_of(row: TruthRow, model: Model) -> str:
 
 def predicted_tokens(row: TruthRow, model: Model) -> int:
     """Return a request's predicted tokens for another model than the row's. Raises InvalidEntry."""
-    return _counted(row, model)[0].tokens
+    return _counted(row, model, has_stood)[0].tokens
 
 
-def _counted(row: TruthRow, model: Model) -> tuple[RequestCount, ChatRequest | None]:
+def _counted(row: TruthRow, model: Model, stands: Stands) -> tuple[RequestCount, ChatRequest | None]:
     if row.form != CHAT:
-        return count_provider_request(row.form, row.sent, model), _read(row)
+        return count_provider_request(row.form, row.sent, model, stands=stands), _read(row)
     fields = {name: value for name, value in row.sent.items() if name in _COUNTED}
     choice = regular_choice(row.sent.get("tool_choice"))
-    return count_request(model, **fields, tool_choice=choice, thinks=asks_for_reasoning(row.sent)), _read(row)
+    thinks = asks_for_reasoning(row.sent)
+    return count_request(model, **fields, tool_choice=choice, thinks=thinks, stands=stands), _read(row)
 
 
 def _read(row: TruthRow) -> ChatRequest | None:

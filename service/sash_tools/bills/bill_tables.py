@@ -8,6 +8,7 @@ from typing import Final
 from sash.core.counts.models.templates import TEMPLATES
 from sash_tools.bills.bill import OTHERS, Bill
 from sash_tools.bills.bill_rules import RULES, doubtful_rules
+from sash_tools.bills.bill_shapes import by_shape
 from sash_tools.bills.bill_targets import by_target
 from sash_tools.sheet import Sheet
 
@@ -131,9 +132,10 @@ def is_miss(bill: Bill) -> bool:
 
 
 def sheets(bills: Sequence[Bill], limit: int) -> list[Sheet]:
-    """Return all tables of bills: targets, kinds, families, rules, and at most ``limit`` misses of each vendor."""
+    """Return all tables of bills: targets, shapes, kinds, families, rules, and at most ``limit`` misses of each vendor."""
     return [
         by_target(bills),
+        by_shape(bills),
         by_kind(bills),
         by_family(bills),
         *(by_rule(bills, vendor) for vendor in RULES),

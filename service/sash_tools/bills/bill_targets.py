@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any, Final, NamedTuple
 
+from sash.core.counts.costs.shapes import standing
 from sash.core.providers.reading.enclosures import enclosed
 from sash_tools.bills.bill import OTHERS, Bill
+from sash_tools.bills.bill_shapes import billed_shapes
 from sash_tools.bills.request_kinds import UNSIZED
 from sash_tools.sheet import Sheet
 
@@ -45,7 +47,33 @@ def by_target(bills: Iterable[Bill]) -> Sheet:
         bearing = [[bill for bill in half if target.bears_on(bill)] for half in halves]
         if bearing[-1]:
             rows.append((target.title, _bound(target), *(_shown(target, half) for half in bearing)))
+    rows += _by_shapes_of_other_half(*halves[:2])
     return Sheet("Targets", ("target", "#bound", "#fitted half", "#tested half", "#all"), rows)
+
+
+def _by_shapes_of_other_half(half: Sequence[Bill], other: Sequence[Bill]) -> list[tuple[str, ...]]:
+    """Rows of what is called exact in each half by the shapes that the other half has shown."""
+    claimed = [[bill for bill in each if bill.shape is not None] for each in (half, other)]
+    called = [
+        [bill for bill in own if bill.shape in standing(billed_shapes(others))]
+        for own, others in (claimed, claimed[::-1])
+    ]
+    claimed.append([*claimed[0], *claimed[1]])
+    called.append([*called[0], *called[1]])
+    named = ("by the other half's shapes: called exact", "≥ 90.00%"), ("short", "≤ 0.05%"), ("equal", "≥ 97.00%")
+    shares = [len(own) / max(1, len(of)) for own, of in zip(called, claimed, strict=True)]
+    figures = shares, [_short(own) if own else 0.0 for own in called], [_equal(own) if own else 1.0 for own in called]
+    return [
+        (
+            title if "called" in title else f"by the other half's shapes: {title}",
+            bound,
+            *(
+                f"{figure:.2%} of {len(of)}"
+                for figure, of in zip(each, claimed if each is shares else called, strict=True)
+            ),
+        )
+        for (title, bound), each in zip(named, figures, strict=True)
+    ]
 
 
 def _bound(target: Target) -> str:

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.counts.costs.counting import RequestCount, count_request, plain_text_tokens
+from sash.core.counts.costs.shapes import Stands, has_stood
 from sash.core.counts.measures.native_parts import is_of_vertex
 from sash.core.counts.models.families import HOSTED_BY_OPENAI
 from sash.core.counts.models.models import Model
@@ -45,10 +46,13 @@ _NOT_PARALLEL: Final = 78
 request of gpt-4o-mini without tools, the member cost 1."""
 
 
-def count_provider_request(form: str, request: Mapping[str, Any], model: Model) -> RequestCount:
+def count_provider_request(
+    form: str, request: Mapping[str, Any], model: Model, *, stands: Stands = has_stood
+) -> RequestCount:
     """Return the predicted ``prompt_tokens`` of a request in ``form``, a provider's.
 
     Tokens that the provider adds while it answers, or reads from a cache, a file or another reply, are not included.
+    ``stands`` is as in ``count_request``.
 
     Raises:
         InvalidEntry: the request has no messages in the provider's format; the problem has the place.
@@ -64,10 +68,10 @@ def count_provider_request(form: str, request: Mapping[str, Any], model: Model) 
         if any(foreign(each, "", form) for each in messages):
             raise
         return _count_in_parts(form, request, model)
-    return _count(form, request, chat, model)
+    return _count(form, request, chat, model, stands)
 
 
-def _count(form: str, request: Mapping[str, Any], chat: ChatRequest, model: Model) -> RequestCount:
+def _count(form: str, request: Mapping[str, Any], chat: ChatRequest, model: Model, stands: Stands) -> RequestCount:
     model = _as_billed(model, chat)
     counted = count_request(
         model.sent_as(form),
@@ -76,6 +80,7 @@ def _count(form: str, request: Mapping[str, Any], chat: ChatRequest, model: Mode
         tool_choice=chat.tool_choice,
         response_format=chat.response_format,
         thinks=asks_for_reasoning(chat.rest),
+        stands=stands,
     )
     besides = _hosted_tokens(chat.hosted, model, are_alone=not chat.tools) + _rest_tokens(form, chat, model)
     besides += _modes_tokens(chat, model) if PROVIDERS[form].is_openais else 0
@@ -138,7 +143,7 @@ def _count_in_parts(form: str, request: Mapping[str, Any], model: Model) -> Requ
     read[key] = []
     for message in request[key]:
         (read[key] if _is_readable(form, {key: [message]}) else unread).append(message)
-    counted = _count(form, read, read_request(form, read), model)
+    counted = _count(form, read, read_request(form, read), model, has_stood)
     tokens = _tokens([*strings(unread, names=True)], model)
     return msgspec.structs.replace(
         counted, exact=False, tokens=counted.tokens + tokens, messages=[*counted.messages, tokens]
