@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from sash.core.counts.costs.shapes import BilledShape, Shape
+from sash.core.counts.costs.shapes import BilledShape, Shape, standing
 from sash_tools.bills.bill import Bill
 from sash_tools.sheet import Sheet
 
@@ -24,7 +24,7 @@ def billed_shapes(bills: Iterable[Bill]) -> list[BilledShape]:
     for (shape, _), error in nearest.items():
         errors.setdefault(shape, []).append(error)
     return [
-        BilledShape(*shape, len(found), sum(error < 0 for error in found), max(found, key=abs))
+        BilledShape(*shape, len(found), found.count(0), sum(error < 0 for error in found), max(found, key=abs))
         for shape, found in sorted(errors.items())
     ]
 
@@ -36,17 +36,18 @@ def written_shapes(bills: Iterable[Bill]) -> bytes:
 
 
 def by_shape(bills: Iterable[Bill]) -> Sheet:
-    """Return a row for each shape: its bills, how many are short, the worst error, and whether it may be called exact."""
+    """Return a row for each shape: its bills, those equal and short, the worst error, and whether it may be called exact."""
     rows = [
         (
             each.form,
             each.family,
             each.parts or "text",
             str(each.bills),
+            str(each.equal),
             str(each.short),
             f"{each.worst:+d}",
-            "no" if each.short else "yes",
+            "yes" if standing([each]) else "no",
         )
         for each in billed_shapes(bills)
     ]
-    return Sheet("Shapes", ("form", "family", "parts", "#bills", "#short", "#worst", "exact"), rows)
+    return Sheet("Shapes", ("form", "family", "parts", "#bills", "#equal", "#short", "#worst", "exact"), rows)

@@ -3,10 +3,10 @@
 ::
 
     shape    form | family | parts          openai | gpt-4o | picture + tools
-    exact    no part is a guess, at least one bill has the shape, and none of its bills is short
+    exact    no part is a guess, and of the shape's bills none is short and at least half are equal
 
 ``billed_shapes.json`` is written by ``sash truth … --shapes``. It has a line for each shape: its bills, how many of them are
-short, and the worst error in tokens. A shape that no bill has is an estimate, however plain its parts are.
+equal and short, and the worst error in tokens. A shape that no bill has is an estimate, however plain its parts are.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -42,12 +42,13 @@ class Shape(NamedTuple):
 
 
 class BilledShape(msgspec.Struct, array_like=True, frozen=True):
-    """A shape's bills: how many, how many of them are short, and the error with the largest amount, in tokens."""
+    """A shape's bills: how many, how many of them are equal and short, and the error with the largest amount, in tokens."""
 
     form: str
     family: str
     parts: str
     bills: int
+    equal: int
     short: int
     worst: int
 
@@ -57,13 +58,14 @@ Stands = Callable[[Shape], bool]
 
 
 def has_stood(shape: Shape) -> bool:
-    """Return whether bills have shown this shape, and none of them was higher than predicted."""
+    """Return whether bills have shown this shape, none of them was higher than predicted, and at least half were equal."""
     return shape in _standing()
 
 
 def standing(billed: Iterable[BilledShape]) -> frozenset[Shape]:
-    """Return the shapes with at least one bill and none short."""
-    return frozenset(Shape(each.form, each.family, each.parts) for each in billed if each.bills and not each.short)
+    """Return the shapes of which no bill is short, and at least half are equal."""
+    stood = (each for each in billed if not each.short and 2 * each.equal >= each.bills > 0)
+    return frozenset(Shape(each.form, each.family, each.parts) for each in stood)
 
 
 @lru_cache(maxsize=1)
@@ -111,8 +113,10 @@ def defined_parts(given: Declared, choice: Any, response_format: Mapping[str, An
     found = []
     if given.functions:
         found.append("tools in Markdown" if given.is_marked else "tools")
-        if choice not in (None, "auto"):
-            found.append(f"choice {choice}" if isinstance(choice, str) else "choice of a function")
+        if choice in ("none", "required"):
+            found.append(f"choice {choice}")
+        elif choice and not isinstance(choice, str):
+            found.append("choice of a function")
     if response_format and response_format.get("type") == "json_schema":
         found.append("format")
     return "|".join(found)

@@ -18,7 +18,7 @@ import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -26,7 +26,7 @@ from msgspec import Meta
 from sash.core.chat.mistakes import did_you_mean, invalid
 from sash.core.counts.models import listings, openai_models
 from sash.core.counts.models.families import FAMILIES, RESPONSES, Rules
-from sash.core.counts.models.names import ModelName, NameBeginning, beginnings, is_slip, is_typo, read_name
+from sash.core.counts.models.names import ModelName, NameBeginning, beginnings, is_slip, is_typo, pointed, read_name
 from sash.core.counts.models.price_tiers import PriceTier, tier_of
 from sash.core.counts.models.templates import ESTIMATES, TEMPLATES, TEMPLATES_IN_RESPONSES, Estimate
 from sash.core.counts.models.vendors import VENDORS
@@ -192,12 +192,13 @@ def countable_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
     Raises:
         UnknownModel: the name is a misspelling; ``members["near"]`` lists what it may mean.
     """
+    short = name[:_LONGEST_NAME]
     try:
         return find_model(name, extra)
-    except UnknownModel:
-        if not read_name(name[:_LONGEST_NAME]).bare or _misspelt(name[:_LONGEST_NAME]):
+    except UnknownModel as unknown:
+        if not read_name(short).bare or any(is_slip(short, near) for near in unknown.members["near"]):
             raise
-    return unknown_model(name[:_LONGEST_NAME])
+    return unknown_model(short)
 
 
 def published_name(name: str) -> str:
@@ -224,13 +225,17 @@ def _near(name: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4_096)
-def _find(name: str) -> Model | None:
+def _find(name: str) -> Model | None:  # noqa: PLR0911 - one line a kind of name
     read = read_name(name)
     if not read.bare:
         return None
+    if read.bare.startswith("openai-gpt-"):
+        return _at_venice(name, read)
     listed = listings.find_listed(read.bare) or listings.find_listed(name.strip().lower())
     if row := openai_models.row_of(read):
         return _from_table(name, row, listed)
+    if listed is None and (other := _without_point(name, read)):
+        return other
     if listed is None or _is_longer(read, listed):
         meant = _named_after(read.bare)
         if _misspelt(name, meant):
@@ -240,6 +245,28 @@ def _find(name: str) -> Model | None:
     if row := openai_models.newest_like(read.bare):
         return _from_table(name, row, listed)
     return _estimate(name, listed) if listed is not None else _relative(name, read)
+
+
+def _without_point(name: str, read: ModelName) -> Model | None:
+    """The model of a name whose version lacks its point, as in minimax-m25, if one is listed with it."""
+    meant = read_name(pointed(read.bare))
+    if meant.bare == read.bare or not (openai_models.row_of(meant) or listings.is_listed(meant)):
+        return None
+    found = _find(meant.bare)
+    return found and msgspec.structs.replace(found, id=name)
+
+
+_VENICE: Final = 1_700
+"""Tokens of the prompt that Venice puts before every request, at most: 1,377 to 1,690 in 67 bills."""
+
+
+def _at_venice(name: str, read: ModelName) -> Model | None:
+    """The model of a name that only Venice writes so, such as openai-gpt-54-pro."""
+    found = _find(pointed(read.bare.removeprefix("openai-")))
+    if found is None:
+        return None
+    rules = msgspec.structs.replace(found.rules, priming=found.rules.priming + _VENICE)
+    return msgspec.structs.replace(found, id=name, exact=False, rules=rules)
 
 
 def _is_longer(read: ModelName, listed: listings.ListedModel) -> bool:
