@@ -29,7 +29,7 @@ from sash.core.counts.models.families import FAMILIES, RESPONSES, Rules
 from sash.core.counts.models.names import ModelName, NameBeginning, beginnings, is_slip, is_typo, pointed, read_name
 from sash.core.counts.models.price_tiers import PriceTier, tier_of
 from sash.core.counts.models.templates import ESTIMATES, TEMPLATES, TEMPLATES_IN_RESPONSES, Estimate
-from sash.core.counts.models.vendors import VENDORS
+from sash.core.counts.models.vendors import VENDORS, VendorRules
 from sash.core.counts.text import Encoding
 from sash.core.counts.text.unicode_scripts import RATIOS
 from sash.core.counts.text.vocabularies import INSTALLED, Vocabulary, vocabulary_of
@@ -403,7 +403,8 @@ class OwnModels(dict[str, Model]):
         own = None if model.exact else vocabulary_of(read_name(model.id).spelled, files)
         if own is None:
             return model
-        return msgspec.structs.replace(model, vocabulary=own, ratios=model.ratios or "other", margin=1.0)
+        rules = model.rules.beside_vocabulary() if isinstance(model.rules, VendorRules) else model.rules
+        return msgspec.structs.replace(model, vocabulary=own, rules=rules, ratios=model.ratios or "other", margin=1.0)
 
 
 _Tokens = Annotated[int, Meta(ge=1)]
