@@ -200,7 +200,7 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
                 heads_system=False,
                 joins_leading_system=False,
                 tools_overhead=-51,
-                format_overhead=75,
+                format_overhead=76,
                 single_call=25,
             ),
             msgspec.structs.replace(_GPT5, family="gpt-5-mini", images=PatchRules(factor=1.2)),

@@ -51,7 +51,7 @@ TEMPLATES: Final[Mapping[str, VendorRules]] = MappingProxyType(
     {
         rules.family: rules
         for rules in (
-            _template("deepseek", 5, 2, told=8, definitions=120, call=60),
+            _template("deepseek", 5, 2, told=8, definitions=120, call=60, json_object=20),
             _template("deepseek-v3.1", 3, 4, told=0, definitions=120, call=60),
             _template(
                 "deepseek-v4",

@@ -22,8 +22,10 @@ from sash.core.counts.models.families import CropRules, PatchRules, Rules, TileR
 class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     """The vendor's tokens that are billed besides those of text.
 
-    ``wrapped`` is added to each message and to a system text where the vendor's own vocabulary counts the text; rounding up an
-    estimate covers it; ``more_definition`` and ``more_call`` are added to ``definition`` and ``call`` there. ``told`` is added to a system text, if it is not the same as for a message and at most 1, ``answer`` to a tool's result.
+    ``wrapped`` is added to each message and to a system text where the vendor's own vocabulary counts the text; rounding up
+    an estimate covers it. ``more_definition`` and ``more_call`` are added to ``definition`` and ``call`` there.
+
+    ``told`` is added to a system text, if it is not the same as for a message and at most 1, ``answer`` to a tool's result.
 
     ``definitions`` is added once if there are tool definitions, ``forced`` if the model must call a tool, ``definition`` for
     each definition. The definitions' JSON, each as a ``function`` of Claude's or a ``tool`` of OpenAI's, costs ``spelled``
