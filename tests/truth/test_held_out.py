@@ -67,7 +67,7 @@ def _case(form: str, bill: Bill) -> Case:
     times = {}
     for name, value in constants.items():
         without = msgspec.structs.replace(model, rules=msgspec.structs.replace(model.rules, **{name: 0}))
-        times[name] = round((predicted - count_provider_request(form, bill.request, without).tokens) / value, 1)
+        times[name] = round((predicted - count_provider_request(bill.row.form, bill.request, without).tokens) / value, 1)
     return Case(bill.id, source.repo, source.path, bill.family, bill.billed, predicted, constants, times)
 
 
