@@ -75,7 +75,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     twice, once without its recipient if ``names_bare``. A call that came with its item's id costs ``identified_call`` more,
     and ``stored_call`` if the item's status came too. If the family ``forgets``, sealed reasoning before the user's last
     message is free. ``thinking`` are instructions to think, if the request asks for reasoning, ``thinking_beside``
-    those beside definitions. ``is_settled``: bills of the same request agree.
+    those beside definitions. A second of sound costs ``heard``, where its header states its length; with ``heard_begun`` the
+    last token is a whole one, else it is dropped. ``is_settled``: bills of the same request agree.
     """
 
     family: str
@@ -107,6 +108,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     forgets: bool = False
     thinking: int = 0
     thinking_beside: int = 0
+    heard: float = 0.0
+    heard_begun: bool = False
     images: ImageRules = TileRules(base=85, tile=170)
     role_costs: tuple[int, ...] = ()
 
@@ -169,7 +172,8 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
             # the alias has named models of both dialects
             Rules(family="gpt-3.5", dialects=("2023", "2024"), required_choice=2),
             Rules(family="gpt-4-turbo"),
-            Rules(family="gpt-4o"),
+            # floor(10 tokens a second): 6 bills elsewhere, none here
+            Rules(family="gpt-4o", heard=10.0),
             Rules(family="gpt-4.1"),
             # the text alone: no role, no wrapping (2 of 2)
             Rules(family="search", message=-1, priming=0),

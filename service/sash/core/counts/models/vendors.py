@@ -154,6 +154,8 @@ _GEMINI = VendorRules(
     call=15,  # 11 to 13, less what texts are estimated above their tokens, and 2: 62 bills
     names=3,
     page=258,  # 9 bills
+    heard=32.0,  # a second, the last token whole: 13 bills elsewhere
+    heard_begun=True,
     sealed=0.175,
     forgets=True,  # 13 bills
     images=CropRules(each=258),
@@ -191,6 +193,7 @@ VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
                 _GEMINI,
                 family="gemini-2.0",
                 wrapped=0,
+                heard=25.0,  # a second: 3 bills
                 definition=2,
                 response_format=6,
                 format_spelled=0.2,
