@@ -164,12 +164,12 @@ _GEMINI = VendorRules(
 _GEMINI_3 = msgspec.structs.replace(
     _GEMINI,
     family="gemini-3",
-    definition=11,
-    more_definition=5,  # 3 to 5 in 13 bills
+    definition=13,
+    more_definition=3,  # 1 to 3 in 13 bills
     parameter=14,
     member=6,
     optional=0,
-    call=9,
+    call=10,
     page=560,
     sealed=0.215,
     images=TileRules(base=1_120, tile=0),
@@ -206,9 +206,9 @@ VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
             msgspec.structs.replace(
                 _GEMINI_3,
                 family="gemini-3.1",
-                definition=18,
-                more_definition=-2,
-                call=9,
+                definition=22,
+                more_definition=-6,
+                call=10,
                 forgets=False,
                 seals_texts=True,
             ),
