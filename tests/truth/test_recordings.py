@@ -16,7 +16,7 @@ from recorded import FILES, all_bills, bills, rows
 from recordings import NO_TRUTH, TRUTH
 from rich.console import Console
 
-from sash.core.counts.costs import shapes
+from sash.core.counts.costs import request_shapes
 from sash.core.counts.text import ENCODINGS, count_text, cut_text
 from sash_tools.bills.bill_rules import RULES
 from sash_tools.bills.bill_shapes import billed_shapes, written_shapes
@@ -44,14 +44,14 @@ def test_the_page_has_the_tables_of_the_command() -> None:
 
 def test_the_file_of_shapes_is_that_of_the_bills() -> None:
     """The file on which exact rests is the one that ``sash truth --shapes`` writes now."""
-    assert (files(shapes.__package__) / "billed_shapes.json").read_bytes() == written_shapes(all_bills())
+    assert (files(request_shapes.__package__) / "billed_shapes.json").read_bytes() == written_shapes(all_bills())
 
 
 def test_exact_holds_on_the_half_that_was_not_read() -> None:
     """By the shapes of either half of the bills, 90 % of the other's claims stay, at most one short, 97 % equal."""
     claims = [bill for bill in all_bills() if bill.shape is not None]
     for half in (True, False):
-        stood = shapes.standing(billed_shapes(bill for bill in claims if is_fitted(bill) is half))
+        stood = request_shapes.standing(billed_shapes(bill for bill in claims if is_fitted(bill) is half))
         others = [bill for bill in claims if is_fitted(bill) is not half]
         called = [bill.error for bill in others if bill.shape in stood]
         assert len(called) >= 0.9 * len(others)

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from sash.core.counts.costs.counting import is_estimate, reasoning_tokens
 from sash.core.counts.costs.message_cost import is_guessed
-from sash.core.counts.costs.shapes import Shape, defined_parts, has_stood, parts_in, parts_of, shape_of
+from sash.core.counts.costs.request_shapes import RequestShape, defined_parts, has_stood, parts_in, parts_of, shape_of
 from sash.core.counts.measures.measures import Extra
 from sash.core.counts.measures.native_parts import NativeParts
 from sash.core.counts.measures.rows import form_named, form_number
@@ -514,7 +514,7 @@ def _is_exact(asked: Asked, history: History, window: Window) -> bool:
     )
 
 
-def _shape(asked: Asked, history: History, window: Window) -> Shape:
+def _shape(asked: Asked, history: History, window: Window) -> RequestShape:
     """The shape of the request that a window is."""
     model, fixed, summary = asked.limits.model, asked.parts.fixed, window.summary
     given = [*fixed.system, *fixed.few_shots, *([summary.measure] if summary is not None else ())]

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from sash.core.chat.regular import regular_choice
 from sash.core.counts.costs.counting import RequestCount, count_request
-from sash.core.counts.costs.shapes import Shape, Stands, has_stood
+from sash.core.counts.costs.request_shapes import RequestShape, Stands, has_stood
 from sash.core.counts.models.models import Model, countable_model
 from sash.core.counts.requests.provider_requests import asks_for_reasoning, count_provider_request
 from sash.core.providers import CHAT, PROVIDERS
@@ -39,7 +39,7 @@ class Bill(NamedTuple):
     predicted: int
     is_exact: bool
     counting: str
-    shape: Shape | None = None
+    shape: RequestShape | None = None
     chat: ChatRequest | None = None
 
     @property
@@ -69,7 +69,7 @@ class Bill(NamedTuple):
 def compared(row: TruthRow, file: str, models: Mapping[str, Model]) -> Bill:
     """Return a row that was billed with its current prediction. Raises UnknownModel, InvalidEntry."""
     model = countable_model(row.model, models)
-    shapes: list[Shape] = []
+    shapes: list[RequestShape] = []
     count, chat = _counted(row, model, lambda shape: not shapes.append(shape))  # type: ignore[func-returns-value]
     shape = shapes[0] if count.exact else None
     is_exact = shape is not None and has_stood(shape)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from sash.core.counts.costs.shapes import BilledShape, Shape, standing
+from sash.core.counts.costs.request_shapes import BilledShape, RequestShape, standing
 from sash_tools.bills.bill import Bill
 from sash_tools.sheet import Sheet
 
@@ -15,12 +15,12 @@ def billed_shapes(bills: Iterable[Bill]) -> list[BilledShape]:
     Bills of one and the same request count once, with the error that is nearest to 0: where they differ, no prediction can
     equal all.
     """
-    nearest: dict[tuple[Shape, bytes], int] = {}
+    nearest: dict[tuple[RequestShape, bytes], int] = {}
     for bill in bills:
         if bill.shape is not None:
             key = bill.shape, msgspec.json.encode(bill.request)
             nearest[key] = min(bill.error, nearest.get(key, bill.error), key=abs)
-    errors: dict[Shape, list[int]] = {}
+    errors: dict[RequestShape, list[int]] = {}
     for (shape, _), error in nearest.items():
         errors.setdefault(shape, []).append(error)
     return [

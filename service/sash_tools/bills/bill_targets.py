@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any, Final, NamedTuple
 
-from sash.core.counts.costs.shapes import standing
+from sash.core.counts.costs.request_shapes import standing
 from sash.core.providers.reading.enclosures import enclosed
 from sash_tools.bills.bill import OTHERS, Bill
 from sash_tools.bills.bill_shapes import billed_shapes

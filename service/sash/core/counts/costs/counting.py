@@ -29,7 +29,7 @@ from sash.core.counts.costs.message_cost import (
     reasoning_of,
 )
 from sash.core.counts.costs.over_limits import over_limits
-from sash.core.counts.costs.shapes import Shape, Stands, defined_parts, has_stood, parts_of, shape_of
+from sash.core.counts.costs.request_shapes import RequestShape, Stands, defined_parts, has_stood, parts_of, shape_of
 from sash.core.counts.costs.vendor_costs import definitions_cost, format_cost, is_forced
 from sash.core.counts.measures.attachments import KIND, ORIGINAL, Image, image_tokens, is_guess
 from sash.core.counts.measures.measures import HEADING_TOKENS, Extra, Measure, measure_each
@@ -410,7 +410,7 @@ def count_request(
 
 def _shape(
     measures: Sequence[Measure], model: Model, given: Declared, choice: Any, response_format: Mapping[str, Any] | None
-) -> Shape:
+) -> RequestShape:
     bits = reduce(or_, map(parts_of, measures), 0)
     return shape_of(model.format, model.rules.family, bits, defined_parts(given, choice, response_format))
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.counts.costs.counting import RequestCount, count_request, plain_text_tokens
-from sash.core.counts.costs.shapes import Stands, has_stood
+from sash.core.counts.costs.request_shapes import Stands, has_stood
 from sash.core.counts.measures.native_parts import is_of_vertex
 from sash.core.counts.models.families import HOSTED_BY_OPENAI
 from sash.core.counts.models.models import Model

@@ -33,7 +33,7 @@ _PARTS: Final = {
 }
 
 
-class Shape(NamedTuple):
+class RequestShape(NamedTuple):
     """The form and the family of a request, and its parts in the order of their names; text is no part."""
 
     form: str
@@ -53,23 +53,23 @@ class BilledShape(msgspec.Struct, array_like=True, frozen=True):
     worst: int
 
 
-Stands = Callable[[Shape], bool]
+Stands = Callable[[RequestShape], bool]
 """Whether what has this shape may be called exact."""
 
 
-def has_stood(shape: Shape) -> bool:
+def has_stood(shape: RequestShape) -> bool:
     """Return whether bills have shown this shape, none of them was higher than predicted, and at least half were equal."""
     return shape in _standing()
 
 
-def standing(billed: Iterable[BilledShape]) -> frozenset[Shape]:
+def standing(billed: Iterable[BilledShape]) -> frozenset[RequestShape]:
     """Return the shapes of which no bill is short, and at least half are equal."""
     stood = (each for each in billed if not each.short and 2 * each.equal >= each.bills > 0)
-    return frozenset(Shape(each.form, each.family, each.parts) for each in stood)
+    return frozenset(RequestShape(each.form, each.family, each.parts) for each in stood)
 
 
 @lru_cache(maxsize=1)
-def _standing() -> frozenset[Shape]:
+def _standing() -> frozenset[RequestShape]:
     text = (files(__package__) / "billed_shapes.json").read_bytes()
     return standing(msgspec.json.decode(text, type=list[BilledShape]))
 
@@ -102,10 +102,10 @@ def parts_in(columns: Row) -> list[tuple[int, Number]]:
 
 
 @lru_cache(maxsize=4_096)
-def shape_of(form: str, family: str, bits: int, defined: str = "") -> Shape:
+def shape_of(form: str, family: str, bits: int, defined: str = "") -> RequestShape:
     """Return the shape of a request with messages of these parts and with definitions, as ``defined_parts`` names them."""
     named = [name for bit, name in _PARTS.items() if bits & bit]
-    return Shape(form, family, " + ".join(sorted([*named, *filter(None, defined.split("|"))])))
+    return RequestShape(form, family, " + ".join(sorted([*named, *filter(None, defined.split("|"))])))
 
 
 def defined_parts(given: Declared, choice: Any, response_format: Mapping[str, Any] | None = None) -> str:
