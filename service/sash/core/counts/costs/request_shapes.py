@@ -21,6 +21,7 @@ from sash.core.counts.measures.measures import Measure
 from sash.core.counts.measures.rows import Row
 from sash.core.counts.models.families import FUNCTION, TOOL
 from sash.core.counts.text.numbers import Number
+from sash.core.providers import CHAT
 
 CALL, CALLS, LEGACY, PICTURE, PICTURE_IN_RESULT, NAME = (1 << place for place in range(6))
 _PARTS: Final = {
@@ -104,6 +105,8 @@ def parts_in(columns: Row) -> list[tuple[int, Number]]:
 @lru_cache(maxsize=4_096)
 def shape_of(form: str, family: str, bits: int, defined: str = "") -> RequestShape:
     """Return the shape of a request with messages of these parts and with definitions, as ``defined_parts`` names them."""
+    if bits & LEGACY and form != CHAT:  # an ordinary call there
+        bits = bits & ~LEGACY | CALL
     named = [name for bit, name in _PARTS.items() if bits & bit]
     return RequestShape(form, family, " + ".join(sorted([*named, *filter(None, defined.split("|"))])))
 
