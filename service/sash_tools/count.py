@@ -37,7 +37,7 @@ def count(
     prompt_tokens.
     """
     from sash.core.chat.mistakes import invalid  # noqa: PLC0415
-    from sash.core.counts.models.models import find_model  # noqa: PLC0415
+    from sash.core.counts.models.models import countable_model  # noqa: PLC0415
     from sash.windows.counted import CountRequest, count_of  # noqa: PLC0415
 
     with plain_errors(format_is="POST /count?format="):
@@ -57,7 +57,7 @@ def count(
         except msgspec.ValidationError:
             wrong = invalid("", of=CountRequest, value=request | {"model": model})
             raise SourceError(f"{file}: {wrong.detail}") from None
-        counted = count_of(wanted, find_model(model, own_models(models_file)))
+        counted = count_of(wanted, countable_model(model, own_models(models_file)))
     if wants_json(as_json):
         print_json(counted)
     else:

@@ -46,6 +46,8 @@ _SHAPES = ("table", "json", "markdown")
 @click.option(
     "--as", "shape", type=click.Choice(_SHAPES), help="What to print. [default: table on a terminal, else json]"
 )
+@click.option("--shapes", "shapes_file", metavar="FILE",
+              help="Write the requests' shapes with their bills, on which exact rests, into FILE.")  # fmt: skip
 @click.option("--into", "page", metavar="PAGE", help="Write the tables into a Markdown page that has marks for them.")
 def truth(
     files: tuple[str, ...],
@@ -61,6 +63,7 @@ def truth(
     misses: int,
     models_file: str | None,
     shape: str | None,
+    shapes_file: str | None,
     page: str | None,
 ) -> None:
     """Compare predicted with billed tokens of the requests in FILE, and name the rule that each miss rests on.
@@ -84,8 +87,11 @@ def truth(
                 raise click.UsageError("Name a FILE with recorded requests, or --live --model NAME.")
             found = [(row, file) for row, file in _read(files) if form in (None, row.form)]
         bills = list(_bills(found, models))
+        if shapes_file is not None:
+            _write_shapes(bills, Path(shapes_file))
         if page is not None:
             _write(bills, Path(page))
+        if page is not None or shapes_file is not None:
             return
     _print(bills, misses, shape or ("json" if wants_json(None) else "table"))
 
@@ -228,6 +234,13 @@ def _write(bills: Sequence["Bill"], page: Path) -> None:
         raise SourceError(f"{page} has no mark for a table, such as <!-- sash truth: Predicted and billed tokens -->")
     page.write_text(written, "utf-8")
     click.echo(f"{count} tables are in {page}", err=True)
+
+
+def _write_shapes(bills: Sequence["Bill"], file: Path) -> None:
+    from sash_tools.bills.bill_shapes import billed_shapes, written_shapes  # noqa: PLC0415
+
+    file.write_bytes(written_shapes(bills))
+    click.echo(f"{len(billed_shapes(bills))} shapes are in {file}", err=True)
 
 
 def _as_json(bills: Sequence["Bill"]) -> list[dict[str, Any]]:

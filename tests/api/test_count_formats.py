@@ -67,7 +67,22 @@ async def test_what_is_no_request_is_refused(
     assert pointer in [error["pointer"] for error in answer.json()["errors"]]
 
 
-async def test_an_unknown_model_is_said_to_be_unknown(client: httpx.AsyncClient) -> None:
-    """An unknown model name is 422."""
-    answer = await client.post("/count?format=anthropic", json={**REQUESTS["anthropic"], "model": "nobody-knows"})
-    assert answer.status_code == 422
+async def test_a_model_of_an_unknown_maker_is_counted_as_a_bound(client: httpx.AsyncClient) -> None:
+    """A name that nobody lists is counted as a bound, which is more than any family with figures says, and no less."""
+    sent = {"messages": [{"role": "user", "content": "How many tokens has this?"}]}
+    bound = (await client.post("/count", json=sent | {"model": "nobody-knows"})).json()
+    known = (await client.post("/count", json=sent | {"model": "meta-llama/llama-3.1-8b"})).json()
+    assert (bound["exact"], bound["counting"], known["counting"]) == (False, "unknown", "estimate")
+    assert bound["tokens"] > known["tokens"]
+
+
+async def test_a_count_says_how_it_was_made(client: httpx.AsyncClient) -> None:
+    """A count is exact where bills have shown its shape, and else told with the vendor's vocabulary."""
+    said = {"role": "user", "content": "hi"}
+    named = [{**said, "name": "Ann"}, {"role": "function", "name": "look", "content": "1"}]
+    plain, odd = [
+        (await client.post("/count", json={"model": "gpt-4.1-nano", "messages": messages})).json()
+        for messages in ([said], named)
+    ]
+    assert (plain["exact"], plain["counting"]) == (True, "exact")
+    assert (odd["exact"], odd["counting"]) == (False, "vocabulary")

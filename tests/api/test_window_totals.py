@@ -56,10 +56,9 @@ REPLIES = [{"role": "assistant", "content": "a"}, {"role": "assistant", "content
 
 @pytest.mark.parametrize("written", ['{"city": "Berlin", "days": [1, 2]}', "Berlin, tomorrow", ""])
 async def test_a_legacy_calls_arguments_cost_what_an_item_costs(client: httpx.AsyncClient, written: str) -> None:
-    """Arguments in an item are billed without spaces, also if a legacy call became the item; the count is exact."""
+    """Arguments in an item are billed without spaces, also if a legacy call became the item."""
     call = {"role": "assistant", "content": None, "function_call": {"name": "get_weather", "arguments": written}}
     window = await made(client, [HELLO, call, LEGACY[1], HELLO], model="gpt-5.4", format="responses")
-    assert window["exact"]
     assert window["tokens"]["total"] == await counted(client, window, "responses")
 
 
@@ -387,7 +386,7 @@ async def test_definitions_cost_what_their_form_sends(client: httpx.AsyncClient,
 async def test_reasoning_of_few_shots_costs_where_it_is_sent(client: httpx.AsyncClient, form: str) -> None:
     """Reasoning of few-shots, which some forms leave out, is counted if it is sent. The window is then not exact."""
     shots = [HELLO, {"role": "assistant", "content": "Hi.", "reasoning_content": "Two and two. " * 50}]
-    model = "llama-3.3-70b" if form == "openai" else "gpt-5.4"  # OpenAI's own take no reasoning in chat completions
+    model = "llama-3.3-70b" if form == "openai" else "gpt-5-mini"  # OpenAI's own take no reasoning in chat completions
     window = await made(client, [HELLO], model=model, format=form, few_shots=shots)
     assert window["tokens"]["total"] == await counted(client, window, form)
     assert window["exact"] == (form == "responses")

@@ -1,6 +1,8 @@
 """Estimates of files: a text file by its text, a PDF by its pages if the provider bills pages."""
 
 import base64
+import wave
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -32,6 +34,34 @@ def test_pages_are_counted() -> None:
     """A PDF's pages are its objects of type Page; the page tree, of type Pages, does not count."""
     found = guess(file_part("application/pdf", PDF))
     assert (found.pages, found.paged) == (2, found.tokens)
+
+
+def sound(frames: int) -> dict[str, Any]:
+    """A message with a WAV sound of 8,000 frames a second."""
+    written = BytesIO()
+    with wave.open(written, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(8_000)
+        file.writeframes(bytes(2 * frames))
+    data = base64.b64encode(written.getvalue()).decode()
+    return {"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}]}
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens"), [("gpt-4o-audio-preview", 25), ("gemini-2.0-flash", 65), ("gemini-2.5-flash", 83)]
+)
+def test_a_sound_costs_the_seconds_that_its_header_states(name: str, tokens: int) -> None:
+    """OpenAI bills 10 tokens for each second of a WAV sound, and no begun one; Gemini 25 or 32, with the last one whole."""
+    model = find_model(name)
+    silent = message_tokens(measure({"role": "user", "content": [{"type": "text", "text": ""}]}), model)
+    assert message_tokens(measure(sound(20_600)), model) == silent + tokens
+
+
+def test_a_sound_without_a_header_is_guessed_by_its_size() -> None:
+    """A broken WAV file, or one of another kind, has the estimate by its bytes, and no length."""
+    broken = {"type": "input_audio", "input_audio": {"data": "UklGRgECAwRXQVZF" * 300, "format": "wav"}}
+    assert (guess(broken).heard, guess(broken).sounded, guess(broken).tokens) == (0, 0, guess(broken).tokens)
 
 
 @pytest.mark.parametrize(

@@ -7,17 +7,14 @@ from recordings import TRUTH
 from sash_tools.bills.bill import Bill, compared
 from sash_tools.bills.truth_rows import TruthRow, rows_in
 
-FILES = {
-    "OpenAI": (
-        *("vcr_chat", "kani_chat", "cookbook", "openai_chat_tokens", "openai_messages_token_helper", "more_chat"),
-        "new_chat",
-    ),
-    "OpenAI Responses": ("kani_responses", "new_responses"),
-    "Claude": ("more_anthropic", "new_anthropic"),
-    "Gemini": ("more_gemini", "new_gemini"),
-    "Other makers": ("new_others",),
-}
-"""The files of each vendor's recordings."""
+FILES = (
+    *("vcr_chat", "kani_chat", "cookbook", "openai_chat_tokens", "openai_messages_token_helper", "more_chat"),
+    *("new_chat", "new3_chat", "kani_responses", "new_responses", "new3_responses"),
+    *("more_anthropic", "new_anthropic", "new3_anthropic"),
+    *("more_gemini", "new_gemini", "new3_gemini", "new3_interactions"),
+    *("new_others", "new3_others", "new3_cohere", "new3_ollama", "new3_converse"),
+)
+"""The files of recordings."""
 
 
 def rows(file: str) -> list[TruthRow]:
@@ -26,11 +23,12 @@ def rows(file: str) -> list[TruthRow]:
 
 
 @cache
+def all_bills() -> tuple[Bill, ...]:
+    """Return every recording with its current prediction."""
+    return tuple(compared(row, file, {}) for file in FILES for row in rows(file))
+
+
+@cache
 def bills(vendor: str) -> tuple[Bill, ...]:
-    """Return every recording of a vendor with its current prediction."""
-    return tuple(compared(row, file, {}) for file in FILES[vendor] for row in rows(file))
-
-
-def all_bills() -> list[Bill]:
-    """Return every recording of every vendor."""
-    return [bill for vendor in FILES for bill in bills(vendor)]
+    """Return every recording of a vendor."""
+    return tuple(bill for bill in all_bills() if bill.vendor == vendor)

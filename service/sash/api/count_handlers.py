@@ -31,7 +31,7 @@ from sash.problems import BadRequest, NotFound, UnknownModel, Unprocessable
 from sash.store.data.histories import require_version
 from sash.store.data.layout import Target
 from sash.store.data.usage import drifts, margin_of, model_or_unknown
-from sash.windows.asked import named_model
+from sash.windows.asked import counted_model
 from sash.windows.counted import Count, CountQuery, CountRequest, count_in_format, model_of
 from sash.windows.receipts import read_receipt, require_of
 
@@ -43,7 +43,7 @@ _provider_count = msgspec.json.Decoder(dict[str, Any])
 @post("/count", operation_id="countTokens", status_code=200)
 @documented("Count tokens", "models", query=CountQuery, takes=CountRequest, errors=(422,))
 async def count(request: Incoming) -> Count:
-    """Predict a request's ``prompt_tokens``; nothing is stored.
+    """Predict a request's ``prompt_tokens``; nothing is stored. Every name is answered, but a misspelling of a known one.
 
     With ``format`` the body is that provider's own request, with an additional member ``model``.
     """
@@ -54,7 +54,7 @@ async def count(request: Incoming) -> Count:
     name = wanted.model if isinstance(wanted, CountRequest) else model_of(wanted)
     context = request.context
     models = await context.store.calibrations.correct(request.tenant, context.models, name)
-    model = named_model(name, models, "#/model")
+    model = counted_model(name, models, "#/model")
     started = time.perf_counter()
     size = LONG_BYTES if model.waits else len(body)
     counted = await run_in_turn_if_large(size, count_in_format, wanted, model, form)

@@ -307,7 +307,8 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
         Counting,
         Meta(
             description="`exact`: recorded bills agree. `vocabulary`: text is counted with the vendor's own vocabulary, "
-            "and the tokens around it are estimated. `estimate`: all tokens are estimated."
+            "and the tokens around it are estimated. `estimate`: all tokens are estimated. `unknown`: no source lists the "
+            "model, and its tokens are a bound."
         ),
     ]
     context_window: int | None

@@ -1,7 +1,10 @@
 """A window as JSON: the encoded figures, then the stored bodies, spliced in unchanged."""
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import reduce
 from itertools import chain
+from operator import or_
 from typing import Annotated, Any
 
 import msgspec
@@ -10,6 +13,7 @@ from msgspec import Meta
 
 from sash.core.counts.costs.counting import is_estimate, reasoning_tokens
 from sash.core.counts.costs.message_cost import is_guessed
+from sash.core.counts.costs.request_shapes import RequestShape, defined_parts, has_stood, parts_in, parts_of, shape_of
 from sash.core.counts.measures.measures import Extra
 from sash.core.counts.measures.native_parts import NativeParts
 from sash.core.counts.measures.rows import form_named, form_number
@@ -520,7 +524,28 @@ def _is_exact(asked: Asked, history: History, window: Window) -> bool:
         )
         and not (summary is not None and is_estimate(summary.measure, model))
         and not (history.records.details and _any_estimate(history, window, model))
+        and has_stood(_shape(asked, history, window))
     )
+
+
+def _shape(asked: Asked, history: History, window: Window) -> RequestShape:
+    """The shape of the request that a window is."""
+    model, fixed, summary = asked.plan.model, asked.plan.parts.fixed, window.summary
+    given = [*fixed.system, *fixed.few_shots, *([summary.measure] if summary is not None else ())]
+    bits = reduce(or_, map(parts_of, given), 0)
+    if history.records.details:
+        bits |= _parts_sent(history, set(window.rows))
+    defined = defined_parts(*fixed.declared(model.format)) if fixed.tools else ""
+    return shape_of(model.format, model.rules.family, bits, defined)
+
+
+def _parts_sent(history: History, sent: AbstractSet[int]) -> int:
+    """The bits of the parts that the messages of these rows have."""
+    records, bits = history.records, 0
+    for bit, has in parts_in(records.columns):
+        found = np.flatnonzero(has).tolist() if isinstance(has, np.ndarray) else []
+        bits |= 0 if sent.isdisjoint(found) else bit
+    return reduce(or_, (parts_of(records[index].measure) for index in records.rare if index in sent), bits)
 
 
 def _any_estimate(history: History, window: Window, model: Model) -> bool:

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import msgspec
 
-from sash.core.counts.models.models import Model, find_model, unknown_model
+from sash.core.counts.models.models import Model, countable_model, find_model, unknown_model
 from sash.core.law.build import build_window
 from sash.core.law.documents.document_costs import Source
 from sash.core.law.documents.documents import Documents
@@ -177,6 +177,14 @@ def named_model(name: str, models: Mapping[str, Model], pointer: str) -> Model:
     """The model of this name. Raises UnknownModel with ``pointer``, the name's place in the request."""
     try:
         return find_model(name, models)
+    except UnknownModel as unknown:
+        raise named(unknown, pointer) from None
+
+
+def counted_model(name: str, models: Mapping[str, Model], pointer: str) -> Model:
+    """The model that counts a request: a bound for an unknown maker's. Raises UnknownModel for a misspelling."""
+    try:
+        return countable_model(name, models)
     except UnknownModel as unknown:
         raise named(unknown, pointer) from None
 

@@ -10,7 +10,7 @@ from sash.core.chat.messages import MessageAsSent, validate_messages
 from sash.core.chat.mistakes import invalid
 from sash.core.chat.regular import regular_choice
 from sash.core.counts.costs.counting import RequestCount, count_request, plain_text_tokens
-from sash.core.counts.models.models import Model
+from sash.core.counts.models.models import Counting, Model
 from sash.core.counts.requests.provider_requests import asks_for_reasoning, count_provider_request
 from sash.core.law.fixed_parts.conversation_settings import FunctionDefinition, check_tools
 from sash.core.law.records.parameters import LONGEST_NAME, CountFormat, Name
@@ -108,6 +108,13 @@ class CountRequest(FreeMembers, forbid_unknown_fields=True, kw_only=True):
 class Count(RequestCount, frozen=True, kw_only=True):
     """``tokens`` predicts the request's ``prompt_tokens``. It is the sum of priming, tools and messages."""
 
+    counting: Annotated[
+        Counting,
+        Meta(
+            description="How: `exact`, with the vendor's own `vocabulary` and estimated wrapping, as an `estimate` by the "
+            "rules of the model's family, or of an `unknown` maker's model as a bound, larger than every measured family's."
+        ),
+    ]
     text: int | None
 
 
@@ -123,7 +130,16 @@ def count_in_format(wanted: CountRequest | dict[str, Any], model: Model, form: s
     """The count of a chat request, or of another provider's request. Raises InvalidEntry, BadRequest."""
     if isinstance(wanted, CountRequest):
         return count_of(wanted, model)
-    return Count(**msgspec.structs.asdict(count_provider_request(form, wanted, model)), text=None)
+    return _told(count_provider_request(form, wanted, model), model, None)
+
+
+def _told(counted: RequestCount, model: Model, text: int | None) -> Count:
+    return Count(**msgspec.structs.asdict(counted), counting=_counting(counted.exact, model), text=text)
+
+
+def _counting(exact: bool, model: Model) -> Counting:  # noqa: FBT001 - the count's own figure
+    """How a request was counted; a part that no bill has shown makes it no more than the vocabulary's."""
+    return "vocabulary" if model.exact and not exact else model.counting
 
 
 def count_of(wanted: CountRequest, model: Model) -> Count:
@@ -134,7 +150,8 @@ def count_of(wanted: CountRequest, model: Model) -> Count:
     text = plain_text_tokens(wanted.text, model) if wanted.text is not None else None
     if wanted.messages is None:
         none: dict[str, Any] = {"tokens": 0, "priming": 0, "tools": 0, "messages": []}
-        return Count(model=model.id, encoding=model.counted_with, exact=model.exact, **none, text=text)
+        nothing = RequestCount(model=model.id, encoding=model.counted_with, exact=model.exact, **none)
+        return _told(nothing, model, text)
     counted = count_request(
         model,
         messages=wanted.messages,
@@ -146,7 +163,7 @@ def count_of(wanted: CountRequest, model: Model) -> Count:
         prediction=wanted.prediction,
         thinks=asks_for_reasoning(msgspec.structs.asdict(wanted)),
     )
-    return Count(**msgspec.structs.asdict(counted), text=text)
+    return _told(counted, model, text)
 
 
 def _check_beside(wanted: CountRequest) -> None:

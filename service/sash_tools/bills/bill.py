@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 from sash.core.chat.regular import regular_choice
 from sash.core.counts.costs.counting import RequestCount, count_request
-from sash.core.counts.models.models import Model, find_model
+from sash.core.counts.costs.request_shapes import RequestShape, Stands, has_stood
+from sash.core.counts.models.models import Model, countable_model
 from sash.core.counts.requests.provider_requests import asks_for_reasoning, count_provider_request
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.form.requests_read import ChatRequest
@@ -24,7 +25,9 @@ _COUNTED = ("messages", "tools", "functions", "function_call", "response_format"
 class Bill(NamedTuple):
     """One request, what it was billed, and what it is predicted to be billed. ``kind`` is its hardest part.
 
-    ``chat`` is a request of Claude's, Gemini's or Responses in chat form; None where it cannot be read.
+    ``is_exact`` is what an answer says; ``shape`` is None where a part of the request is a guess. ``counting`` is how its
+    model's tokens are counted; "unknown" where nobody lists the model. ``chat`` is a request of Claude's, Gemini's or
+    Responses in chat form; None where it cannot be read.
     """
 
     vendor: str
@@ -35,6 +38,8 @@ class Bill(NamedTuple):
     billed: int
     predicted: int
     is_exact: bool
+    counting: str
+    shape: RequestShape | None = None
     chat: ChatRequest | None = None
 
     @property
@@ -63,12 +68,27 @@ class Bill(NamedTuple):
 
 def compared(row: TruthRow, file: str, models: Mapping[str, Model]) -> Bill:
     """Return a row that was billed with its current prediction. Raises UnknownModel, InvalidEntry."""
-    model = find_model(row.model, models)
-    count, chat = _counted(row, model)
+    model = countable_model(row.model, models)
+    shapes: list[RequestShape] = []
+    count, chat = _counted(row, model, lambda shape: not shapes.append(shape))  # type: ignore[func-returns-value]
+    shape = shapes[0] if count.exact else None
+    is_exact = shape is not None and has_stood(shape)
     family = model.rules.family
     vendor = vendor_of(row, model)
     kind = family if vendor == OTHERS else kind_of(row, row.kinds or kinds_of(chat))
-    return Bill(vendor, row, file, family, kind, row.prompt_tokens or 0, count.tokens, count.exact, chat)
+    return Bill(
+        vendor,
+        row,
+        file,
+        family,
+        kind,
+        row.prompt_tokens or 0,
+        count.tokens,
+        is_exact,
+        model.counting,
+        shape,
+        chat,
+    )
 
 
 def vendor_of(row: TruthRow, model: Model) -> str:
@@ -83,15 +103,16 @@ def vendor_of(row: TruthRow, model: Model) -> str:
 
 def predicted_tokens(row: TruthRow, model: Model) -> int:
     """Return a request's predicted tokens for another model than the row's. Raises InvalidEntry."""
-    return _counted(row, model)[0].tokens
+    return _counted(row, model, has_stood)[0].tokens
 
 
-def _counted(row: TruthRow, model: Model) -> tuple[RequestCount, ChatRequest | None]:
+def _counted(row: TruthRow, model: Model, stands: Stands) -> tuple[RequestCount, ChatRequest | None]:
     if row.form != CHAT:
-        return count_provider_request(row.form, row.sent, model), _read(row)
+        return count_provider_request(row.form, row.sent, model, stands=stands), _read(row)
     fields = {name: value for name, value in row.sent.items() if name in _COUNTED}
     choice = regular_choice(row.sent.get("tool_choice"))
-    return count_request(model, **fields, tool_choice=choice, thinks=asks_for_reasoning(row.sent)), _read(row)
+    thinks = asks_for_reasoning(row.sent)
+    return count_request(model, **fields, tool_choice=choice, thinks=thinks, stands=stands), _read(row)
 
 
 def _read(row: TruthRow) -> ChatRequest | None:

@@ -8,6 +8,8 @@ from typing import Final
 from sash.core.counts.models.templates import TEMPLATES
 from sash_tools.bills.bill import OTHERS, Bill
 from sash_tools.bills.bill_rules import RULES, doubtful_rules
+from sash_tools.bills.bill_shapes import by_shape
+from sash_tools.bills.bill_targets import by_target
 from sash_tools.sheet import Sheet
 
 _NEAR: Final = 0.05
@@ -130,8 +132,15 @@ def is_miss(bill: Bill) -> bool:
 
 
 def sheets(bills: Sequence[Bill], limit: int) -> list[Sheet]:
-    """Return all tables of bills: kinds, families, rules, and at most ``limit`` misses of each vendor."""
-    return [by_kind(bills), by_family(bills), *(by_rule(bills, vendor) for vendor in RULES), misses(bills, limit)]
+    """Return all tables of bills: targets, shapes, kinds, families, rules, and at most ``limit`` misses of each vendor."""
+    return [
+        by_target(bills),
+        by_shape(bills),
+        by_kind(bills),
+        by_family(bills),
+        *(by_rule(bills, vendor) for vendor in RULES),
+        misses(bills, limit),
+    ]
 
 
 def with_sheets(page: str, drawn: Iterable[Sheet]) -> tuple[str, int]:

@@ -10,6 +10,8 @@ its assistant message. A single result costs its text; one of several results co
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import Any, Final
 
 import msgspec
@@ -27,6 +29,7 @@ from sash.core.counts.costs.message_cost import (
     reasoning_of,
 )
 from sash.core.counts.costs.over_limits import over_limits
+from sash.core.counts.costs.request_shapes import RequestShape, Stands, defined_parts, has_stood, parts_of, shape_of
 from sash.core.counts.costs.vendor_costs import definitions_cost, format_cost, is_forced
 from sash.core.counts.measures.attachments import KIND, ORIGINAL, Image, image_tokens, is_guess
 from sash.core.counts.measures.measures import HEADING_TOKENS, Extra, Measure, measure_each
@@ -358,13 +361,16 @@ def count_request(
     response_format: Mapping[str, Any] | None = None,
     prediction: Mapping[str, Any] | None = None,
     thinks: bool = False,
+    stands: Stands = has_stood,
 ) -> RequestCount:
     """Return the predicted ``prompt_tokens`` of a whole request, and its terms.
 
     The term ``tools`` includes definitions, a response format, a ``prediction``, and instructions to think if the model
-    ``thinks``. ``functions`` and ``function_call`` are the legacy forms of tools and their choice.
+    ``thinks``. ``functions`` and ``function_call`` are the legacy forms of tools and their choice. ``stands`` says whether a
+    request without a guess may be called exact, by its shape.
     """
     tools = [*(tools or ()), *({"function": function} for function in functions or ())]
+    declared = definitions.declared(tools)
     alone = model.counts_o200k_alone
     measures = _as_remembered(measure_each(messages, o200k_alone=alone), model)
     own_tokens = (
@@ -374,7 +380,7 @@ def count_request(
     priming = model.priming + (0 if any(map(is_system, measures)) else model.lone)
     defined = tools_tokens(
         model,
-        tools=tools,
+        tools=declared,
         tool_choice=tool_choice,
         function_call=function_call,
         response_format=response_format,
@@ -391,14 +397,22 @@ def count_request(
         and not (model.is_resold and tools)
         and not (model.column and response_format)  # two bills of gpt-3.5 are 2 higher
         and not prediction  # billed 0 in two bills, and 12 in one
-        and not definitions.unpriced_members(tools)
-        and not any(is_estimate(m, model) or reasoning_tokens(m, model) for m in measures),
+        and declared.is_priced
+        and not any(is_estimate(m, model) or reasoning_tokens(m, model) for m in measures)
+        and stands(_shape(measures, model, declared, tool_choice or function_call, response_format)),
         tokens=priming + defined + sum(costs),
         priming=priming,
         tools=defined,
         messages=costs,
         over_limits=over_limits(measures, tools, model.limits),
     )
+
+
+def _shape(
+    measures: Sequence[Measure], model: Model, given: Declared, choice: Any, response_format: Mapping[str, Any] | None
+) -> RequestShape:
+    bits = reduce(or_, map(parts_of, measures), 0)
+    return shape_of(model.format, model.rules.family, bits, defined_parts(given, choice, response_format))
 
 
 def is_system(measure: Measure) -> bool:

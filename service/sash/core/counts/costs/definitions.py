@@ -5,6 +5,7 @@ The text of definitions is rendered and counted once for each distinct content, 
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -49,7 +50,15 @@ class Content:
 
 def digest_of(value: Any) -> bytes:
     """Return the digest of a value as JSON: 16 bytes."""
-    return hashlib.blake2b(msgspec.json.encode(value), digest_size=16).digest()
+    return _digest(msgspec.json.encode(value))
+
+
+def _digest(written: bytes) -> bytes:
+    return hashlib.blake2b(written, digest_size=16).digest()
+
+
+_MARKED = re.compile(rb'`|(?:\\n|")#+ ')
+"""Code or a heading of Markdown, in text as JSON."""
 
 
 class Declared(msgspec.Struct, frozen=True):
@@ -60,6 +69,8 @@ class Declared(msgspec.Struct, frozen=True):
     is_priced: bool
     """Whether there is no such member."""
     digest: bytes
+    is_marked: bool = False
+    """Whether a description is written in Markdown, with code in backticks or a heading: some bills of these are higher."""
 
     @property
     def content(self) -> Content:
@@ -70,7 +81,8 @@ class Declared(msgspec.Struct, frozen=True):
 def declared(tools: Sequence[Mapping[str, Any]] | None) -> Declared:
     """Return the definitions of tools as they are counted. It reads all of them, so windows keep what it returns."""
     functions, unpriced = list(map(declared_function, tools or ())), unpriced_members(tools)
-    return Declared(functions, text_tokens(unpriced), not unpriced, digest_of(functions))
+    written = msgspec.json.encode(functions)
+    return Declared(functions, text_tokens(unpriced), not unpriced, _digest(written), bool(_MARKED.search(written)))
 
 
 def declared_function(tool: Mapping[str, Any]) -> Mapping[str, Any]:

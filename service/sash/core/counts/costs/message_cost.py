@@ -12,6 +12,7 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Final
 
+from sash.core.counts.measures.attachments import HEARD_A_SECOND
 from sash.core.counts.measures.rows import Row, form_number
 from sash.core.counts.models.families import ASSISTANT, FUNCTION, ROLES, TOOL, USER, Rules
 from sash.core.counts.models.models import Model
@@ -128,7 +129,7 @@ def _as_chat(row: Row, model: Model, by: Arithmetic) -> Row:
     """The numbers of a message in chat completions: a line in place of each picture or file of a result."""
     sent = Row(row)
     is_told = (row["pictured0"] != 0) | (row["pictured1"] != 0)
-    for name in ("images", "estimated", "pages", "paged"):
+    for name in ("images", "estimated", "pages", "paged", "heard", "sounded"):
         if name in row:
             sent[name] = by.where(is_told, 0, row[name])
     for column in COLUMNS:
@@ -336,7 +337,8 @@ def _vendor_cost(sent: Row, texts: Row, model: Model, rules: VendorRules, by: Ar
         cost += calls * (rules.call + by.where(calls > 1, rules.together, 0))
         cost += by.least(arguments * rules.tagged, calls * rules.most_tags)
     if "estimated" in sent:
-        cost += (sent["estimated"] - sent["paged"]) * model.scale / model.margin
+        cost += (sent["estimated"] - sent["paged"] - _sounded(sent, rules)) * model.scale / model.margin
+        cost += _heard_cost(sent, rules, by)
         cost += sent["pages"] * rules.page + by.least(sent["paged"], sent["pages"] * rules.page_words)
     if "form" in sent:
         beside = (
@@ -351,6 +353,19 @@ def _vendor_cost(sent: Row, texts: Row, model: Model, rules: VendorRules, by: Ar
     return cost + sent["images"]
 
 
+def _sounded(sent: Row, rules: Rules) -> Number:
+    """The part of the estimate for sounds that the family bills by their length."""
+    return sent["sounded"] if rules.heard else 0
+
+
+def _heard_cost(sent: Row, rules: Rules, by: Arithmetic) -> Number:
+    """The tokens of sounds by their length; the last one counts once it has begun, if the family bills it so."""
+    if "heard" not in sent or not rules.heard:
+        return 0
+    tokens = sent["heard"] * rules.heard / HEARD_A_SECOND
+    return by.ceil(tokens) if rules.heard_begun else tokens // 1
+
+
 def _listed_cost(sent: Row, texts: Row, model: Model, by: Arithmetic, parallel: Number) -> Number:
     """The tokens for a model of chat completions or Responses, before the margin."""
     rules, role, text = model.rules, sent["role"], texts["text"]
@@ -363,7 +378,8 @@ def _listed_cost(sent: Row, texts: Row, model: Model, by: Arithmetic, parallel: 
             listed = by.most(text, listed)
         result = by.where(parallel, listed, text)
     cost = by.where(role == TOOL, result, by.pick(rules.role_costs, role) + text)
-    cost += sent["estimated"] + texts["unpriced"] + sent["images"]
+    cost += sent["estimated"] - _sounded(sent, rules) + texts["unpriced"] + sent["images"]
+    cost += _heard_cost(sent, rules, by)
     if "has_name" in sent:
         has_name = sent["has_name"] != 0
         cost += by.where(has_name, texts["name"] + rules.name, 0) - by.where(has_name & (role == FUNCTION), 2, 0)

@@ -8,6 +8,7 @@ import base64
 import binascii
 import math
 import re
+import wave
 from collections.abc import Mapping
 from io import BytesIO
 from typing import Any, Final, NamedTuple
@@ -134,11 +135,20 @@ _PAGE: Final = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
 
 
 class Guess(NamedTuple):
-    """Estimated ``tokens``, of which ``paged`` are for PDFs with ``pages`` pages."""
+    """Estimated ``tokens``, of which ``paged`` are for PDFs with ``pages`` pages, and ``sounded`` for sounds.
+
+    ``heard`` is the length of these sounds, in ``HEARD_A_SECOND``, which their headers state.
+    """
 
     tokens: int = 0
     pages: int = 0
     paged: int = 0
+    heard: int = 0
+    sounded: int = 0
+
+
+HEARD_A_SECOND: Final = 10_000
+"""Units of a sound's length: a tenth of a millisecond."""
 
 
 def guess(part: dict[str, Any]) -> Guess:
@@ -147,8 +157,10 @@ def guess(part: dict[str, Any]) -> Guess:
     size = len(msgspec.json.encode(part))
     if part.get("type") == "input_audio":
         tokens = _WRAPPING + size // _AUDIO_CHARACTERS
+        heard = sound_length(part)
         # A sound of another format is read back as a file from Google's forms, and counted as one.
-        return Guess(tokens if _is_usual_sound(part) else max(tokens, _PAGE_WRAPPING + size // FILE_CHARACTERS))
+        tokens = tokens if heard or _is_usual_sound(part) else max(tokens, _PAGE_WRAPPING + size // FILE_CHARACTERS)
+        return Guess(tokens, heard=heard, sounded=tokens if heard else 0)
     file = part.get("file")
     if not isinstance(file, Mapping):
         elsewhere = UPLOADED_FILE if part.get("type") in LINKS else _WRAPPING
@@ -164,6 +176,24 @@ def guess(part: dict[str, Any]) -> Guess:
     tokens = _PAGE_WRAPPING + size // FILE_CHARACTERS
     pages = _pages(data)
     return Guess(tokens, pages, tokens if pages else 0)
+
+
+def sound_length(part: Mapping[str, Any]) -> int:
+    """Return the length of a sound in ``HEARD_A_SECOND``, as the header of a WAV file states it; 0 if none does."""
+    sound = part.get("input_audio")
+    data = sound.get("data") if isinstance(sound, Mapping) else None
+    if not isinstance(data, str) or not data.startswith(_WAV):
+        return 0
+    try:
+        with wave.open(BytesIO(base64.b64decode(data))) as file:
+            return int(min(_LONGEST_SOUND, file.getnframes() * HEARD_A_SECOND // file.getframerate()))
+    except Exception:  # noqa: BLE001 - bad base64, or a broken header, which may raise any exception
+        return 0
+
+
+_WAV: Final = "UklGR"
+"""How a RIFF file begins in base64."""
+_LONGEST_SOUND: Final = 100_000 * HEARD_A_SECOND
 
 
 def _is_usual_sound(part: Mapping[str, Any]) -> bool:

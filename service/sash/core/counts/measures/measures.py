@@ -80,6 +80,8 @@ class Extra(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     unfitted: Pair = ZERO  # tokens that names cost more as they came than as they are sent to OpenAI
     spoken: Pair = ZERO  # the transcript of a spoken reply, which other forms send as its text
     pictured: Pair = ZERO  # lines in place of a result's pictures and files, which chat completions do not take
+    heard: int = 0  # the length of sounds (``HEARD_A_SECOND``) whose headers state it
+    sounded: int = 0  # the part of ``estimated`` for these sounds
     media: tuple[Medium, ...] = ()  # pictures, files and sounds, in the order of ``enclosed``
 
     @property
@@ -255,7 +257,7 @@ def _content(
                 guesses.append(guess(part))
     fields: dict[str, Any] = {"images": tuple(images)} if images else {}
     if estimates := [*guesses, *lines]:
-        fields |= zip(("estimated", "pages", "paged"), map(sum, zip(*estimates, strict=True)), strict=True)
+        fields |= zip(("estimated", *Guess._fields[1:]), map(sum, zip(*estimates, strict=True)), strict=True)
     return texts, fields, guesses
 
 

@@ -21,7 +21,8 @@ _KINDS: Final = {"image": IMAGE, "file": FILE, "audio": AUDIO, "reply": REPLY}
 class Medium(msgspec.Struct, array_like=True, frozen=True):
     """A picture, file or sound. ``size`` is the length of its base64 or address, ``width`` and ``height`` are in pixels.
 
-    ``tokens`` are the estimate of a file or sound, of which ``paged`` are for its ``pages``. ``form`` is the only form that
+    ``tokens`` are the estimate of a file or sound, of which ``paged`` are for its ``pages``, and ``sounded``
+    for the length ``heard``. ``form`` is the only form that
     sends it; empty if others do. ``in_reasoning``: it is sent where the model's reasoning is. An unknown figure is 0.
     """
 
@@ -36,6 +37,8 @@ class Medium(msgspec.Struct, array_like=True, frozen=True):
     form: str = ""
     is_linked: bool = False
     in_reasoning: bool = False
+    heard: int = 0
+    sounded: int = 0
 
     @property
     def side(self) -> int:
@@ -67,9 +70,9 @@ def media_of(
             width, height, _ = next(pictures)
             found.append(Medium(kind, one.media_type, len(one.data), width, height, is_linked=one.is_linked))
         else:
-            tokens, pages, paged = next(others)
+            guess = next(others)
             medium = Medium(kind, one.media_type, len(one.data), is_linked=one.is_linked)
-            found.append(msgspec.structs.replace(medium, pages=pages, tokens=tokens, paged=paged))
+            found.append(msgspec.structs.replace(medium, **guess._asdict()))
     return tuple(found)
 
 

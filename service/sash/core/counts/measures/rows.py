@@ -39,6 +39,7 @@ _MENDED: Final = ("unfitted", "spoken", "pictured")
 _NATIVE: Final = ("native_reasoning", "rest", "apart")
 """Pairs of ``NativeParts``."""
 _SEALED: Final = ("reasoning_sealed", "rest_sealed", "wrappings")
+_SOUNDS: Final = ("heard", "sounded")
 _IDENTIFIED: Final = ("identified", "stored", "texts_sealed")
 _MIXES: Final = ("mix", "calls_mix", "reasoning_mix", "beside_mix")
 _WIDTHS: Final[Mapping[str, int]] = {
@@ -53,6 +54,7 @@ _WIDTHS: Final[Mapping[str, int]] = {
     **dict.fromkeys(_IDENTIFIED, 1),
     "sent": 1,
     **{f"{name}_indents": 1 for name in _MIXES},
+    **dict.fromkeys(_SOUNDS, 1),
 }
 _FIELDS: Final = tuple(_WIDTHS)
 _BITS: Final = {name: 1 << place for place, name in enumerate(_FIELDS)}
@@ -160,7 +162,7 @@ def extra_of(row: bytes) -> Extra:
         )
     return Extra(
         **_pairs(fields, (*_SAID, *_GIVEN, *_MENDED)),
-        **_counts(fields, (*_COUNTED, "odd")),
+        **_counts(fields, (*_COUNTED, *_SOUNDS, "odd")),
         legacy_call="legacy_call" in fields,
         has_text="textless" not in fields,
         reasoning=reasoning,
@@ -288,7 +290,7 @@ def _fields(extra: Extra) -> Fields:
     """The fields that a message has, without its mixes."""
     found: Fields = {name: pair for name in (*_SAID, *_MENDED) if any(pair := getattr(extra, name))}
     found |= {name: pair for name in _GIVEN if (pair := getattr(extra, name)) is not None}
-    found |= {name: (number,) for name in (*_COUNTED, "odd") if (number := getattr(extra, name))}
+    found |= {name: (number,) for name in (*_COUNTED, *_SOUNDS, "odd") if (number := getattr(extra, name))}
     if extra.legacy_call:
         found["legacy_call"] = (1,)
     if not extra.has_text:

@@ -84,6 +84,8 @@ def _estimates(media: Sequence[Medium], lines: Mapping[int, str]) -> dict[str, i
         "estimated": sum(each.tokens for each in gone),
         "pages": sum(each.pages for each in gone),
         "paged": sum(each.paged for each in gone),
+        "heard": sum(each.heard for each in gone),
+        "sounded": sum(each.sounded for each in gone),
     }
 
 

@@ -18,7 +18,7 @@ import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -26,10 +26,10 @@ from msgspec import Meta
 from sash.core.chat.mistakes import did_you_mean, invalid
 from sash.core.counts.models import listings, openai_models
 from sash.core.counts.models.families import FAMILIES, RESPONSES, Rules
-from sash.core.counts.models.names import ModelName, NameBeginning, beginnings, is_slip, is_typo, read_name
+from sash.core.counts.models.names import ModelName, NameBeginning, beginnings, is_slip, is_typo, pointed, read_name
 from sash.core.counts.models.price_tiers import PriceTier, tier_of
 from sash.core.counts.models.templates import ESTIMATES, TEMPLATES, TEMPLATES_IN_RESPONSES, Estimate
-from sash.core.counts.models.vendors import VENDORS
+from sash.core.counts.models.vendors import VENDORS, VendorRules
 from sash.core.counts.text import Encoding
 from sash.core.counts.text.unicode_scripts import RATIOS
 from sash.core.counts.text.vocabularies import INSTALLED, Vocabulary, vocabulary_of
@@ -45,9 +45,11 @@ _OF_YOUR_OWN = (
     "For a name of your own, such as a deployment's on Azure, name the model behind it here (your request to the provider "
     "keeps its name), or add it to SASH_MODELS_FILE."
 )
+_UNKNOWN = "unknown"
+"""The provider of a model that no source lists, and whose name is of no family."""
 NO_WINDOW = 100_000_000
 """The context window of an unknown model, in tokens. Its only limit is the caller's."""
-Counting = Literal["exact", "vocabulary", "estimate"]
+Counting = Literal["exact", "vocabulary", "estimate", "unknown"]
 WindowSource = Literal["listed", "assumed"]
 
 
@@ -92,9 +94,12 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def counting(self) -> Counting:
-        """The kind of counts: recorded bills agree, the vendor's vocabulary with estimated wrapping, or an estimate."""
+        """The kind of counts: recorded bills agree, the vendor's vocabulary with estimated wrapping, an estimate with the
+        rules of its family, or a bound that is larger than every measured family's."""
         if self.exact:
             return "exact"
+        if self.provider == _UNKNOWN and self.ratios == "other" and self.vocabulary is None:
+            return "unknown"
         return "vocabulary" if self.own_vocabulary or self.vocabulary is not None else "estimate"
 
     def prices_at(self, tokens: int) -> PriceTier:
@@ -136,10 +141,13 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     def sent_as(self, form: str) -> "Model":
         """Return the model with the rules of requests in ``form``. OpenAI's items are billed by rules of their own."""
         sent_in = PROVIDERS[form]
-        rules = _OF_ITEMS.get(self.rules.family, self.rules) if sent_in.has_openais_items else self.rules
+        rules, exact = self.rules, self.exact
+        if sent_in.has_openais_items:
+            billed = _OF_ITEMS.get(rules.family, rules)
+            exact = exact and billed.is_settled
+            rules = rules if self.is_resold else billed  # a gateway bills items as chat completions: 24 bills
         narrows = sent_in.narrows
         limits = self.limits if narrows is NO_LIMITS else self.limits.within(narrows)
-        exact = self.exact and rules.is_settled
         return msgspec.structs.replace(self, format=form, rules=rules, exact=exact, limits=limits)
 
     @property
@@ -172,8 +180,25 @@ def find_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
 
 def unknown_model(name: str) -> Model:
     """Return a model for an unknown name: an estimate that is too high rather than too low, without a limit of its own."""
-    model = _estimate(name, listings.ListedModel(name, "unknown", NO_WINDOW))
+    model = _estimate(name, listings.ListedModel(name, _UNKNOWN, NO_WINDOW))
     return msgspec.structs.replace(model, context_window_source="assumed")
+
+
+def countable_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
+    """Return the model whose tokens a name's request costs: ``find_model``'s, or an unknown maker's without a limit.
+
+    Counting needs no window, and nothing is sent, so only a misspelling of a known name is refused.
+
+    Raises:
+        UnknownModel: the name is a misspelling; ``members["near"]`` lists what it may mean.
+    """
+    short = name[:_LONGEST_NAME]
+    try:
+        return find_model(name, extra)
+    except UnknownModel as unknown:
+        if not read_name(short).bare or any(is_slip(short, near) for near in unknown.members["near"]):
+            raise
+    return unknown_model(short)
 
 
 def published_name(name: str) -> str:
@@ -200,13 +225,17 @@ def _near(name: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4_096)
-def _find(name: str) -> Model | None:
+def _find(name: str) -> Model | None:  # noqa: PLR0911 - one line a kind of name
     read = read_name(name)
     if not read.bare:
         return None
+    if read.bare.startswith("openai-gpt-"):
+        return _at_venice(name, read)
     listed = listings.find_listed(read.bare) or listings.find_listed(name.strip().lower())
     if row := openai_models.row_of(read):
         return _from_table(name, row, listed)
+    if listed is None and (other := _without_point(name, read)):
+        return other
     if listed is None or _is_longer(read, listed):
         meant = _named_after(read.bare)
         if _misspelt(name, meant):
@@ -216,6 +245,28 @@ def _find(name: str) -> Model | None:
     if row := openai_models.newest_like(read.bare):
         return _from_table(name, row, listed)
     return _estimate(name, listed) if listed is not None else _relative(name, read)
+
+
+def _without_point(name: str, read: ModelName) -> Model | None:
+    """The model of a name whose version lacks its point, as in minimax-m25, if one is listed with it."""
+    meant = read_name(pointed(read.bare))
+    if meant.bare == read.bare or not (openai_models.row_of(meant) or listings.is_listed(meant)):
+        return None
+    found = _find(meant.bare)
+    return found and msgspec.structs.replace(found, id=name)
+
+
+_VENICE: Final = 1_700
+"""Tokens of the prompt that Venice puts before every request, at most: 1,377 to 1,690 in 67 bills."""
+
+
+def _at_venice(name: str, read: ModelName) -> Model | None:
+    """The model of a name that only Venice writes so, such as openai-gpt-54-pro."""
+    found = _find(pointed(read.bare.removeprefix("openai-")))
+    if found is None:
+        return None
+    rules = msgspec.structs.replace(found.rules, priming=found.rules.priming + _VENICE)
+    return msgspec.structs.replace(found, id=name, exact=False, rules=rules)
 
 
 def _is_longer(read: ModelName, listed: listings.ListedModel) -> bool:
@@ -352,7 +403,8 @@ class OwnModels(dict[str, Model]):
         own = None if model.exact else vocabulary_of(read_name(model.id).spelled, files)
         if own is None:
             return model
-        return msgspec.structs.replace(model, vocabulary=own, ratios=model.ratios or "other", margin=1.0)
+        rules = model.rules.beside_vocabulary() if isinstance(model.rules, VendorRules) else model.rules
+        return msgspec.structs.replace(model, vocabulary=own, rules=rules, ratios=model.ratios or "other", margin=1.0)
 
 
 _Tokens = Annotated[int, Meta(ge=1)]

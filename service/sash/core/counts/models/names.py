@@ -30,7 +30,7 @@ class ModelName(NamedTuple):
 _FINE_TUNED: Final = re.compile(r"ft:([^:]+).*|(.+)\.ft-.*")
 _SELLER: Final = re.compile(
     r"^((us|eu|apac|au|jp|in|global)\.)?(openai|azure|anthropic|meta|mistral|deepseek|qwen|cohere|google|moonshotai|zai|minimax)[.:]"
-    r"|^(databricks|snowflake|zai|meta)-(?=\w)"
+    r"|^(databricks|snowflake|zai|meta|openai)-(?=\w)"
 )
 _REVISION: Final = re.compile(r"-v?\d+:\d+$")
 """A seller's, behind the model's own name."""
@@ -44,12 +44,24 @@ _QUANTISATION: Final = re.compile(
 _SIZE: Final = re.compile(r"(\d+x)?\d+(\.\d+)?[bmt]")
 _DATE: Final = re.compile(r"20\d{6}|20\d\d-\d\d-\d\d|\d\d-20\d\d|20\d\d-\d\d|(?<=-)\d{4}(?=-|$)")
 _FAMILIES: Final = re.compile(
-    r"\b(llama-guard|llama|qwen|gemma|granite|phi|glm|grok|hermes|kimi-k|minimax-m)-?v?(?=\d)"
+    r"\b(llama-guard|llama|qwen|gemma|granite|phi|glm|grok|hermes|kimi-k|minimax-m|claude)-?v?(?=\d)"
 )
 """Families whose version is written with or without a hyphen, or with a v."""
 _POINT: Final = re.compile(r"(?<=\d)p(?=\d)")
 """Fireworks' point in a version."""
 _SPLIT_VERSION: Final = re.compile(r"(?<![\d.])(\d)[-_](\d)(?=-|$)")
+
+
+_JOINED_VERSION: Final = re.compile(r"(?<![\d.])(\d)(\d)(?![\d.]|[bmtk]\b)")
+
+
+def pointed(name: str) -> str:
+    """Return a name with the point that some sellers leave out of a version.
+
+    >>> pointed("minimax-m25"), pointed("openai-gpt-54-pro"), pointed("qwen-14b")
+    ('minimax-m2.5', 'openai-gpt-5.4-pro', 'qwen-14b')
+    """
+    return _JOINED_VERSION.sub(r"\1.\2", name)
 
 
 @lru_cache(maxsize=8_192)

@@ -22,6 +22,9 @@ from sash.core.counts.models.families import CropRules, PatchRules, Rules, TileR
 class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     """The vendor's tokens that are billed besides those of text.
 
+    ``wrapped`` is added to each message and to a system text where the vendor's own vocabulary counts the text; rounding up
+    an estimate covers it. ``more_definition`` and ``more_call`` are added to ``definition`` and ``call`` there.
+
     ``told`` is added to a system text, if it is not the same as for a message and at most 1, ``answer`` to a tool's result.
 
     ``definitions`` is added once if there are tool definitions, ``forced`` if the model must call a tool, ``definition`` for
@@ -39,6 +42,9 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     the newest turn are free. ``adaptive`` is added for adaptive thinking.
     """
 
+    wrapped: int = 0
+    more_definition: int = 0
+    more_call: int = 0
     told: int | None = None
     answer: int = 0
     definitions: int = 0
@@ -65,6 +71,15 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     seals_texts: bool = False
     adaptive: int = 0
     forgets_thinking: bool = False
+
+    def beside_vocabulary(self) -> "VendorRules":
+        """Return the rules for text that the vendor's own vocabulary counted."""
+        if not self.wrapped:
+            return self
+        around = {"message": self.wrapped, "told": self.wrapped, "answer": self.wrapped}
+        return msgspec.structs.replace(
+            self, **around, definition=self.definition + self.more_definition, call=self.call + self.more_call
+        )
 
     def __post_init__(self) -> None:
         """Compute the tokens around a message of each role."""
@@ -127,7 +142,9 @@ _CLAUDE_5 = msgspec.structs.replace(
 _GEMINI = VendorRules(
     family="gemini-2.5",
     priming=0,
-    message=0,  # 1 is billed, which rounding up a text covers
+    message=0,
+    wrapped=1,  # 1 is billed, and 1 for a system text: 114 of 150 bills of text with Gemma's vocabulary
+    more_call=8,  # 5 to 8 in 46 bills with Gemma's vocabulary
     # told as functions of Python: 18, and 8 a parameter with its name twice: 46 different lists of tools
     definition=20,
     parameter=8,
@@ -137,6 +154,8 @@ _GEMINI = VendorRules(
     call=15,  # 11 to 13, less what texts are estimated above their tokens, and 2: 62 bills
     names=3,
     page=258,  # 9 bills
+    heard=32.0,  # a second, the last token whole: 13 bills elsewhere
+    heard_begun=True,
     sealed=0.175,
     forgets=True,  # 13 bills
     images=CropRules(each=258),
@@ -145,11 +164,12 @@ _GEMINI = VendorRules(
 _GEMINI_3 = msgspec.structs.replace(
     _GEMINI,
     family="gemini-3",
-    definition=11,
+    definition=13,
+    more_definition=3,  # 1 to 3 in 13 bills
     parameter=14,
     member=6,
     optional=0,
-    call=9,
+    call=10,
     page=560,
     sealed=0.215,
     images=TileRules(base=1_120, tile=0),
@@ -165,24 +185,38 @@ VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
             msgspec.structs.replace(_CLAUDE_3, family="claude-3-opus", definitions=533, forced=-240),  # 5 bills
             msgspec.structs.replace(_CLAUDE, family="claude-4", definitions=320, forced=2),  # 58 bills: 316
             _CLAUDE_5,
-            # definitions of Opus 4.7 cost 204 to 260 more than those of later models: 9 bills
-            msgspec.structs.replace(_CLAUDE_5, family="claude-4.7", definitions=621),
+            # definitions of Opus 4.7 cost 204 to 260 more than those of later models: 9 bills; a message 3 more: 8
+            msgspec.structs.replace(_CLAUDE_5, family="claude-4.7", message=6, definitions=621),
             _GEMINI,
             # 54 bills, 27 of them with definitions, of which each costs 1
             msgspec.structs.replace(
-                _GEMINI, family="gemini-2.0", definition=2, response_format=6, format_spelled=0.2, **_WORDS_ALONE
+                _GEMINI,
+                family="gemini-2.0",
+                wrapped=0,
+                heard=25.0,  # a second: 3 bills
+                definition=2,
+                response_format=6,
+                format_spelled=0.2,
+                **_WORDS_ALONE,
             ),  # a schema of three members cost 29: 2 bills
             _GEMINI_3,
             # Gemini 3 behind Vertex: 22 bills; earlier and later families cost the same there as elsewhere
             msgspec.structs.replace(_GEMINI_3, family="gemini-3-vertex", definition=0, **_WORDS_ALONE),
             # 53 bills: a definition costs 16; older reasoning is billed too: 4
             msgspec.structs.replace(
-                _GEMINI_3, family="gemini-3.1", definition=18, call=9, forgets=False, seals_texts=True
+                _GEMINI_3,
+                family="gemini-3.1",
+                definition=22,
+                more_definition=-6,
+                call=10,
+                forgets=False,
+                seals_texts=True,
             ),
         )
     }
     # Opus 4.5, and Opus and Sonnet 4.6: billed alike, but they keep reasoning, by the same documents
-    | {"claude-4.6": msgspec.structs.replace(_CLAUDE, forgets_thinking=False, thinking_beside=0, adaptive=14)}
+    # thinking beside definitions: one bill, 34 above the definitions
+    | {"claude-4.6": msgspec.structs.replace(_CLAUDE, forgets_thinking=False, thinking_beside=8, adaptive=14)}
 )
 
 HOSTED: Final = (
@@ -192,10 +226,15 @@ HOSTED: Final = (
     ("memory_", 1_600),
     ("tool_search_", 240),
     ("advisor_", 1_220),
-    ("computer_", 1_240),
-    ("text_editor_20250429", 1_050),
-    ("text_editor_", 990),
+)
+"""Tokens of the definitions of Claude's hosted tools, by the beginning of their type: the lowest bill with each (38 bills).
+The results of such a tool are billed too, and not predicted."""
+
+BUILT_IN: Final = (
+    ("computer_", 1_320),
+    ("text_editor_20250429", 760),
+    ("text_editor_", 704),
     ("bash_", 245),
 )
-"""Tokens of the definitions of Claude's hosted tools, by the beginning of their type: the lowest bill with each (38 bills);
-those of computers and shells are Anthropic's own figures. The results of such a tool are billed too, and not predicted."""
+"""Tokens of the definitions of tools that Claude knows and the client runs. They stand behind the same instructions as the
+client's own definitions, so these (``definitions``) are added where no other definition is: 14 bills, 4 of them here."""

@@ -7,16 +7,18 @@
                     └─ rest: other members; those that only change the reply are free ───────────────────────┴─▶ RequestCount
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from sash.core.counts.costs.counting import RequestCount, count_request, plain_text_tokens
+from sash.core.counts.costs.request_shapes import Stands, has_stood
 from sash.core.counts.measures.native_parts import is_of_vertex
 from sash.core.counts.models.families import HOSTED_BY_OPENAI
 from sash.core.counts.models.models import Model
-from sash.core.counts.models.vendors import HOSTED, VENDORS, VendorRules
+from sash.core.counts.models.vendors import BUILT_IN, HOSTED, VENDORS, VendorRules
 from sash.core.counts.text import strings
 from sash.core.providers import PROVIDERS
 from sash.core.providers.form.provider import Provider
@@ -29,6 +31,7 @@ from sash.problems import InvalidEntry
 _FREE: Final = frozenset(
     {
         *("model", "stream", "stream_options", "temperature", "metadata", "service_tier", "thinking", "seed"),
+        *("reasoning_config", "reasoningConfig"),
         *("top_p", "top_k", "topP", "topK", "max_tokens", "maxOutputTokens", "max_output_tokens"),
         *("stop_sequences", "stopSequences", "user", "safety_identifier"),
     }
@@ -43,10 +46,13 @@ _NOT_PARALLEL: Final = 78
 request of gpt-4o-mini without tools, the member cost 1."""
 
 
-def count_provider_request(form: str, request: Mapping[str, Any], model: Model) -> RequestCount:
+def count_provider_request(
+    form: str, request: Mapping[str, Any], model: Model, *, stands: Stands = has_stood
+) -> RequestCount:
     """Return the predicted ``prompt_tokens`` of a request in ``form``, a provider's.
 
     Tokens that the provider adds while it answers, or reads from a cache, a file or another reply, are not included.
+    ``stands`` is as in ``count_request``.
 
     Raises:
         InvalidEntry: the request has no messages in the provider's format; the problem has the place.
@@ -62,10 +68,10 @@ def count_provider_request(form: str, request: Mapping[str, Any], model: Model) 
         if any(foreign(each, "", form) for each in messages):
             raise
         return _count_in_parts(form, request, model)
-    return _count(form, request, chat, model)
+    return _count(form, request, chat, model, stands)
 
 
-def _count(form: str, request: Mapping[str, Any], chat: ChatRequest, model: Model) -> RequestCount:
+def _count(form: str, request: Mapping[str, Any], chat: ChatRequest, model: Model, stands: Stands) -> RequestCount:
     model = _as_billed(model, chat)
     counted = count_request(
         model.sent_as(form),
@@ -74,8 +80,9 @@ def _count(form: str, request: Mapping[str, Any], chat: ChatRequest, model: Mode
         tool_choice=chat.tool_choice,
         response_format=chat.response_format,
         thinks=asks_for_reasoning(chat.rest),
+        stands=stands,
     )
-    besides = _hosted_tokens(chat.hosted, model) + _rest_tokens(form, chat, model)
+    besides = _hosted_tokens(chat.hosted, model, are_alone=not chat.tools) + _rest_tokens(form, chat, model)
     besides += _modes_tokens(chat, model) if PROVIDERS[form].is_openais else 0
     exact = counted.exact and not besides and PROVIDERS[form].is_openais and _is_whole(chat, request, PROVIDERS[form])
     return msgspec.structs.replace(counted, exact=exact, tools=counted.tools + besides, tokens=counted.tokens + besides)
@@ -110,10 +117,15 @@ def _seals(message: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def asks_for_reasoning(request: Mapping[str, Any]) -> bool:
-    """Return whether members of a request turn thinking on: Anthropic's, OpenAI's, or a gateway's."""
-    thinking, reasoning = request.get("thinking"), request.get("reasoning")
-    if isinstance(thinking, Mapping):
-        return thinking.get("type") == "enabled"
+    """Return whether members of a request turn thinking on: Anthropic's, Amazon's, OpenAI's, or a gateway's."""
+    reasoning = request.get("reasoning")
+    for name in (
+        "thinking",
+        "reasoning_config",
+        "reasoningConfig",
+    ):  # the second is Claude's in Converse, the third Nova's
+        if isinstance(thinking := request.get(name), Mapping):
+            return thinking.get("type") == "enabled"
     if isinstance(reasoning, Mapping):
         return reasoning.get("enabled", True) is not False and reasoning.get("effort") != "none"
     return request.get("reasoning_effort") not in (None, "none")
@@ -131,7 +143,7 @@ def _count_in_parts(form: str, request: Mapping[str, Any], model: Model) -> Requ
     read[key] = []
     for message in request[key]:
         (read[key] if _is_readable(form, {key: [message]}) else unread).append(message)
-    counted = _count(form, read, read_request(form, read), model)
+    counted = _count(form, read, read_request(form, read), model, has_stood)
     tokens = _tokens([*strings(unread, names=True)], model)
     return msgspec.structs.replace(
         counted, exact=False, tokens=counted.tokens + tokens, messages=[*counted.messages, tokens]
@@ -146,16 +158,26 @@ def _is_readable(form: str, request: Mapping[str, Any]) -> bool:
     return True
 
 
-def _hosted_tokens(hosted: Sequence[Mapping[str, Any]], model: Model) -> int:
-    """Tokens of hosted tools: the recorded cost of each kind for Claude and OpenAI, plus the tokens of their texts."""
-    tokens, costs = 0, HOSTED if isinstance(model.rules, VendorRules) else HOSTED_BY_OPENAI
+def _hosted_tokens(hosted: Sequence[Mapping[str, Any]], model: Model, *, are_alone: bool) -> int:
+    """Tokens of hosted tools: the recorded cost of each kind for Claude and OpenAI, plus the tokens of their texts.
+
+    ``are_alone``: there are no other definitions, so the instructions before Claude's built-in tools are counted here.
+    """
+    rules, tokens = model.rules, 0
+    costs = (*BUILT_IN, *HOSTED) if isinstance(rules, VendorRules) else HOSTED_BY_OPENAI
     for tool in hosted:
         kind = str(tool.get("type"))
         known = next((cost for begins, cost in costs if kind.startswith(begins)), 0)
         told = {"type"} | ({"name"} if known else set())  # a known tool's name is in its cost
         words = [text for name, value in tool.items() if name not in told for text in strings(value)]
         tokens += known + _tokens(words, model)
+    if are_alone and isinstance(rules, VendorRules) and any(map(_is_built_in, hosted)):
+        tokens += math.ceil(rules.definitions * model.margin)
     return tokens
+
+
+def _is_built_in(tool: Mapping[str, Any]) -> bool:
+    return str(tool.get("type")).startswith(tuple(begins for begins, _ in BUILT_IN))
 
 
 def _modes_tokens(chat: ChatRequest, model: Model) -> int:

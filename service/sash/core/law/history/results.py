@@ -32,7 +32,10 @@ from sash.core.providers.reading.native import read_again
 _OF_TEXT = [name + column for name in ("text", "listed", "opens_list", "closes_list") for column in COLUMNS]
 """The numbers of a row that follow from a result's text, beside its mix and its parts."""
 _numbers_of_text = itemgetter(*_OF_TEXT)
-_OF_MEDIA = ("images", "pictured0", "pictured1", "estimated", "pages", "paged", "beside_images", "beside_estimated")
+_OF_MEDIA = (
+    *("images", "pictured0", "pictured1", "estimated", "pages", "paged", "heard", "sounded"),
+    *("beside_images", "beside_estimated"),
+)
 """Those of its images and files."""
 _CHARACTERS = 4  # of a token, approximately; a search starts with this number
 _ATTEMPTS = 12

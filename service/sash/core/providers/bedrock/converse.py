@@ -616,6 +616,7 @@ CONVERSE = Provider(
     with_result_text=_with_result_text,
     maker="aws",
     resells=frozenset({"anthropic"}),
+    opening_tokens=12,  # of Claude: 10 in one bill; 12 in its own form
     caching=caching,
     mark=mark,
     cache_marks=frozenset({"cachePoint"}),
