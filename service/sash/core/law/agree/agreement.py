@@ -1,0 +1,379 @@
+"""What makes the log say what the sender's chat says: the messages that stay, and those that are appended.
+
+::
+
+    log      q1  a1 ─┬─ q2  a2            stays: q1 a1            displaced: q2 a2
+    sender   q1  a1' └─ q2' a2            appended: q2' of the sender's, a2 as the log had it
+
+A walk compares both, unit by unit, until they differ. What is behind that in the log is displaced. Of the sender's rest, a
+unit that is the same as a displaced one is appended as the log had it, so that no poorer copy replaces a richer message.
+Ids decide nothing about words: an edited question keeps its id, and a reply that is shown has another.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from sash.core.law.agree.chat_units import WHOLE, Match, Unit, compare, units_of
+from sash.core.law.agree.said import REPLY, RESULT, SYSTEM, USER, Said
+
+
+class Given(NamedTuple):
+    """The sender's message at ``place`` is appended."""
+
+    place: int
+
+
+class Kept(NamedTuple):
+    """The displaced message at ``index`` of the log is appended as it is."""
+
+    index: int
+
+
+class Longer(NamedTuple):
+    """The same, with the sender's longer ``text``."""
+
+    index: int
+    text: str
+
+
+Piece = Given | Kept | Longer
+
+
+class Agreement(msgspec.Struct, frozen=True):
+    """What makes the log agree. The first ``keep`` messages stay, the others are displaced, then ``pieces`` are appended.
+
+    ``agreed`` messages of the log are the sender's. ``ignored`` are the places of the sender's system messages that are in
+    neither. ``system`` is the conversation's new system prompt, None where it stays. ``begun`` is the index of the begun
+    reply, where it stands already.
+    """
+
+    agreed: int
+    keep: int
+    pieces: tuple[Piece, ...] = ()
+    ignored: tuple[int, ...] = ()
+    system: str | None = None
+    begun: int | None = None
+
+
+class More(msgspec.Struct, frozen=True):
+    """The log that was read ends too early: all of it is needed."""
+
+
+class IsPart(msgspec.Struct, frozen=True):
+    """The list begins in the middle of the chat, and does not say so."""
+
+
+ANYWHERE: Final = -1
+"""The list is the end of the chat; it begins where its first message stands."""
+
+
+def agree(
+    log: Sequence[Said],
+    sender: Sequence[Said],
+    *,
+    base: int | None = None,
+    is_whole: bool = False,
+    is_all: bool = True,
+    system: str | None = None,
+) -> Agreement | More | IsPart:
+    """Return what makes ``log`` agree with the ``sender``'s list.
+
+    The list begins behind ``base`` messages of the log; None: it is the whole chat, which ``is_whole`` says expressly;
+    ``ANYWHERE``: it is the chat's end. ``is_all`` is false where more of the log follows. ``system`` is the conversation's
+    system prompt.
+    """
+    begins = sender[-1] if sender and sender[-1].status == "in_progress" and sender[-1].is_bare else None
+    units = units_of(sender if begins is None else sender[:-1])
+    start = _anchor(log, units) if base == ANYWHERE else base or 0
+    walk = _Walk(log, units, start)
+    if not is_all and not walk.is_within:
+        return More()
+    if base is None and not is_whole and not walk.agreed and units and log:
+        if not is_all or any(compare(units[0], each) == WHOLE for each in units_of(log)[1:]):
+            return IsPart()
+    return _Pieces(log, sender, walk, begins).agreement(system)
+
+
+def _anchor(log: Sequence[Said], units: Sequence[Unit]) -> int:
+    """The place in the log of the first unit of a list that is the chat's end; behind the log where it is new.
+
+    An id tells it, else the words: of a unit that a list of this length can reach. A lone question under an id that the log
+    does not have is new, whatever was asked before.
+    """
+    if not units:
+        return len(log)
+    own = units_of(log)
+    ids = {each.id for each in units[0].of[:1] if each.id}
+    for each in reversed(own):
+        if not ids.isdisjoint(message.id for message in each.of):
+            return each.first
+    if ids and len(units) == 1 and units[0].kind == USER:
+        return len(log)
+    return next((each.first for each in reversed(own[-len(units) - 1 :]) if compare(units[0], each)), len(log))
+
+
+class _Walk:
+    """How far both lists agree: ``at`` is the first displaced message, ``left`` the first of the sender's units that is not
+    in the log, ``part`` what an agreeing turn of the sender's has more."""
+
+    def __init__(self, log: Sequence[Said], units: Sequence[Unit], start: int) -> None:
+        self.log = log
+        self.units = units
+        self.own = units_of(log, start)
+        self.start = start
+        self.at = len(log)
+        self.left = 0
+        self.agreed = 0
+        self.part: Unit | None = None
+        self.longer: Longer | None = None
+        self.results: list[int] = []
+        self.is_within = True
+        """Whether it did not come to the last unit of the log, which may go on behind what was read."""
+        self._answered = {each.answers for each in log if each.kind == RESULT or each.is_hidden}
+        self._walk()
+
+    def _walk(self) -> None:
+        own, place = self.own, 0
+        while self.left < len(self.units):
+            unit = self.units[self.left]
+            if unit.is_bare and (place == len(own) or own[place].kind == USER):
+                self.left += 1
+                continue
+            if place == len(own):
+                break
+            stored = own[place]
+            match = self._compare(unit, stored)
+            if match is None:
+                is_unseen = stored.kind == REPLY and unit.kind == USER and not stored.texts and not stored.media
+                if is_unseen and place + 1 < len(own):
+                    place += 1
+                    continue
+                break
+            place += 1
+            self.left += 1
+            if not self._take(unit, stored, match, is_last=place == len(own)):
+                self.is_within = place < len(own)
+                return
+        if place < len(own):
+            self.at = own[place].first
+        self.is_within = place < len(own) - 1
+
+    def _compare(self, unit: Unit, stored: Unit) -> Match | None:
+        """How the next units are the same. A screen may still show words that were erased, but for those of its last
+        question, which may be a new one."""
+        is_erased = stored.is_redacted and unit.kind == stored.kind and self.left + 1 < len(self.units)
+        return WHOLE if is_erased else compare(unit, stored)
+
+    def _take(self, unit: Unit, stored: Unit, match: Match, *, is_last: bool) -> bool:
+        """Take in a unit that is the same; gives whether both lists go on behind it."""
+        self._note_results(unit, stored, match)
+        if match.how == "cut":
+            self.at = stored.at[match.place]
+            self.agreed += match.place
+            return False
+        self.agreed += len(stored.of)
+        if match.how == "extend":
+            self.part, self.at = unit.since(match.place), stored.end
+            return False
+        if match.how == "longer" and is_last:
+            at = next(place for place in reversed(range(len(stored.of))) if stored.of[place].is_unfinished)
+            if stored.of[at].status == "interrupted":
+                self.longer = Longer(stored.at[at], match.text)
+        return True
+
+    def _note_results(self, unit: Unit, stored: Unit, match: Match) -> None:
+        """Note the sender's results of calls that nobody answered."""
+        until = match.place if match.how == "extend" else len(unit.of)
+        results = [place for place in range(until) if unit.of[place].kind == RESULT]
+        if not results:
+            return
+        calls = {call[0] for call in stored.calls}
+        for place in results:
+            answers = unit.of[place].answers
+            if answers in calls and answers not in self._answered:
+                self._answered.add(answers)
+                self.results.append(unit.at[place])
+
+
+class _Pieces:
+    """The messages to append, behind those that stay."""
+
+    def __init__(self, log: Sequence[Said], sender: Sequence[Said], walk: _Walk, begins: Said | None) -> None:
+        self._log = log
+        self._sender = sender
+        self._walk = walk
+        self._begins = begins
+        self._new = [*([walk.part] if walk.part else []), *walk.units[walk.left :]]
+        self._pieces: list[Piece] = []
+        self._ignored: list[int] = []
+
+    def agreement(self, system: str | None) -> Agreement:
+        walk, at = self._walk, self._walk.at
+        begun = self._begun() if not self._new else None
+        if begun is not None:
+            at = len(self._log)
+        prompt = self._leading(system)
+        self._append(at)
+        if self._begins is not None and begun is None:
+            self._pieces.append(Given(len(self._sender) - 1))
+        keep = at
+        while self._pieces and keep > walk.start and self._log[keep - 1].is_bare and self._log[keep - 1].is_unfinished:
+            keep -= 1
+        pieces: list[Piece] = [Given(place) for place in walk.results]
+        if walk.longer is not None and walk.longer.index < keep == len(self._log):
+            kept = [Kept(index) for index in range(walk.longer.index + 1, keep)]
+            pieces, keep = [walk.longer, *kept, *pieces], walk.longer.index
+        pieces += self._pieces
+        while pieces and isinstance(pieces[0], Kept) and pieces[0].index == keep:
+            keep, pieces = keep + 1, pieces[1:]
+        return Agreement(walk.agreed, keep, tuple(pieces), tuple(self._ignored), prompt, begun)
+
+    def _begun(self) -> int | None:
+        """The index of the begun reply, where it stands already, at the place where the comparison ended."""
+        wanted = self._begins.id if self._begins is not None else None
+        places = range(max(0, self._walk.at - 1), len(self._log))
+        return next((place for place in places if wanted and self._log[place].id == wanted), None)
+
+    def _leading(self, system: str | None) -> str | None:
+        """The system prompt that the sender's first messages make; None where they are the log's own, or the present one."""
+        said, stored = _leading(self._sender), _leading(self._log)
+        if not said or said == stored[: len(said)] or (prompt := "\n\n".join(said)) == (system or ""):
+            return None
+        return prompt
+
+    def _append(self, at: int) -> None:
+        """Append the sender's units that are not in the log, each as the log had it where it was displaced."""
+        walk = self._walk
+        first = self._new[0].first if self._new else len(self._sender)
+        behind = self._behind(first)
+        self._tell_ignored(len(_leading(self._sender)), behind)
+        displaced = _Displaced(self._log, at, self._sender)
+        standing = {each.text for each in self._log[walk.start : at] if each.kind == SYSTEM and not each.is_hidden}
+        for unit in self._new:
+            kept = displaced.take(unit, is_part=unit is walk.part)
+            carried = {self._log[index].text for index in kept if self._log[index].kind == SYSTEM}
+            between = () if unit is walk.part else range(behind, unit.first)
+            self._pieces += [Given(place) for place in self._systems(between, standing | carried)]
+            if kept:
+                self._pieces += [Kept(index) for index in kept]
+            elif not unit.is_bare:
+                self._pieces += [Given(place) for place in unit.at]
+            behind = unit.end
+        last = len(self._sender) - (self._begins is not None)
+        if self._new:
+            self._pieces += [Given(place) for place in self._systems(range(behind, last), standing)]
+        else:
+            self._ignored += self._systems(range(behind, last), standing)
+
+    def _behind(self, first: int) -> int:
+        """The place behind the last agreeing unit before the place ``first``."""
+        before = [unit.end for unit in self._walk.units[: self._walk.left] if unit.end <= first]
+        return before[-1] if before else len(_leading(self._sender))
+
+    def _tell_ignored(self, first: int, last: int) -> None:
+        """Note the system messages among what agrees that the log does not have."""
+        places = [place for place in range(first, last) if self._sender[place].kind == SYSTEM]
+        if places:
+            standing = {each.text for each in self._log if each.kind == SYSTEM and not each.is_hidden}
+            self._ignored += self._systems(places, standing)
+
+    def _systems(self, places: Sequence[int], standing: set[str]) -> list[int]:
+        return [
+            place for place in places if self._sender[place].kind == SYSTEM and self._sender[place].text not in standing
+        ]
+
+
+def _leading(messages: Sequence[Said]) -> list[str]:
+    """The texts of the system messages at the beginning."""
+    texts: list[str] = []
+    for each in messages:
+        if each.kind != SYSTEM or each.is_hidden:
+            break
+        texts.append(each.text)
+    return texts
+
+
+class _Displaced:
+    """The displaced messages, of which units are taken in order."""
+
+    def __init__(self, log: Sequence[Said], at: int, sender: Sequence[Said]) -> None:
+        self._log = log
+        self._at = at
+        self._ids: Mapping[str | None, int] = {each.id: place for place, each in enumerate(sender) if each.id}
+        self._units: list[Unit] | None = None
+        self._by_words: Mapping[tuple[str, str], list[int]] = {}
+        self._next = 0
+        self._calls: set[str | None] | None = None
+
+    def take(self, unit: Unit, *, is_part: bool) -> list[int]:
+        """The indexes of the next displaced unit that is the same, with what no screen shows before it; empty if none is."""
+        if self._units is None:
+            self._units = units_of(self._log, self._at)
+            self._by_words = _by_words(self._units)
+        found = next((place for place in self._places(unit) if self._is_same(unit, place, is_part=is_part)), None)
+        if found is None:
+            return []
+        first = self._units[found - 1].end if found else self._at
+        self._next = found + 1
+        return self._with_calls(range(first, self._units[found].end), self._units[found])
+
+    def _places(self, unit: Unit) -> Sequence[int]:
+        """The places of units that may be the same, from the next one on."""
+        assert self._units is not None  # noqa: S101 - made before
+        if unit.is_bare:
+            return ()
+        if unit.is_unfinished:
+            return range(self._next, len(self._units))
+        places = self._by_words.get((unit.kind, unit.of[0].words if unit.kind == USER else unit.words), [])
+        unfinished = self._by_words.get((unit.kind, _UNFINISHED), [])
+        return [place for place in sorted({*places, *unfinished}) if place >= self._next]
+
+    def _is_same(self, unit: Unit, place: int, *, is_part: bool) -> bool:
+        assert self._units is not None  # noqa: S101 - made before
+        stored = self._units[place]
+        if compare(unit, stored) != WHOLE or stored.is_redacted and unit.is_bare:
+            return False
+        if is_part and [words for _, words in unit.texts] != [words for _, words in stored.texts]:
+            return False
+        # An id that the list gives to another message stays that one's.
+        mine = {*unit.at}
+        return all(self._ids.get(each.id, unit.first) in mine for each in stored.of)
+
+    def _with_calls(self, indexes: Sequence[int], unit: Unit) -> list[int]:
+        """These messages, but for results before the unit whose call is gone."""
+        kept = []
+        for index in indexes:
+            each = self._log[index]
+            if index < unit.first and each.kind == RESULT:
+                if self._calls is None:
+                    self._calls = {call[0] for before in self._log[: self._at] for call in before.calls}
+                if each.answers not in self._calls:
+                    continue
+            kept.append(index)
+        if self._calls is not None:
+            self._calls |= {call[0] for call in unit.calls}
+        return kept
+
+
+_UNFINISHED: Final = "\0unfinished"
+
+
+def _by_words(units: Sequence[Unit]) -> Mapping[tuple[str, str], list[int]]:
+    """The places of units by their words, of a turn also by those of its last texts."""
+    found: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for place, unit in enumerate(units):
+        if unit.kind == USER:
+            found[USER, unit.of[0].words].append(place)
+            continue
+        if unit.is_unfinished:
+            found[REPLY, _UNFINISHED].append(place)
+        words = ""
+        for _, text in reversed(unit.texts):
+            words = text + words
+            found[REPLY, words].append(place)
+        if not words:
+            found[REPLY, ""].append(place)
+    return found
