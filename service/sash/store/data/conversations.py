@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Sequence
 from functools import partial
-from typing import NotRequired, TypedDict, Unpack
+from typing import Any, NotRequired, TypedDict, Unpack
 
 import msgspec
 
@@ -21,13 +21,13 @@ from sash.problems import (
     Unprocessable,
 )
 from sash.store.data import append_script, write_scripts
-from sash.store.data.append_script import AppendReply, EntryArguments, EntryRest, Forgotten
+from sash.store.data.append_script import AppendReply, EntryArguments, EntryRest, Forgotten, SettingsChange
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.layout import Target, id_field
 from sash.store.data.marked_storage import MarkedStorage
 from sash.store.data.media_contents import MediaContents
 from sash.store.data.media_erasures import MediaErasures
-from sash.store.data.media_texts import kept_media
+from sash.store.data.media_texts import as_string, kept_media
 from sash.store.data.object_storage import ObjectStorage
 from sash.store.data.read_scripts import Known, Reach
 from sash.store.data.reading import Reader
@@ -41,13 +41,16 @@ from sash.store.redis.client import Client
 
 class Writing(TypedDict):
     """The arguments of an append beside its entries: the settings of a conversation that it begins, If-Match, the time, the
-    life in which the same request was done before, and the rewind before it."""
+    life in which the same request was done before, the rewind before it; and of an agreement, that its entries' ids are new, and
+    the settings that it changes, with those that windows had."""
 
     settings: bytes
     if_match: str
     now_ms: int
     repeats: NotRequired[str | None]
     after: NotRequired[Forgotten | None]
+    fresh: NotRequired[bool]
+    changed: NotRequired[tuple[bytes, bytes]]
 
 
 class Conversations:
@@ -141,6 +144,10 @@ class Conversations:
             entries = await self.media.placed(target, sealer, entries, target.keys.media)
         if sealer.active:
             writing = {**writing, "settings": sealer.seal(Kind.SETTINGS, writing["settings"])}
+        arguments: dict[str, Any] = {**writing}
+        if "changed" in writing:
+            sealed = (as_string(sealer.seal(Kind.SETTINGS, each)) for each in writing["changed"])
+            arguments["changed"] = SettingsChange(*sealed)
         while True:
             call = append_script.append(
                 target.keys,
@@ -148,7 +155,7 @@ class Conversations:
                 entries=[entry_arguments(sealer, entry) for entry in entries],
                 ttl_ms=self._retention_ms,
                 reach=reach,
-                **writing,
+                **arguments,
             )
             reply = await self._client.reply(call)
             match reply:

@@ -78,41 +78,53 @@ def agree(
     is_whole: bool = False,
     is_all: bool = True,
     system: str | None = None,
+    opening: Sequence[Said] | None = None,
 ) -> Agreement | More | IsPart:
     """Return what makes ``log`` agree with the ``sender``'s list.
 
     The list begins behind ``base`` messages of the log; None: it is the whole chat, which ``is_whole`` says expressly;
-    ``ANYWHERE``: it is the chat's end. ``is_all`` is false where more of the log follows. ``system`` is the conversation's
-    system prompt.
+    ``ANYWHERE``: it is the chat's end, and the log may lack its beginning. ``is_all`` is false where more of the log was not
+    read. ``system`` is the conversation's system prompt, and ``opening`` the first messages of a log that lacks its beginning.
     """
     begins = sender[-1] if sender and sender[-1].status == "in_progress" and sender[-1].is_bare else None
     units = units_of(sender if begins is None else sender[:-1])
-    start = _anchor(log, units) if base == ANYWHERE else base or 0
+    if base == ANYWHERE:
+        start = _anchor(log, units, is_all=is_all)
+        if start is None:
+            return More()
+        is_all = True
+    else:
+        start = base or 0
     walk = _Walk(log, units, start)
-    if not is_all and not walk.is_within:
+    is_doubtful = base is None and not is_whole and not walk.agreed and bool(units and log)
+    if is_doubtful and (not is_all or any(compare(units[0], each) == WHOLE for each in units_of(log)[1:])):
+        return IsPart()
+    if not is_all and not (walk.is_within and walk.left == len(units)):
         return More()
-    if base is None and not is_whole and not walk.agreed and units and log:
-        if not is_all or any(compare(units[0], each) == WHOLE for each in units_of(log)[1:]):
-            return IsPart()
-    return _Pieces(log, sender, walk, begins).agreement(system)
+    return _Pieces(log, sender, walk, begins, log if opening is None else opening).agreement(system)
 
 
-def _anchor(log: Sequence[Said], units: Sequence[Unit]) -> int:
+def _anchor(log: Sequence[Said], units: Sequence[Unit], *, is_all: bool) -> int | None:
     """The place in the log of the first unit of a list that is the chat's end; behind the log where it is new.
 
     An id tells it, else the words: of a unit that a list of this length can reach. A lone question under an id that the log
-    does not have is new, whatever was asked before.
+    does not have is new, whatever was asked before. None where more of the log is needed.
     """
     if not units:
         return len(log)
     own = units_of(log)
+    if not is_all and own and own[0].kind == REPLY:
+        own = own[1:]  # which may have begun before
     ids = {each.id for each in units[0].of[:1] if each.id}
     for each in reversed(own):
         if not ids.isdisjoint(message.id for message in each.of):
             return each.first
     if ids and len(units) == 1 and units[0].kind == USER:
         return len(log)
-    return next((each.first for each in reversed(own[-len(units) - 1 :]) if compare(units[0], each)), len(log))
+    reach = len(units) + 1
+    if not is_all and len(own) < reach:
+        return None
+    return next((each.first for each in reversed(own[-reach:]) if compare(units[0], each)), len(log))
 
 
 class _Walk:
@@ -201,8 +213,11 @@ class _Walk:
 class _Pieces:
     """The messages to append, behind those that stay."""
 
-    def __init__(self, log: Sequence[Said], sender: Sequence[Said], walk: _Walk, begins: Said | None) -> None:
+    def __init__(
+        self, log: Sequence[Said], sender: Sequence[Said], walk: _Walk, begins: Said | None, opening: Sequence[Said]
+    ) -> None:
         self._log = log
+        self._opening = opening
         self._sender = sender
         self._walk = walk
         self._begins = begins
@@ -215,7 +230,7 @@ class _Pieces:
         begun = self._begun() if not self._new else None
         if begun is not None:
             at = len(self._log)
-        prompt = self._leading(system)
+        prompt = self._prompt(system)
         self._append(at)
         if self._begins is not None and begun is None:
             self._pieces.append(Given(len(self._sender) - 1))
@@ -237,9 +252,9 @@ class _Pieces:
         places = range(max(0, self._walk.at - 1), len(self._log))
         return next((place for place in places if wanted and self._log[place].id == wanted), None)
 
-    def _leading(self, system: str | None) -> str | None:
+    def _prompt(self, system: str | None) -> str | None:
         """The system prompt that the sender's first messages make; None where they are the log's own, or the present one."""
-        said, stored = _leading(self._sender), _leading(self._log)
+        said, stored = leading(self._sender), leading(self._opening)
         if not said or said == stored[: len(said)] or (prompt := "\n\n".join(said)) == (system or ""):
             return None
         return prompt
@@ -249,7 +264,7 @@ class _Pieces:
         walk = self._walk
         first = self._new[0].first if self._new else len(self._sender)
         behind = self._behind(first)
-        self._tell_ignored(len(_leading(self._sender)), behind)
+        self._tell_ignored(len(leading(self._sender)), behind)
         displaced = _Displaced(self._log, at, self._sender)
         standing = {each.text for each in self._log[walk.start : at] if each.kind == SYSTEM and not each.is_hidden}
         for unit in self._new:
@@ -271,7 +286,7 @@ class _Pieces:
     def _behind(self, first: int) -> int:
         """The place behind the last agreeing unit before the place ``first``."""
         before = [unit.end for unit in self._walk.units[: self._walk.left] if unit.end <= first]
-        return before[-1] if before else len(_leading(self._sender))
+        return before[-1] if before else len(leading(self._sender))
 
     def _tell_ignored(self, first: int, last: int) -> None:
         """Note the system messages among what agrees that the log does not have."""
@@ -286,7 +301,7 @@ class _Pieces:
         ]
 
 
-def _leading(messages: Sequence[Said]) -> list[str]:
+def leading(messages: Sequence[Said]) -> list[str]:
     """The texts of the system messages at the beginning."""
     texts: list[str] = []
     for each in messages:
@@ -306,6 +321,7 @@ class _Displaced:
         self._units: list[Unit] | None = None
         self._by_words: Mapping[tuple[str, str], list[int]] = {}
         self._next = 0
+        self._taken: list[int] = []
         self._calls: set[str | None] | None = None
 
     def take(self, unit: Unit, *, is_part: bool) -> list[int]:
@@ -343,18 +359,20 @@ class _Displaced:
         return all(self._ids.get(each.id, unit.first) in mine for each in stored.of)
 
     def _with_calls(self, indexes: Sequence[int], unit: Unit) -> list[int]:
-        """These messages, but for results before the unit whose call is gone."""
+        """These messages, but for results that no turn has and whose call is gone."""
         kept = []
         for index in indexes:
             each = self._log[index]
-            if index < unit.first and each.kind == RESULT:
+            if each.answers is not None and index not in unit.at:
                 if self._calls is None:
-                    self._calls = {call[0] for before in self._log[: self._at] for call in before.calls}
+                    standing = [*self._log[: self._at], *(self._log[place] for place in self._taken)]
+                    self._calls = {call[0] for one in standing for call in one.made_calls}
                 if each.answers not in self._calls:
                     continue
             kept.append(index)
-        if self._calls is not None:
-            self._calls |= {call[0] for call in unit.calls}
+            self._taken.append(index)
+            if self._calls is not None:
+                self._calls |= {call[0] for call in each.made_calls}
         return kept
 
 

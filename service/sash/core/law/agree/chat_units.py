@@ -182,15 +182,15 @@ def _is_end(words: str, texts: Sequence[tuple[int, str]]) -> bool:
     return False
 
 
-def _begins(words: str, texts: Sequence[tuple[int, str]]) -> bool:
-    """Whether the texts, from any one on, begin with these words."""
-    return any("".join(text for _, text in texts[place:]).startswith(words) for place in range(len(texts)))
+def _begins(words: str, stored: Unit) -> bool:
+    """Whether all texts, or the last one, begin with these words."""
+    return stored.words.startswith(words) or stored.texts[-1][1].startswith(words)
 
 
 def _compare_beginnings(sent: Unit, stored: Unit) -> Match | None:
     """The match of two turns of which one is unfinished, and the shorter words are the beginning of the longer ones."""
     words, stored_words = sent.words, stored.words
-    if (stored.is_unfinished or sent.is_unfinished) and _begins(words, stored.texts):
+    if (stored.is_unfinished or sent.is_unfinished) and stored.texts and _begins(words, stored):
         return WHOLE
     if not stored.is_unfinished or not words.startswith(stored_words) or len(sent.texts) > max(1, len(stored.texts)):
         return None

@@ -43,6 +43,7 @@ class Said:
         is_redacted: bool = False,
     ) -> None:
         self._body = body
+        self._role = role
         self.kind = SYSTEM if is_hidden else _KINDS.get(role, SYSTEM)
         self.id = id
         self.status = status
@@ -81,10 +82,19 @@ class Said:
         text = self.text if self.text.isascii() else unicodedata.normalize("NFC", self.text)
         return "".join(text.split()) if self.kind == REPLY else text.replace("\r\n", "\n").strip()
 
-    @cached_property
+    def hide(self) -> None:
+        """Note that the sender does not see it."""
+        self.kind, self.is_hidden = SYSTEM, True
+
+    @property
     def calls(self) -> Sequence[Call]:
+        """The calls that it is seen to make."""
+        return () if self.is_hidden else self.made_calls
+
+    @cached_property
+    def made_calls(self) -> Sequence[Call]:
         """The calls that it makes."""
-        if self.kind != REPLY or not (self.message.get("tool_calls") or self.message.get("function_call")):
+        if self._role != "assistant" or not (self.message.get("tool_calls") or self.message.get("function_call")):
             return ()
         ids = [call.get("id") for call in self.message.get("tool_calls") or ()]
         called = functions_called(self.message)
@@ -94,7 +104,7 @@ class Said:
     @property
     def answers(self) -> str | None:
         """The id of the call that it is the result of."""
-        return self.message.get("tool_call_id") if self.kind == RESULT or self.is_hidden else None
+        return self.message.get("tool_call_id") if _KINDS.get(self._role) == RESULT else None
 
     @cached_property
     def media(self) -> Sequence[str | None]:

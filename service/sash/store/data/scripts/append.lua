@@ -8,7 +8,9 @@
 --         same request was done before, so that only its entries' places are asked for), reach (of the tail that a window
 --         needs, as in tail.lua), after (what a rewind before the append forgets: seq, the last to keep; etag, the state that
 --         these figures were made for; less, unpinned, as in forgetting.lua; media, as in media.lua; open, the tool group that
---         then waits, JSON or ''; question, the newest user message then, or 0)
+--         then waits, JSON or ''; question, the newest user message then, or 0), fresh (no entry may have an id that is
+--         stored, but for those that `after` forgets), set (of an agreement with a conversation that is there: settings, the
+--         new ones; kept, those that windows had)
 --       then nine columns, each with a value for each entry: field of its id, tokens in o200k, in cl100k, record, details, body,
 --         documents or '', metadata or '', and '' or msgpack of what few entries have: makes (ids of the tool calls that it
 --         makes), answers (the call that it answers), links (of these calls), parallel (tokens when it answers one of several
@@ -20,7 +22,7 @@
 --        more, as in media.lua}; with `reach`, {this reply, the tail, or {} where it cannot be read}
 --    or {'moved', version, etag} {'conflict', index, 1 if a longer text of this entry in progress is stored, 2 if its part in
 --       the totals is unknown, 3 if it has another role, 4 if what it continues is not there,
---       5 if it has another author or audience} {'orphan', index}
+--       5 if it has another author or audience, 6 if it is not fresh} {'orphan', index}
 --       {'pinned', index} {'again'} when `after` was made for another state {'media'} when a medium is neither here nor given
 --       {'foreign'} {'sealed'} {'damaged', part} {'undone'}, or {} when the life of `repeats` has ended
 --
@@ -124,7 +126,7 @@ local function is_repeated()
   return true
 end
 
-if after and is_repeated() then after = nil end
+if after and not asked.fresh and is_repeated() then after = nil end
 if after then
   if not is_expected then return {'moved', version, etag} end
   if etag ~= after.etag then return {'again'} end
@@ -153,6 +155,7 @@ for entry = 1, entries do
   local id, rest = ARGV[ID + entry], ARGV[REST + entry]
   local earlier, refusal = by_id[id], nil
   local seq = earlier and earlier.seq or exists and stored_seq(id, ARGV[DETAILS + entry])
+  if seq and asked.fresh then return {'conflict', entry - 1, 6} end
   local step = {
     id = id, seq = seq or length + #added + 1, o200k = ARGV[O200K + entry], cl100k = ARGV[CL100K + entry],
     record = ARGV[RECORDS + entry], details = ARGV[DETAILS + entry], body = ARGV[BODIES + entry],
@@ -179,7 +182,7 @@ end
 for _, step in ipairs(plan) do
   if step.duplicate then restore_media(step.rest) end
 end
-if #added == 0 and not replaced then return reply() end
+if #added == 0 and not (replaced or asked.set or after and length < whole_length) then return reply() end
 if not is_expected then return {'moved', version, etag} end
 local is_plain = exists and not (replaced or stale or ttl or new_pins > 0 or after)
 local denial = denial_of({'RPUSH', 'HSET', 'APPEND'})
@@ -243,6 +246,13 @@ local function note(field, value)
   changed[last + 1], changed[last + 2] = field, value
 end
 
+if asked.set then
+-- include earlier
+  local kept = redis.call('HGET', conversation, 'settings_before')
+  note('settings_before', with_earlier(kept, version, 0, asked.set.kept))
+  note('s', asked.set.settings)
+  told[4] = asked.set.settings
+end
 if not exists then
   standing, ttl, life, pins = settings, asked.ttl, this_change, '0'
   redis.call('UNLINK', words, vectors, media, done)
@@ -283,11 +293,11 @@ local draft = drafts_field(length + #added)
 if draft then note('draft', draft) end
 local forgot = whole_length - length
 local kinds = (#added > 0 and DID_APPEND or 0) + (replaced and DID_REPLACE or 0) + (forgot > 0 and DID_REWIND or 0)
-  + (without_summary and DID_SUMMARIZE or 0)
+  + (without_summary and DID_SUMMARIZE or 0) + (asked.set and DID_SET or 0)
 if kinds > DID_APPEND or #added > 1 then -- one message more is what a version is where nothing else is noted
   local about = replaced and replaced.seq or 0
   note('changes', with_change(changes, kinds, version + 1, length + #added, about, #added, forgot))
-  if forgot > 0 then note('change_times', with_time(redis.call('HGET', conversation, 'change_times'), version + 1, now)) end
+  if forgot > 0 or asked.set then note('change_times', with_time(redis.call('HGET', conversation, 'change_times'), version + 1, now)) end
 end
 if grounded > 0 then
   local before = redis.call('HMGET', conversation, 'g0', 'g1')

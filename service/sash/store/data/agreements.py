@@ -1,0 +1,178 @@
+"""The chat of a log, as an agreement compares it with the sender's, and the displaced messages that are appended again."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from sash.core.chat.messages import Entry
+from sash.core.counts.models.families import ROLES
+from sash.core.law.agree.said import RESULT, Said
+from sash.core.law.documents.grounding import parse_template
+from sash.core.law.records.records import Flags, Records, encode_grounding
+from sash.core.providers.messages.members import Names
+from sash.problems import NotFound
+from sash.store.data.beside_entries import read_beside
+from sash.store.data.conversations import Conversations
+from sash.store.data.entries import prepare, stored_entry
+from sash.store.data.layout import Target, etag_of, unpack_many
+from sash.store.data.replies import Message, Page, check_identity
+from sash.store.data.script_calls import HistoryEdited
+from sash.store.data.sealing import AnySealer
+from sash.store.data.stored_messages import NewEntry, open_bodies
+
+_NO_TEMPLATE = parse_template()
+
+
+class Chat(msgspec.Struct, frozen=True):
+    """A part of one state of a log, as it is compared: ``messages`` from ``first_seq`` on, of ``length``.
+
+    Where the conversation does not exist, its version is 0 and its life is empty.
+    """
+
+    version: int = 0
+    etag: str = "0"
+    life: str = ""
+    length: int = 0
+    first_seq: int = 1
+    messages: list[Said] = []
+
+    @property
+    def is_all(self) -> bool:
+        """Whether it has all messages from ``first_seq`` on."""
+        return self.first_seq + len(self.messages) > self.length
+
+
+class Agreements:
+    """Reads what agreements compare and append again."""
+
+    def __init__(self, conversations: Conversations) -> None:
+        self._reader = conversations.reader
+        self._data_keys = conversations.data_keys
+        self._media = conversations.media
+
+    async def chat(self, target: Target, first_seq: int, last_seq: int, view: str | None) -> Chat:
+        """Return the messages ``first_seq`` to ``last_seq`` that exist, as an author with this view sees them.
+
+        Negative numbers count from the end. Raises HistoryEdited, ConversationDamaged.
+        """
+        try:
+            reply, bodies = await self._reader.stored_page(target, first_seq, last_seq)
+        except NotFound:
+            return Chat()
+        check_identity(reply.name, target.name)
+        tag, found = etag_of(reply.version, reply.life, reply.change), []
+        first = last = reply.first_seq
+        wanted = reply.length if last_seq < 0 else min(last_seq, reply.length)
+        while True:
+            records = unpack_many(reply.records, reply.details)
+            found += await self._opened(target, records, bodies, view)
+            last += len(records)
+            if last > wanted or not len(records):
+                break
+            reply, bodies = await self._reader.stored_page(target, last, wanted)
+            if etag_of(reply.version, reply.life, reply.change) != tag:
+                raise HistoryEdited
+        _hide_results(found)
+        return Chat(int(reply.version), tag, (reply.life or b"").decode(), reply.length, first, found)
+
+    async def _opened(
+        self, target: Target, records: Records, bodies: Sequence[bytes], view: str | None
+    ) -> list[Said]:
+        def opened(sealer: AnySealer) -> list[Said]:
+            return list(_said(records, open_bodies(sealer, records, bodies), view)) if len(records) else []
+
+        return await self._data_keys.reading(target.tenant, target.name, opened)
+
+    async def again(
+        self, target: Target, chat: Chat, longer: dict[int, str], seqs: Sequence[int], now_ms: int, send: Names
+    ) -> dict[int, NewEntry]:
+        """Return the messages ``seqs`` of the chat's state as entries to append, those in ``longer`` with that text.
+
+        ``send`` is as in ``prepare``. Raises HistoryEdited.
+        """
+        entries: dict[int, NewEntry] = {}
+        for first, last in _stretches(seqs):
+            start = first
+            while start <= last:
+                page = await self._reader.page(target, start, last)
+                if page.etag != chat.etag or not page.messages:
+                    raise HistoryEdited
+                contents = await self._media.read(
+                    target, (each for message in page.messages for each in message.record.media), made=page.made
+                )
+                for message in page.messages:
+                    if message.seq in longer:
+                        (entry,) = prepare([_longer(message, page, longer[message.seq])], _NO_TEMPLATE, now_ms, send)
+                        identity = msgspec.structs.replace(entry.identity, stamp=message.identity.stamp)
+                        entries[message.seq] = msgspec.structs.replace(entry, identity=identity)
+                        continue
+                    ended = _ended(message)
+                    documents = page.grounding.get(message.seq)
+                    entries[message.seq] = stored_entry(
+                        ended.identity,
+                        ended.record,
+                        message.body,
+                        encode_grounding(documents) if documents is not None else b"",
+                        page.metadata.get(message.seq, b""),
+                        contents,
+                    )
+                start = page.messages[-1].seq + 1
+        return entries
+
+
+def _said(records: Records, bodies: Sequence[bytes], view: str | None) -> Iterator[Said]:
+    redacted = records.flags
+    for index, (details, body) in enumerate(zip(records.details, bodies, strict=True)):
+        yield Said(
+            body,
+            role=ROLES[records.roles[index]],
+            id=details.identity.id,
+            status=details.status,
+            is_hidden=view is not None and not details.party.is_seen(view),
+            is_redacted=bool(redacted[index] & Flags.REDACTED),
+        )
+
+
+def _hide_results(messages: Sequence[Said]) -> None:
+    """Hide the results of calls that the sender does not see."""
+    hidden = {call[0] for each in messages if each.is_hidden for call in each.made_calls}
+    for each in messages if hidden else ():
+        if each.kind == RESULT and each.answers in hidden:
+            each.hide()
+
+
+def _stretches(seqs: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first and last of each row of ascending seqs without a gap."""
+    first = last = 0
+    for seq in seqs:
+        if first and seq != last + 1:
+            yield first, last
+            first = 0
+        first, last = first or seq, seq
+    if first:
+        yield first, last
+
+
+def _ended(message: Message) -> Message:
+    """The message; one in progress is interrupted, since its place is taken from its writer."""
+    if not message.record.flags & Flags.IN_PROGRESS:
+        return message
+    record = msgspec.structs.replace(message.record, flags=message.record.flags & ~Flags.IN_PROGRESS)
+    identity = msgspec.structs.replace(message.identity, status="interrupted")
+    return msgspec.structs.replace(message, record=record, identity=identity)
+
+
+def _longer(message: Message, page: Page, text: str) -> Entry:
+    """The entry of an interrupted reply with its longer text."""
+    metadata, receipt = read_beside(page.metadata.get(message.seq))
+    stored = {name: value for name, value in msgspec.json.decode(message.body).items() if name != "native"}
+    return Entry(
+        message={**stored, "content": text},
+        id=message.identity.id,
+        pinned=message.record.pinned,
+        metadata=msgspec.json.decode(metadata) if metadata else None,
+        status="interrupted",
+        author=message.record.party.author,
+        audience=list(message.record.party.audience) or None,
+        receipt=receipt,
+    )
