@@ -429,6 +429,18 @@ def test_system_messages_of_the_log_agree() -> None:
     assert isinstance(found, Agreement) and found.ignored == (5,)
 
 
+def test_a_late_result_is_taken() -> None:
+    """A result behind a later question is in no turn: it is appended where its call waits, and stands once."""
+    chat = [user("q"), reply("Look.", "c1"), user("q2"), result("c1"), reply("a2")]
+    log = Log(chat[:3])
+    for sent in (chat[:4], chat, chat, [*chat[:2], user("q3"), result("c1")]):
+        log.put(sent)
+        assert [each["role"] for each in log.messages].count("tool") == 1
+    log = Log()
+    log.put(chat)
+    assert texts(log) == ["q", "Look.", "q2", "found", "a2"]
+
+
 def test_hidden_messages_stay() -> None:
     """What the sender does not see stays, before what is displaced."""
     log = Log([{"role": "system", "content": "s"}, user("q"), reply("secret", hidden=True), reply("a"), user("q2")])

@@ -254,50 +254,75 @@ class _Pieces:
 
     def _prompt(self, system: str | None) -> str | None:
         """The system prompt that the sender's first messages make; None where they are the log's own, or the present one."""
-        said, stored = leading(self._sender), leading(self._opening)
-        if not said or said == stored[: len(said)] or (prompt := "\n\n".join(said)) == (system or ""):
+        said = leading(self._sender)
+        standing = {each.text for each in (*self._opening, *self._log) if each.kind == SYSTEM and not each.is_hidden}
+        if standing.issuperset(said) or (prompt := "\n\n".join(said)) == (system or ""):
             return None
         return prompt
 
     def _append(self, at: int) -> None:
         """Append the sender's units that are not in the log, each as the log had it where it was displaced."""
         walk = self._walk
-        first = self._new[0].first if self._new else len(self._sender)
-        behind = self._behind(first)
-        self._tell_ignored(len(leading(self._sender)), behind)
+        behind = self._behind(self._new[0].first if self._new else len(self._sender))
+        last = len(self._sender) - (self._begins is not None)
+        self._tell_agreed(range(len(leading(self._sender)), behind if self._new else last), at)
         displaced = _Displaced(self._log, at, self._sender)
-        standing = {each.text for each in self._log[walk.start : at] if each.kind == SYSTEM and not each.is_hidden}
+        standing = _Standing(self._log[walk.start : at])
         for unit in self._new:
             kept = displaced.take(unit, is_part=unit is walk.part)
-            carried = {self._log[index].text for index in kept if self._log[index].kind == SYSTEM}
-            between = () if unit is walk.part else range(behind, unit.first)
-            self._pieces += [Given(place) for place in self._systems(between, standing | carried)]
+            standing.add([self._log[index] for index in kept])
+            if unit is not walk.part:
+                self._pieces += [Given(place) for place in standing.lacks(self._apart(range(behind, unit.first)))]
             if kept:
                 self._pieces += [Kept(index) for index in kept]
             elif not unit.is_bare:
                 self._pieces += [Given(place) for place in unit.at]
             behind = unit.end
-        last = len(self._sender) - (self._begins is not None)
         if self._new:
-            self._pieces += [Given(place) for place in self._systems(range(behind, last), standing)]
-        else:
-            self._ignored += self._systems(range(behind, last), standing)
+            self._pieces += [Given(place) for place in standing.lacks(self._apart(range(behind, last)))]
 
     def _behind(self, first: int) -> int:
         """The place behind the last agreeing unit before the place ``first``."""
         before = [unit.end for unit in self._walk.units[: self._walk.left] if unit.end <= first]
         return before[-1] if before else len(leading(self._sender))
 
-    def _tell_ignored(self, first: int, last: int) -> None:
-        """Note the system messages among what agrees that the log does not have."""
-        places = [place for place in range(first, last) if self._sender[place].kind == SYSTEM]
-        if places:
-            standing = {each.text for each in self._log if each.kind == SYSTEM and not each.is_hidden}
-            self._ignored += self._systems(places, standing)
+    def _apart(self, places: Sequence[int]) -> dict[int, Said]:
+        """The sender's messages at these places that are in no unit and are told apart: system messages, late results."""
+        return {place: self._sender[place] for place in places if self._sender[place].kind in (SYSTEM, RESULT)}
 
-    def _systems(self, places: Sequence[int], standing: set[str]) -> list[int]:
+    def _tell_agreed(self, places: Sequence[int], at: int) -> None:
+        """Note the system messages and late results among what agrees that the log does not have."""
+        inside = {place for unit in self._walk.units[: self._walk.left] for place in unit.at}
+        apart = {place: each for place, each in self._apart(places).items() if place not in inside}
+        if not apart:
+            return
+        calls = {call[0] for each in self._log[:at] for call in each.calls}
+        for place in _Standing(self._log).lacks(apart):
+            if apart[place].kind == SYSTEM:
+                self._ignored.append(place)
+            elif apart[place].answers in calls:
+                self._walk.results.append(place)
+
+
+class _Standing:
+    """System messages and results that stand already."""
+
+    def __init__(self, messages: Sequence[Said]) -> None:
+        self._texts: set[str] = set()
+        self._answered: set[str | None] = set()
+        self.add(messages)
+
+    def add(self, messages: Sequence[Said]) -> None:
+        """Note more messages."""
+        self._texts |= {each.text for each in messages if each.kind == SYSTEM and not each.is_hidden}
+        self._answered |= {each.answers for each in messages if each.kind == RESULT or each.is_hidden}
+
+    def lacks(self, messages: Mapping[int, Said]) -> list[int]:
+        """The places of those that do not stand."""
         return [
-            place for place in places if self._sender[place].kind == SYSTEM and self._sender[place].text not in standing
+            place
+            for place, each in messages.items()
+            if (each.text not in self._texts if each.kind == SYSTEM else each.answers not in self._answered)
         ]
 
 

@@ -127,10 +127,8 @@ local function is_repeated()
 end
 
 if after and not asked.fresh and is_repeated() then after = nil end
-if after then
-  if not is_expected then return {'moved', version, etag} end
-  if etag ~= after.etag then return {'again'} end
-end
+if (after or asked.fresh) and not is_expected then return {'moved', version, etag} end
+if after and etag ~= after.etag then return {'again'} end
 if not exists then after = nil end -- there is nothing to forget
 if after then
   length, waiting, user = after.seq, after.open, after.question
