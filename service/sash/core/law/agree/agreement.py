@@ -87,29 +87,44 @@ def agree(
     read. ``system`` is the conversation's system prompt, and ``opening`` the first messages of a log that lacks its beginning.
     """
     begins = sender[-1] if sender and sender[-1].status == "in_progress" and sender[-1].is_bare else None
-    units = units_of(sender if begins is None else sender[:-1])
+    listed = sender if begins is None else sender[:-1]
     if base == ANYWHERE:
-        start = _anchor(log, units, is_all=is_all)
+        start = _anchor(log, listed, is_all=is_all)
         if start is None:
             return More()
         is_all = True
     else:
         start = base or 0
-    walk = _Walk(log, units, start)
-    is_doubtful = base is None and not is_whole and not walk.agreed and bool(units and log)
-    if is_doubtful and (not is_all or any(compare(units[0], each) == WHOLE for each in units_of(log)[1:])):
+    alike = _alike(log, listed, start)
+    walk = _Walk(log, units_of(listed, alike), start + alike, alike)
+    is_doubtful = base is None and not is_whole and not walk.agreed and bool(walk.units and log)
+    if is_doubtful and (not is_all or any(compare(walk.units[0], each) == WHOLE for each in units_of(log)[1:])):
         return IsPart()
-    if not is_all and not (walk.is_within and walk.left == len(units)):
+    if not is_all and not (walk.is_within and walk.left == len(walk.units)):
         return More()
     return _Pieces(log, sender, walk, begins, log if opening is None else opening).agreement(system)
 
 
-def _anchor(log: Sequence[Said], units: Sequence[Unit], *, is_all: bool) -> int | None:
+def _alike(log: Sequence[Said], sender: Sequence[Said], start: int) -> int:
+    """How many messages, up to a question, are the same in both, to the byte. So a chat that was not changed is not divided
+    into units."""
+    last = 0
+    for place in range(min(len(log) - start, len(sender))):
+        one, other = log[start + place], sender[place]
+        if one.kind == other.kind == USER:
+            last = place
+        if one.kind != other.kind or one.is_hidden or one.status != other.status or one.encoded != other.encoded:
+            break
+    return last
+
+
+def _anchor(log: Sequence[Said], sender: Sequence[Said], *, is_all: bool) -> int | None:
     """The place in the log of the first unit of a list that is the chat's end; behind the log where it is new.
 
     An id tells it, else the words: of a unit that a list of this length can reach. A lone question under an id that the log
     does not have is new, whatever was asked before. None where more of the log is needed.
     """
+    units = units_of(sender)
     if not units:
         return len(log)
     own = units_of(log)
@@ -131,14 +146,15 @@ class _Walk:
     """How far both lists agree: ``at`` is the first displaced message, ``left`` the first of the sender's units that is not
     in the log, ``part`` what an agreeing turn of the sender's has more."""
 
-    def __init__(self, log: Sequence[Said], units: Sequence[Unit], start: int) -> None:
+    def __init__(self, log: Sequence[Said], units: Sequence[Unit], start: int, alike: int) -> None:
         self.log = log
         self.units = units
         self.own = units_of(log, start)
         self.start = start
+        self.alike = alike
         self.at = len(log)
         self.left = 0
-        self.agreed = 0
+        self.agreed = sum(each.kind != SYSTEM for each in log[start - alike : start])
         self.part: Unit | None = None
         self.longer: Longer | None = None
         self.results: list[int] = []
@@ -265,9 +281,10 @@ class _Pieces:
         walk = self._walk
         behind = self._behind(self._new[0].first if self._new else len(self._sender))
         last = len(self._sender) - (self._begins is not None)
-        self._tell_agreed(range(len(leading(self._sender)), behind if self._new else last), at)
+        first = max(walk.alike, len(leading(self._sender)))
+        self._tell_agreed(range(first, behind if self._new else last), at)
         displaced = _Displaced(self._log, at, self._sender)
-        standing = _Standing(self._log[walk.start : at])
+        standing = _Standing(self._log[max(0, walk.start - walk.alike) : at]) if self._new else _Standing(())
         for unit in self._new:
             kept = displaced.take(unit, is_part=unit is walk.part)
             standing.add([self._log[index] for index in kept])
@@ -284,7 +301,7 @@ class _Pieces:
     def _behind(self, first: int) -> int:
         """The place behind the last agreeing unit before the place ``first``."""
         before = [unit.end for unit in self._walk.units[: self._walk.left] if unit.end <= first]
-        return before[-1] if before else len(leading(self._sender))
+        return before[-1] if before else max(self._walk.alike, len(leading(self._sender)))
 
     def _apart(self, places: Sequence[int]) -> dict[int, Said]:
         """The sender's messages at these places that are in no unit and are told apart: system messages, late results."""

@@ -5,9 +5,9 @@ a reply that is still being written.
 """
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Final, NamedTuple
 
+from sash.core.law.agree.lazily import lazy
 from sash.core.law.agree.said import REPLY, RESULT, SYSTEM, USER, Call, Said
 
 
@@ -29,37 +29,37 @@ class Unit:
         """The place behind its last message."""
         return self.at[-1] + 1
 
-    @cached_property
+    @lazy
     def texts(self) -> Sequence[tuple[int, str]]:
         """The words of each message that has some, with its place in the unit."""
         return [(place, each.words) for place, each in enumerate(self.of) if each.kind != RESULT and each.words]
 
-    @cached_property
+    @lazy
     def words(self) -> str:
         """The words of all its messages."""
         return "".join(words for _, words in self.texts)
 
-    @cached_property
+    @lazy
     def calls(self) -> Sequence[Call]:
         """All calls of its messages."""
         return [call for each in self.of for call in each.calls]
 
-    @cached_property
+    @lazy
     def media(self) -> Sequence[str | None]:
         """The media of its messages, but for those of results."""
         return [medium for each in self.of if each.kind != RESULT for medium in each.media]
 
-    @cached_property
+    @lazy
     def is_unfinished(self) -> bool:
         """Whether one of its replies is."""
         return any(each.is_unfinished for each in self.of)
 
-    @cached_property
+    @lazy
     def is_bare(self) -> bool:
         """Whether it is a turn without a word, a call or a medium."""
         return self.kind == REPLY and all(each.is_bare or each.kind == RESULT for each in self.of)
 
-    @cached_property
+    @lazy
     def is_redacted(self) -> bool:
         """Whether the content of one of its messages was erased."""
         return any(each.is_redacted for each in self.of)

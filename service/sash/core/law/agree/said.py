@@ -3,12 +3,12 @@
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any, Final
 
 import msgspec
 
 from sash.core.chat.calls import arguments_of, compact, functions_called
+from sash.core.law.agree.lazily import lazy
 from sash.core.law.records.split_media import name_of
 
 USER: Final = "user"
@@ -55,13 +55,19 @@ class Said:
         """Whether it is a reply that is being written, or was interrupted."""
         return self.status in UNFINISHED
 
-    @cached_property
+    @property
+    def encoded(self) -> bytes:
+        """The chat message as JSON."""
+        body = self._body
+        return body if isinstance(body, bytes) else msgspec.json.encode(body)
+
+    @lazy
     def message(self) -> Mapping[str, Any]:
         """The chat message."""
         body = self._body
         return msgspec.json.decode(body) if isinstance(body, bytes) else body
 
-    @cached_property
+    @lazy
     def text(self) -> str:
         """All of its text, with a refusal, as it was written; that of a redacted message is empty."""
         content = self.message.get("content")
@@ -72,7 +78,7 @@ class Said:
         said = [part.get(part["type"]) or "" for part in _parts(content) if part.get("type") in _TEXTS]
         return "".join((*said, self.message.get("refusal") or ""))
 
-    @cached_property
+    @lazy
     def words(self) -> str:
         """The text in its normal form: a reply's without white space, since screens join texts with any; else as it is.
 
@@ -91,7 +97,7 @@ class Said:
         """The calls that it is seen to make."""
         return () if self.is_hidden else self.made_calls
 
-    @cached_property
+    @lazy
     def made_calls(self) -> Sequence[Call]:
         """The calls that it makes."""
         if self._role != "assistant" or not (self.message.get("tool_calls") or self.message.get("function_call")):
@@ -106,13 +112,13 @@ class Said:
         """The id of the call that it is the result of."""
         return self.message.get("tool_call_id") if _KINDS.get(self._role) == RESULT else None
 
-    @cached_property
+    @lazy
     def media(self) -> Sequence[str | None]:
         """The digest of each picture or file, None where only an address is known."""
         found = [_digest(part) for part in _parts(self.message.get("content")) if part.get("type") not in _TEXTS]
         return (*found, None) if self.kind == REPLY and self.message.get("audio") else tuple(found)
 
-    @cached_property
+    @lazy
     def is_bare(self) -> bool:
         """Whether it is a reply without a word, a call or a medium."""
         return self.kind == REPLY and not (self.words or self.calls or self.media or self.is_redacted)
