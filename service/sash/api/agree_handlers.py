@@ -32,8 +32,7 @@ from sash.api.openapi.operation import documented
 from sash.api.schemas import AgreedMessage, AgreedMessages, AgreeMessages, DisplacedMessages
 from sash.core.chat.messages import BareEntry, Entry, decode_entries, decode_json
 from sash.core.law.agree.agreement import ANYWHERE, Agreement, Given, IsPart, Kept, Longer, More, agree, leading
-from sash.core.law.agree.chat_units import units_of
-from sash.core.law.agree.said import Said
+from sash.core.law.agree.said import USER, Said
 from sash.core.law.fixed_parts.conversation_settings import (
     ConversationSettings,
     decode_settings,
@@ -223,8 +222,7 @@ def _checked(entries: list[Entry], earlier: Any) -> list[Said]:
     """The list as it is compared, once it is checked. Raises as ``_read`` does."""
     check_entries(entries, earlier)
     said = [Said(each.message, role=each.message["role"], id=each.id, status=each.status) for each in entries]
-    units = units_of(said)
-    if len(units) > _MOST_UNITS:
+    if 2 * sum(each.kind == USER for each in said) > _MOST_UNITS:
         detail = f"A list may have {_MOST_UNITS} questions and turns: send the chat's end with list=end"
         raise TooLarge.at("#/messages", detail, {"limit": _MOST_UNITS, "unit": "units"})
     places: dict[str, int] = {}

@@ -121,15 +121,14 @@ class Agreements:
 
 
 def _said(records: Records, bodies: Sequence[bytes], view: str | None) -> Iterator[Said]:
-    redacted = records.flags
-    for index, (details, body) in enumerate(zip(records.details, bodies, strict=True)):
+    for details, body, role, flags in zip(records.details, bodies, records.roles, records.flags, strict=True):
         yield Said(
             body,
-            role=ROLES[records.roles[index]],
-            id=details.identity.id,
+            role=ROLES[role],
+            details=details,
             status=details.status,
             is_hidden=view is not None and not details.party.is_seen(view),
-            is_redacted=bool(redacted[index] & Flags.REDACTED),
+            is_redacted=bool(flags & Flags.REDACTED),
         )
 
 

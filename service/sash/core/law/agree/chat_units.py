@@ -80,7 +80,7 @@ def units_of(messages: Sequence[Said], start: int = 0) -> list[Unit]:
             found.append(Unit(USER, [place], [each]))
             continue
         is_in_turn = bool(found) and found[-1].kind == REPLY
-        if kind == SYSTEM or kind == RESULT and not is_in_turn or each.is_bare and not each.is_unfinished:
+        if kind == SYSTEM or kind == RESULT and not is_in_turn or not each.is_unfinished and each.is_bare:
             continue
         if is_in_turn:
             found[-1].at.append(place)

@@ -9,6 +9,7 @@ import msgspec
 
 from sash.core.chat.calls import arguments_of, compact, functions_called
 from sash.core.law.agree.lazily import lazy
+from sash.core.law.records.details import Details
 from sash.core.law.records.split_media import name_of
 
 USER: Final = "user"
@@ -29,7 +30,7 @@ class Said:
     """One message: of the sender's list, or of the log. What it says is read when it is asked for.
 
     ``is_hidden``: the sender does not see it. ``is_redacted``: its content was erased. ``body`` is the message as JSON, or
-    the message itself.
+    the message itself. ``details`` are those of a stored one, which tell its id.
     """
 
     def __init__(
@@ -41,14 +42,21 @@ class Said:
         status: str | None = None,
         is_hidden: bool = False,
         is_redacted: bool = False,
+        details: Details | None = None,
     ) -> None:
         self._body = body
         self._role = role
         self.kind = SYSTEM if is_hidden else _KINDS.get(role, SYSTEM)
-        self.id = id
+        self._id = id
+        self._details = details
         self.status = status
         self.is_hidden = is_hidden
         self.is_redacted = is_redacted
+
+    @property
+    def id(self) -> str | None:
+        """The entry's id, if it has one."""
+        return self._id if self._details is None else self._details.identity.id
 
     @property
     def is_unfinished(self) -> bool:
@@ -121,7 +129,12 @@ class Said:
     @lazy
     def is_bare(self) -> bool:
         """Whether it is a reply without a word, a call or a medium."""
-        return self.kind == REPLY and not (self.words or self.calls or self.media or self.is_redacted)
+        if self.kind != REPLY or self.is_redacted:
+            return False
+        content = self.message.get("content")
+        if type(content) is str and content.strip():
+            return False  # as nearly always
+        return not (self.words or self.calls or self.media)
 
 
 def _parts(content: Any) -> Iterator[Mapping[str, Any]]:
