@@ -13,7 +13,7 @@ from recordings import DATA
 
 from sash.core.law.agree.agreement import Agreement, Given, IsPart, Longer, More, agree
 from sash.core.law.agree.chat_units import units_of
-from sash.core.law.agree.said import REPLY, RESULT, UNFINISHED, Said
+from sash.core.law.agree.said import REPLY, RESULT, UNFINISHED, Said, Stored
 
 AGREE = DATA.parent / "agree"
 NO_AGREE = "needs captured requests: TEST_DATA names the folder that holds agree/"
@@ -73,7 +73,7 @@ class Log:
 
     def put(self, sender: Sequence[Message], **how: Any) -> Agreement | IsPart:
         """Make the log agree with the sender's list."""
-        log = [said(each) for each in self.messages]
+        log = Stored.of([said(each) for each in self.messages])
         found = agree(log, [said(each) for each in sender], system=self.system, **how)
         assert not isinstance(found, More)
         if isinstance(found, Agreement):

@@ -1,13 +1,15 @@
 """The chat of a log, as an agreement compares it with the sender's, and the displaced messages that are appended again."""
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from sash.core.chat.messages import Entry
-from sash.core.counts.models.families import ROLES
-from sash.core.law.agree.said import RESULT, Said
+from sash.core.counts.models.families import ROLES, TOOL
+from sash.core.law.agree.said import Said, Stored
 from sash.core.law.documents.grounding import parse_template
+from sash.core.law.records.details import Details
 from sash.core.law.records.records import Flags, Records, encode_grounding
 from sash.core.providers.messages.members import Names
 from sash.problems import NotFound
@@ -17,7 +19,7 @@ from sash.store.data.entries import prepare, stored_entry
 from sash.store.data.layout import Target, etag_of, unpack_many
 from sash.store.data.replies import Message, Page, check_identity
 from sash.store.data.script_calls import HistoryEdited
-from sash.store.data.sealing import AnySealer
+from sash.store.data.sealing import PLAIN, AnySealer, Kind
 from sash.store.data.stored_messages import NewEntry, open_bodies
 
 _NO_TEMPLATE = parse_template()
@@ -34,7 +36,7 @@ class Chat(msgspec.Struct, frozen=True):
     life: str = ""
     length: int = 0
     first_seq: int = 1
-    messages: list[Said] = []
+    messages: Stored = Stored((), frozenset(), {}.__getitem__)
 
     @property
     def is_all(self) -> bool:
@@ -60,26 +62,29 @@ class Agreements:
         except NotFound:
             return Chat()
         check_identity(reply.name, target.name)
-        tag, found = etag_of(reply.version, reply.life, reply.change), []
+        tag, pages = etag_of(reply.version, reply.life, reply.change), []
         first = last = reply.first_seq
         wanted = reply.length if last_seq < 0 else min(last_seq, reply.length)
         while True:
             records = unpack_many(reply.records, reply.details)
-            found += await self._opened(target, records, bodies, view)
+            opened = await self._opened(target, records, bodies) if len(records) else []
+            pages.append(_Read(records, list(records.details or ()), opened))
             last += len(records)
             if last > wanted or not len(records):
                 break
             reply, bodies = await self._reader.stored_page(target, last, wanted)
             if etag_of(reply.version, reply.life, reply.change) != tag:
                 raise HistoryEdited
-        _hide_results(found)
-        return Chat(int(reply.version), tag, (reply.life or b"").decode(), reply.length, first, found)
+        messages = _stored(pages, view)
+        return Chat(int(reply.version), tag, (reply.life or b"").decode(), reply.length, first, messages)
 
-    async def _opened(
-        self, target: Target, records: Records, bodies: Sequence[bytes], view: str | None
-    ) -> list[Said]:
-        def opened(sealer: AnySealer) -> list[Said]:
-            return list(_said(records, open_bodies(sealer, records, bodies), view)) if len(records) else []
+    async def _opened(self, target: Target, records: Records, bodies: list[bytes]) -> list[bytes]:
+        """The bodies as plain text."""
+        if self._data_keys.plain:
+            return PLAIN.open_each(Kind.BODY, bodies, ())
+
+        def opened(sealer: AnySealer) -> list[bytes]:
+            return open_bodies(sealer, records, bodies)
 
         return await self._data_keys.reading(target.tenant, target.name, opened)
 
@@ -120,24 +125,40 @@ class Agreements:
         return entries
 
 
-def _said(records: Records, bodies: Sequence[bytes], view: str | None) -> Iterator[Said]:
-    for details, body, role, flags in zip(records.details, bodies, records.roles, records.flags, strict=True):
-        yield Said(
-            body,
-            role=ROLES[role],
-            details=details,
-            status=details.status,
-            is_hidden=view is not None and not details.party.is_seen(view),
-            is_redacted=bool(flags & Flags.REDACTED),
+class _Read(NamedTuple):
+    """A page of a chat."""
+
+    records: Records
+    details: list[Details]
+    bodies: list[bytes]
+
+
+def _stored(pages: Sequence[_Read], view: str | None) -> Stored:
+    """The messages of these pages, as an author with this view sees them."""
+    details = [each for page in pages for each in page.details]
+    roles, flags = (b"".join(parts) for parts in zip(*((each.records.roles, each.records.flags) for each in pages), strict=True))
+    bodies = [each for page in pages for each in page.bodies]
+    hidden = frozenset(
+        place for place, each in enumerate(details) if view is not None and not each.party.is_seen(view)
+    )
+
+    def make(place: int) -> Said:
+        return Said(
+            bodies[place],
+            role=ROLES[roles[place]],
+            status=details[place].status,
+            is_hidden=place in hidden,
+            is_redacted=bool(flags[place] & Flags.REDACTED),
+            details=details[place],
         )
 
-
-def _hide_results(messages: Sequence[Said]) -> None:
-    """Hide the results of calls that the sender does not see."""
-    hidden = {call[0] for each in messages if each.is_hidden for call in each.made_calls}
-    for each in messages if hidden else ():
-        if each.kind == RESULT and each.answers in hidden:
-            each.hide()
+    odd = {place for place, each in enumerate(details) if each.status is not None}
+    odd |= {place for place, each in enumerate(flags) if each & Flags.REDACTED}
+    if hidden:
+        calls = {call[0] for place in hidden for call in make(place).made_calls}
+        results = (place for place, role in enumerate(roles) if role == TOOL)
+        hidden |= {place for place in results if make(place).answers in calls}
+    return Stored(bodies, hidden.union(odd), make)
 
 
 def _stretches(seqs: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from sash.core.law.agree.chat_units import WHOLE, Match, Unit, compare, units_of
-from sash.core.law.agree.said import REPLY, RESULT, SYSTEM, USER, Said
+from sash.core.law.agree.said import REPLY, RESULT, SYSTEM, USER, Said, Stored
 
 
 class Given(NamedTuple):
@@ -71,7 +71,7 @@ ANYWHERE: Final = -1
 
 
 def agree(
-    log: Sequence[Said],
+    log: Stored,
     sender: Sequence[Said],
     *,
     base: int | None = None,
@@ -96,7 +96,7 @@ def agree(
     else:
         start = base or 0
     alike = _alike(log, listed, start)
-    walk = _Walk(log, units_of(listed, alike), start + alike, alike)
+    walk = _Walk(log, units_of(listed, alike), start + alike, listed[:alike])
     is_doubtful = base is None and not is_whole and not walk.agreed and bool(walk.units and log)
     if is_doubtful and (not is_all or any(compare(walk.units[0], each) == WHOLE for each in units_of(log)[1:])):
         return IsPart()
@@ -105,20 +105,19 @@ def agree(
     return _Pieces(log, sender, walk, begins, log if opening is None else opening).agreement(system)
 
 
-def _alike(log: Sequence[Said], sender: Sequence[Said], start: int) -> int:
+def _alike(log: Stored, sender: Sequence[Said], start: int) -> int:
     """How many messages, up to a question, are the same in both, to the byte. So a chat that was not changed is not divided
     into units."""
     last = 0
-    for place in range(min(len(log) - start, len(sender))):
-        one, other = log[start + place], sender[place]
-        if one.kind == other.kind == USER:
-            last = place
-        if one.kind != other.kind or one.is_hidden or one.status != other.status or one.encoded != other.encoded:
+    for place, (body, one) in enumerate(zip(log.bodies[start:], sender, strict=False)):
+        if body != one.encoded or one.is_unfinished or start + place in log.odd:
             break
+        if one.kind == USER:
+            last = place
     return last
 
 
-def _anchor(log: Sequence[Said], sender: Sequence[Said], *, is_all: bool) -> int | None:
+def _anchor(log: Stored, sender: Sequence[Said], *, is_all: bool) -> int | None:
     """The place in the log of the first unit of a list that is the chat's end; behind the log where it is new.
 
     An id tells it, else the words: of a unit that a list of this length can reach. A lone question under an id that the log
@@ -146,7 +145,7 @@ class _Walk:
     """How far both lists agree: ``at`` is the first displaced message, ``left`` the first of the sender's units that is not
     in the log, ``part`` what an agreeing turn of the sender's has more."""
 
-    def __init__(self, log: Sequence[Said], units: Sequence[Unit], start: int, alike: int) -> None:
+    def __init__(self, log: Stored, units: Sequence[Unit], start: int, alike: Sequence[Said]) -> None:
         self.log = log
         self.units = units
         self.own = units_of(log, start)
@@ -154,13 +153,13 @@ class _Walk:
         self.alike = alike
         self.at = len(log)
         self.left = 0
-        self.agreed = sum(each.kind != SYSTEM for each in log[start - alike : start])
+        self.agreed = sum(each.kind != SYSTEM for each in alike)
         self.part: Unit | None = None
         self.longer: Longer | None = None
         self.results: list[int] = []
         self.is_within = True
         """Whether it did not come to the last unit of the log, which may go on behind what was read."""
-        self._answered = {each.answers for each in log if each.kind == RESULT or each.is_hidden}
+        self._answered = {each.answers for each in log[start:] if each.kind == RESULT or each.is_hidden}
         self._walk()
 
     def _walk(self) -> None:
@@ -230,7 +229,7 @@ class _Pieces:
     """The messages to append, behind those that stay."""
 
     def __init__(
-        self, log: Sequence[Said], sender: Sequence[Said], walk: _Walk, begins: Said | None, opening: Sequence[Said]
+        self, log: Stored, sender: Sequence[Said], walk: _Walk, begins: Said | None, opening: Sequence[Said]
     ) -> None:
         self._log = log
         self._opening = opening
@@ -271,6 +270,8 @@ class _Pieces:
     def _prompt(self, system: str | None) -> str | None:
         """The system prompt that the sender's first messages make; None where they are the log's own, or the present one."""
         said = leading(self._sender)
+        if not said:
+            return None
         standing = {each.text for each in (*self._opening, *self._log) if each.kind == SYSTEM and not each.is_hidden}
         if standing.issuperset(said) or (prompt := "\n\n".join(said)) == (system or ""):
             return None
@@ -281,10 +282,10 @@ class _Pieces:
         walk = self._walk
         behind = self._behind(self._new[0].first if self._new else len(self._sender))
         last = len(self._sender) - (self._begins is not None)
-        first = max(walk.alike, len(leading(self._sender)))
+        first = max(len(walk.alike), len(leading(self._sender)))
         self._tell_agreed(range(first, behind if self._new else last), at)
         displaced = _Displaced(self._log, at, self._sender)
-        standing = _Standing(self._log[max(0, walk.start - walk.alike) : at]) if self._new else _Standing(())
+        standing = _Standing([*walk.alike, *self._log[walk.start : at]]) if self._new else _Standing(())
         for unit in self._new:
             kept = displaced.take(unit, is_part=unit is walk.part)
             standing.add([self._log[index] for index in kept])
@@ -301,7 +302,7 @@ class _Pieces:
     def _behind(self, first: int) -> int:
         """The place behind the last agreeing unit before the place ``first``."""
         before = [unit.end for unit in self._walk.units[: self._walk.left] if unit.end <= first]
-        return before[-1] if before else max(self._walk.alike, len(leading(self._sender)))
+        return before[-1] if before else max(len(self._walk.alike), len(leading(self._sender)))
 
     def _apart(self, places: Sequence[int]) -> dict[int, Said]:
         """The sender's messages at these places that are in no unit and are told apart: system messages, late results."""
@@ -314,7 +315,7 @@ class _Pieces:
         if not apart:
             return
         calls = {call[0] for each in self._log[:at] for call in each.calls}
-        for place in _Standing(self._log).lacks(apart):
+        for place in _Standing(self._log[:]).lacks(apart):
             if apart[place].kind == SYSTEM:
                 self._ignored.append(place)
             elif apart[place].answers in calls:
@@ -356,10 +357,11 @@ def leading(messages: Sequence[Said]) -> list[str]:
 class _Displaced:
     """The displaced messages, of which units are taken in order."""
 
-    def __init__(self, log: Sequence[Said], at: int, sender: Sequence[Said]) -> None:
+    def __init__(self, log: Stored, at: int, sender: Sequence[Said]) -> None:
         self._log = log
         self._at = at
-        self._ids: Mapping[str | None, int] = {each.id: place for place, each in enumerate(sender) if each.id}
+        self._sender = sender
+        self._ids: Mapping[str | None, int] = {}
         self._units: list[Unit] | None = None
         self._by_words: Mapping[tuple[str, str], list[int]] = {}
         self._next = 0
@@ -368,7 +370,10 @@ class _Displaced:
 
     def take(self, unit: Unit, *, is_part: bool) -> list[int]:
         """The indexes of the next displaced unit that is the same, with what no screen shows before it; empty if none is."""
+        if self._at == len(self._log):
+            return []
         if self._units is None:
+            self._ids = {each.id: place for place, each in enumerate(self._sender) if each.id}
             self._units = units_of(self._log, self._at)
             self._by_words = _by_words(self._units)
         found = next((place for place in self._places(unit) if self._is_same(unit, place, is_part=is_part)), None)

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -96,10 +96,6 @@ class Said:
         text = self.text if self.text.isascii() else unicodedata.normalize("NFC", self.text)
         return "".join(text.split()) if self.kind == REPLY else text.replace("\r\n", "\n").strip()
 
-    def hide(self) -> None:
-        """Note that the sender does not see it."""
-        self.kind, self.is_hidden = SYSTEM, True
-
     @property
     def calls(self) -> Sequence[Call]:
         """The calls that it is seen to make."""
@@ -167,3 +163,33 @@ def _strings(value: Any) -> Iterator[str]:
         case dict():
             for each in value.values():
                 yield from _strings(each)
+
+
+class Stored(Sequence[Said]):
+    """A log's messages, each made when it is read, so that a long chat that agrees makes few. ``bodies`` are the messages as
+    JSON; ``odd`` are the places of those that more is to be said of than that: unfinished, hidden, erased."""
+
+    def __init__(self, bodies: Sequence[bytes], odd: frozenset[int], make: Callable[[int], Said]) -> None:
+        self.bodies = bodies
+        self.odd = odd
+        self._make = make
+        self._made: dict[int, Said] = {}
+
+    @classmethod
+    def of(cls, messages: Sequence[Said]) -> "Stored":
+        """These messages."""
+        odd = (place for place, each in enumerate(messages) if each.status or each.is_hidden or each.is_redacted)
+        return cls([each.encoded for each in messages], frozenset(odd), messages.__getitem__)
+
+    def __len__(self) -> int:
+        return len(self.bodies)
+
+    def __getitem__(self, place):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN204 - as every sequence's
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
+        if place < 0 or place >= len(self.bodies):
+            place = range(len(self.bodies))[place]
+        found = self._made.get(place)
+        if found is None:
+            found = self._made[place] = self._make(place)
+        return found
