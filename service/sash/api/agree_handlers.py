@@ -30,16 +30,16 @@ from sash.api.direct import Answer
 from sash.api.incoming import Incoming
 from sash.api.openapi.operation import documented
 from sash.api.schemas import AgreedMessage, AgreedMessages, AgreeMessages, DisplacedMessages
-from sash.core.chat.messages import BareEntry, Entry, decode_entries, decode_json
+from sash.core.chat.messages import ROLE_AND_CONTENT, BareEntry, Entry, decode_entries, decode_json
 from sash.core.law.agree.agreement import ANYWHERE, Agreement, Given, IsPart, Kept, Longer, More, agree, leading
-from sash.core.law.agree.said import USER, Said
+from sash.core.law.agree.said import REPLY, USER, Said
 from sash.core.law.fixed_parts.conversation_settings import (
     ConversationSettings,
     decode_settings,
     encode_settings,
     kept_for_windows,
 )
-from sash.core.law.measured_entries import check_entries
+from sash.core.law.measured_entries import check_entries, content_digest
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers import PROVIDERS
 from sash.core.providers.reading.native import lacks_call
@@ -116,6 +116,9 @@ class _Compared(NamedTuple):
     chat: Chat
     found: Agreement
     state: State | None
+    behind: int | None = None
+    """Of a usual turn, how many messages stand before the list; None for any number."""
+    is_usual: bool = False
 
     @property
     def keep_seq(self) -> int:
@@ -150,6 +153,9 @@ async def agree_messages(request: Incoming) -> Answer:
     if query is not None:
         context.windows.plan(query)  # raises for an unknown model, which must happen before the log changes
     expected, sent = if_match(request), await _read(request, asked)
+    if (usual := _usual(request, sent, asked)) is not None:
+        with suppress(HistoryEdited, PreconditionFailed, EntryConflict):  # the log says something else
+            return await _write(request, target, query, sent, usual, started, expected)
     for attempt in range(_ATTEMPTS):
         with suppress(HistoryEdited):  # another write came first: compare again
             compared = await _compare(request, target, sent, asked)
@@ -235,6 +241,34 @@ def _checked(entries: list[Entry], earlier: Any) -> list[Said]:
 # ---- what the log says
 
 
+def _usual(request: Incoming, sent: _Sent, asked: AgreeQuery) -> _Compared | None:
+    """What changes if the log is what the list has before its last question; the write itself finds out whether it is.
+
+    So the usual turn is one round trip. None where a list of plain texts would not tell it.
+    """
+    said, place = sent.said, len(sent.said)
+    if request.was_done or asked.view is not None or (asked.after_seq is not None and not asked.after_seq.isdigit()):
+        return None
+    if said[-1].status == "in_progress" and said[-1].is_bare:
+        place -= 1
+    while place > 0 and said[place - 1].kind == USER:
+        place -= 1
+    if place == len(said) or not all(map(_is_plain, said[:place])):
+        return None
+    behind = None if asked.part == "end" else int(asked.after_seq or 0)
+    if behind is None and not place and not (said[0].id and sum(each.kind == USER for each in said) == 1):
+        return None  # only the log tells where it begins
+    found = Agreement(place, place, tuple(map(Given, range(place, len(said)))))
+    return _Compared(Chat(first_seq=(behind or 0) + 1, length=(behind or 0) + place), found, None, behind, is_usual=True)
+
+
+def _is_plain(said: Said) -> bool:
+    """Whether the digest of its role and content tells all of a message."""
+    message = said.message
+    is_text = type(message.get("content")) is str and len(message) == ROLE_AND_CONTENT
+    return is_text and said.kind in (USER, REPLY) and not said.is_unfinished and not said.is_bare
+
+
 async def _compare(request: Incoming, target: Target, sent: _Sent, asked: AgreeQuery) -> _Compared:
     """Read as much of the log as the list needs, and compare. Raises HistoryEdited, PartOfTheChat, TooLarge, Unprocessable."""
     chats, view, said = request.context.store.agreements, asked.view, sent.said
@@ -313,7 +347,13 @@ async def _beginning(
 
 
 async def _write(
-    request: Incoming, target: Target, query: WindowQuery | None, sent: _Sent, compared: _Compared, started: float
+    request: Incoming,
+    target: Target,
+    query: WindowQuery | None,
+    sent: _Sent,
+    compared: _Compared,
+    started: float,
+    expected: str | None = None,
 ) -> Answer:
     """Make the log agree. Raises HistoryEdited and PreconditionFailed where another write came first."""
     context, chat, found = request.context, compared.chat, compared.found
@@ -323,6 +363,9 @@ async def _write(
     entries = await _entries_of(request, target, query, sent, compared, given, now)
     counted = time.perf_counter() - counting
     writing: Writing = {"settings": DEFAULTS, "if_match": chat.etag, "now_ms": now, "fresh": True}
+    if compared.is_usual:
+        writing["if_match"], writing["behind"] = expected or "", compared.behind
+        writing["said"] = [content_digest(each.message, "") for each in sent.said[: found.keep]]
     _set_system(request, writing, compared)
     append = partial(store, context, target, query, entries, writing)
     try:
@@ -344,7 +387,7 @@ async def _write(
     answer = AgreedMessages(
         target.id, reply.version, f'"{reply.etag}"', found.agreed, messages, displaced, ignored, waiting
     )
-    return _answer(answer, window, reply.etag, 200 if chat.version else 201)
+    return _answer(answer, window, reply.etag, 201 if reply.version == 1 else 200)
 
 
 async def _entries_of(

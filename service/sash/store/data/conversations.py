@@ -33,7 +33,7 @@ from sash.store.data.read_scripts import Known, Reach
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Tail, visible_owner
 from sash.store.data.script_calls import HistoryEdited, MediaMoved
-from sash.store.data.sealing import PLAIN, PLAIN_JSON, AnySealer, Kind
+from sash.store.data.sealing import PLAIN, PLAIN_JSON, AnySealer, Kind, Purpose
 from sash.store.data.stored_messages import NewEntry, seal_message
 from sash.store.data.write_scripts import Written
 from sash.store.redis.client import Client
@@ -41,8 +41,9 @@ from sash.store.redis.client import Client
 
 class Writing(TypedDict):
     """The arguments of an append beside its entries: the settings of a conversation that it begins, If-Match, the time, the
-    life in which the same request was done before, the rewind before it; and of an agreement, that its entries' ids are new, and
-    the settings that it changes, with those that windows had."""
+    life in which the same request was done before, the rewind before it; and of an agreement, that its entries' ids are new, the
+    settings that it changes, with those that windows had, and the digests of what the newest messages say, with how many
+    messages stand before these."""
 
     settings: bytes
     if_match: str
@@ -51,6 +52,8 @@ class Writing(TypedDict):
     after: NotRequired[Forgotten | None]
     fresh: NotRequired[bool]
     changed: NotRequired[tuple[bytes, bytes]]
+    said: NotRequired[Sequence[bytes]]
+    behind: NotRequired[int | None]
 
 
 class Conversations:
@@ -148,6 +151,9 @@ class Conversations:
         if "changed" in writing:
             sealed = (as_string(sealer.seal(Kind.SETTINGS, each)) for each in writing["changed"])
             arguments["changed"] = SettingsChange(*sealed)
+        if "said" in writing:
+            digests = (sealer.digest(Purpose.CONTENT, each) for each in writing["said"])
+            arguments["said"] = as_string(b"".join(digests))
         while True:
             call = append_script.append(
                 target.keys,

@@ -110,7 +110,7 @@ def _alike(log: Stored, sender: Sequence[Said], start: int) -> int:
     into units."""
     last = 0
     for place, (body, one) in enumerate(zip(log.bodies[start:], sender, strict=False)):
-        if body != one.encoded or one.is_unfinished or start + place in log.odd:
+        if body != one.encoded or one.status or start + place in log.odd:
             break
         if one.kind == USER:
             last = place

@@ -10,7 +10,8 @@
 --         these figures were made for; less, unpinned, as in forgetting.lua; media, as in media.lua; open, the tool group that
 --         then waits, JSON or ''; question, the newest user message then, or 0), fresh (no entry may have an id that is
 --         stored, but for those that `after` forgets), set (of an agreement with a conversation that is there: settings, the
---         new ones; kept, those that windows had)
+--         new ones; kept, those that windows had), said (the digests, joined, that the newest messages must have: role and
+--         content), behind (how many messages stand before these)
 --       then nine columns, each with a value for each entry: field of its id, tokens in o200k, in cl100k, record, details, body,
 --         documents or '', metadata or '', and '' or msgpack of what few entries have: makes (ids of the tool calls that it
 --         makes), answers (the call that it answers), links (of these calls), parallel (tokens when it answers one of several
@@ -23,7 +24,7 @@
 --    or {'moved', version, etag} {'conflict', index, 1 if a longer text of this entry in progress is stored, 2 if its part in
 --       the totals is unknown, 3 if it has another role, 4 if what it continues is not there,
 --       5 if it has another author or audience, 6 if it is not fresh} {'orphan', index}
---       {'pinned', index} {'again'} when `after` was made for another state {'media'} when a medium is neither here nor given
+--       {'pinned', index} {'again'} when `after` was made for another state, or other words are there than `said` {'media'} when a medium is neither here nor given
 --       {'foreign'} {'sealed'} {'damaged', part} {'undone'}, or {} when the life of `repeats` has ended
 --
 -- Three steps: read what stands, plan what each entry does, write. A script is not undone, so the first write comes after the
@@ -39,6 +40,7 @@ local PARALLEL, REDACTED, LEGACY_CALL, LATE = 8, 16, 32, 32 -- late: a result th
 -- Characters of a call's link. Among the entries' ids, a zero byte and a link lead to the call's message: its seq, and those of
 -- up to seven older messages that made a call of the same id, which count again after a rewind.
 local LINK = 8
+local DIGEST = 8 -- bytes of a content's digest, the last of a record
 local USER, TOOL, FUNCTION = 2, 4, 5
 local SEALED, PLAIN = 1, 123 -- the first byte of an encrypted value, and of settings that are not encrypted
 
@@ -78,6 +80,16 @@ if not missing and length > 0 and redis.call('EXISTS', ids) == 0 then missing = 
 if missing then return {'damaged', missing} end
 local etag = exists and etag_of(version, life, change) or '0' -- the entity tag of a missing conversation
 local is_expected = (ARGV[4] == '' or ARGV[4] == etag or ARGV[4] == '*' and exists) and (asked.before or length) == length
+
+if asked.said then -- the usual agreement, which adds to a chat that is the same: what the newest messages say is told by digests
+  local count, tail = #asked.said / DIGEST, ''
+  if length < count or asked.behind and length ~= asked.behind + count then return {'again'} end
+  if count > 0 then tail = redis.call('GETRANGE', counts, (length - count) * RECORD, -1) end
+  for place = 1, count do
+    local said = string.sub(tail, place * RECORD - DIGEST + 1, place * RECORD)
+    if said ~= string.sub(asked.said, (place - 1) * DIGEST + 1, place * DIGEST) then return {'again'} end
+  end
+end
 
 -- ---- 2 and 3, the short way
 -- include usual
