@@ -247,8 +247,8 @@ class PartOfTheChat(Conflict):
     """A list that was put begins in the middle of the chat, and does not say that it is a part. Taken for the whole chat it
     would put away all that stands before.
 
-    Say ``list=end`` where it is the end of the chat, or ``after_seq=`` and the message behind which it begins. Where the person
-    has really deleted what stands before, say ``list=whole``.
+    Say ``list=end`` where it is the end of the chat, or ``after_seq=`` and the message behind which it begins. Where the
+    person has deleted what stands before, say ``list=whole``.
     """
 
     slug, title = "part-of-the-chat", "The list is a part of the chat, and does not say so"

@@ -119,7 +119,9 @@ async def test_what_get_gives_changes_nothing_in_each_format(
     client: httpx.AsyncClient, conversation: str, form: str
 ) -> None:
     """The history in a provider's format, put in that format, agrees; one more question in it is appended."""
-    await append(client, conversation, *RICH, user("and another?"), calling("c2", "c3"), result("c2"), result("c3", "none"))
+    await append(
+        client, conversation, *RICH, user("and another?"), calling("c2", "c3"), result("c2"), result("c3", "none")
+    )
     path = f"/conversations/{conversation}/messages"
     page = (await client.get(path, params={"format": form})).json()["messages"]
     own = [each for message in page for each in message["own"]]
@@ -192,7 +194,10 @@ async def test_an_edit_of_the_first_question(client: httpx.AsyncClient, conversa
     assert after[1:] == before[1:]
     assert (after[0]["id"], after[0]["message"]["content"], after[0].get("grounding")) == ("u1", "any talk?", None)
     alone = await put(client, conversation, user("another talk?", id="u1"))
-    assert (alone["displaced"], await texts(client, conversation)) == ({"after_seq": 0, "messages": 6}, ["another talk?"])
+    assert (alone["displaced"], await texts(client, conversation)) == (
+        {"after_seq": 0, "messages": 6},
+        ["another talk?"],
+    )
 
 
 async def test_a_retry_after_a_fault(client: httpx.AsyncClient, conversation: str) -> None:
@@ -295,14 +300,21 @@ async def test_behind_a_message(client: httpx.AsyncClient, conversation: str) ->
 async def test_the_system_prompt(client: httpx.AsyncClient, conversation: str) -> None:
     """Leading system messages become the conversation's, in the same version as what is new; one in the middle is told."""
     await put(client, conversation, {"role": "system", "content": "today is 1"}, user("q"))
-    body = await put(client, conversation, {"role": "system", "content": "today is 2"}, user("q"), assistant("a"), model=MODEL)
+    body = await put(
+        client, conversation, {"role": "system", "content": "today is 2"}, user("q"), assistant("a"), model=MODEL
+    )
     state = (await client.get(f"/conversations/{conversation}")).json()
     assert (state["system"], state["version"], body["version"]) == ("today is 2", 2, 2)
     assert contents(body["window"]) == ["today is 2", "q", "a"]
 
     alone = await put(client, conversation, {"role": "system", "content": "today is 3"}, user("q"), assistant("a"))
     assert (alone["version"], alone["messages"], alone["displaced"]) == (3, [], None)
-    sent = [{"role": "system", "content": "today is 3"}, user("q"), {"role": "system", "content": "note"}, assistant("a")]
+    sent = [
+        {"role": "system", "content": "today is 3"},
+        user("q"),
+        {"role": "system", "content": "note"},
+        assistant("a"),
+    ]
     ignored = await put(client, conversation, *sent)
     assert (ignored["version"], ignored["ignored"]) == (3, ["#/messages/2"])
     retried = await put(client, conversation, {"role": "system", "content": "today is 4"}, user("q"), model=MODEL)
@@ -310,7 +322,7 @@ async def test_the_system_prompt(client: httpx.AsyncClient, conversation: str) -
 
 
 async def test_an_overtaken_tab(client: httpx.AsyncClient, conversation: str) -> None:
-    """If-Match refuses a list that was made of another state, also where nothing would change; ``*`` needs a conversation."""
+    """If-Match refuses a list that was made of another state, though nothing would change; ``*`` needs a conversation."""
     missing = await put_answer(client, conversation, user("q"), headers={"If-Match": "*"})
     problem(missing, 412, "precondition-failed")
     first = await put_answer(client, conversation, user("q"), headers={"If-Match": '"0"'})
@@ -415,7 +427,10 @@ async def test_two_tabs_at_once(client: httpx.AsyncClient, conversation: str) ->
     await append(client, conversation, *RICH)
     shown = [user("is there a talk?"), assistant("Yes, at two.")]
     answers = await asyncio.gather(
-        *[put_answer(client, conversation, *shown, user(f"tab {each}", id=f"t{each}"), begun(f"tr{each}")) for each in range(4)]
+        *[
+            put_answer(client, conversation, *shown, user(f"tab {each}", id=f"t{each}"), begun(f"tr{each}"))
+            for each in range(4)
+        ]
     )
     assert {answer.status_code for answer in answers} == {200}, [answer.text for answer in answers]
     found = await history(client, conversation)

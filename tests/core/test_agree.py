@@ -182,7 +182,8 @@ def test_what_is_seen_is_the_senders(found: tuple[list[Message], str, str], data
         standing = [dict(each) for each in log.messages]
         again = log.put(sent, is_whole=True)
         assert log.messages == standing, (before, sent)
-        assert isinstance(again, Agreement) and not again.pieces
+        assert isinstance(again, Agreement)
+        assert not again.pieces
         displaced = log.displaced[gone:]
         left = [*unseen(log.messages), *unseen(displaced)]
         assert all(left.count(each) >= 1 for each in unseen(before))
@@ -291,7 +292,7 @@ def test_richer_messages_are_carried_over() -> None:
 
 
 def test_a_rich_turn_stays_where_a_question_is_deleted() -> None:
-    """Of a deleted question the turn goes too where the list lacks it; later turns are carried over with what no screen shows."""
+    """Where a question and its turn are deleted, later turns are carried over, with what no screen shows."""
     log = Log([*RICH, {"role": "system", "content": "be brief"}, user("q2"), reply("a2", reasoning_content="hm")])
     log.put([user("q2"), reply("a2")], is_whole=True)
     assert texts(log) == ["be brief", "q2", "a2"]
@@ -301,7 +302,7 @@ def test_a_rich_turn_stays_where_a_question_is_deleted() -> None:
 @pytest.mark.parametrize("status", ["in_progress", "interrupted"])
 @pytest.mark.parametrize("half", ["one", "one two three", "one two three four", ""])
 def test_an_unfinished_reply_agrees_with_its_beginning(status: str, half: str) -> None:
-    """A screen that shows a beginning, or more, of an unfinished reply agrees; the longer text of an interrupted one stands."""
+    """A screen that shows a beginning, or more, of an unfinished reply agrees; an interrupted one's longer text stands."""
     log = Log([user("q"), reply("one two three", status=status, id="r")])
     log.put([user("q"), reply(half, status="interrupted"), user("next")], is_whole=True)
     longer = status == "interrupted" and half.endswith("four")
@@ -344,10 +345,12 @@ def test_a_begun_reply_makes_a_turn_one_call() -> None:
     log.messages[1] |= {**reply("Let me look.", "c1", reasoning_content="hm"), "status": None}
     step = [user("q"), reply("Let me look.", "c1"), result("c1")]
     log.put([*step, begun("R2")])
-    assert [each["id"] for each in log.messages][-1] == "R2" and log.messages[1]["reasoning_content"] == "hm"
+    assert [each["id"] for each in log.messages][-1] == "R2"
+    assert log.messages[1]["reasoning_content"] == "hm"
     log.messages[-1]["status"] = "interrupted"
     log.put([*step, begun("R3")])
-    assert [each["id"] for each in log.messages][-1] == "R3" and len(log.messages) == 4
+    assert [each["id"] for each in log.messages][-1] == "R3"
+    assert len(log.messages) == 4
     log.messages[-1] |= {"content": "answer", "status": None}
     log.put([*step, begun("R3")])
     assert texts(log)[-1] == "answer"
@@ -362,7 +365,8 @@ def test_a_client_tools_result_is_taken() -> None:
     log = Log([user("q"), reply("Let me look.", "c1", reasoning_content="hm")])
     sent = [user("q"), reply("Let me look.", "c1"), result("c1", "clicked")]
     log.put(sent)
-    assert texts(log) == ["q", "Let me look.", "clicked"] and log.messages[1]["reasoning_content"] == "hm"
+    assert texts(log) == ["q", "Let me look.", "clicked"]
+    assert log.messages[1]["reasoning_content"] == "hm"
     log.put([*sent, reply("done")])
     assert texts(log) == ["q", "Let me look.", "clicked", "done"]
     log.put([user("q"), reply("Let me look.", "c1"), result("c1", "another"), reply("done")])
@@ -411,7 +415,8 @@ def test_the_senders_system_prompt_becomes_the_conversations() -> None:
     log = Log([user("q"), {"role": "system", "content": "a note"}, reply("a")])
     first = log.put([{"role": "system", "content": "today is 1"}, user("q"), reply("a")])
     again = log.put([{"role": "system", "content": "today is 1"}, user("q"), reply("a")])
-    assert isinstance(first, Agreement) and isinstance(again, Agreement)
+    assert isinstance(first, Agreement)
+    assert isinstance(again, Agreement)
     assert (first.system, first.pieces, again.system) == ("today is 1", (), None)
     assert len(log.messages) == 3
 
@@ -421,12 +426,14 @@ def test_system_messages_of_the_log_agree() -> None:
     note, other = {"role": "system", "content": "note"}, {"role": "system", "content": "other"}
     log = Log([note, user("q"), reply("a")])
     found = log.put([note, user("q"), other, reply("a")])
-    assert isinstance(found, Agreement) and (found.system, found.ignored, found.pieces) == (None, (2,), ())
+    assert isinstance(found, Agreement)
+    assert (found.system, found.ignored, found.pieces) == (None, (2,), ())
     for _ in range(2):
         log.put([note, user("q"), reply("a"), other, user("q2")])
         assert texts(log) == ["note", "q", "a", "other", "q2"]
     found = log.put([note, user("q"), reply("a"), other, user("q2"), {"role": "system", "content": "last"}])
-    assert isinstance(found, Agreement) and found.ignored == (5,)
+    assert isinstance(found, Agreement)
+    assert found.ignored == (5,)
 
 
 def test_a_late_result_is_taken() -> None:

@@ -87,8 +87,8 @@ class Log:
             if isinstance(piece, Given):
                 self.append([sender[piece.place]])
                 continue
-            kept.add(piece.index)
-            message = copy.deepcopy(old[piece.index])
+            kept.add(piece.at)
+            message = copy.deepcopy(old[piece.at])
             if message.get("status") == "in_progress":
                 message["status"] = "interrupted"
             self.append([{**message, "content": piece.text} if isinstance(piece, Longer) else message])

@@ -161,8 +161,8 @@ class AgreeMessages(msgspec.Struct, forbid_unknown_fields=True):
         list[Entry],
         Meta(
             min_length=1,
-            description="The chat's messages, oldest first. A bare chat message is taken as an entry with that message. A reply "
-            "without words with the status `in_progress` at the end is begun.",
+            description="The chat's messages, oldest first. A bare chat message is taken as an entry with that message. A "
+            "reply without words and with the status `in_progress` at the end is begun.",
         ),
     ]
 

@@ -25,6 +25,9 @@ from sash.store.data.stored_messages import NewEntry, open_bodies
 _NO_TEMPLATE = parse_template()
 
 
+_NOTHING = Stored.of([])
+
+
 class Chat(msgspec.Struct, frozen=True):
     """A part of one state of a log, as it is compared: ``messages`` from ``first_seq`` on, of ``length``.
 
@@ -36,7 +39,7 @@ class Chat(msgspec.Struct, frozen=True):
     life: str = ""
     length: int = 0
     first_seq: int = 1
-    messages: Stored = Stored((), frozenset(), {}.__getitem__)
+    messages: Stored = _NOTHING
 
     @property
     def is_all(self) -> bool:
@@ -136,11 +139,11 @@ class _Read(NamedTuple):
 def _stored(pages: Sequence[_Read], view: str | None) -> Stored:
     """The messages of these pages, as an author with this view sees them."""
     details = [each for page in pages for each in page.details]
-    roles, flags = (b"".join(parts) for parts in zip(*((each.records.roles, each.records.flags) for each in pages), strict=True))
-    bodies = [each for page in pages for each in page.bodies]
-    hidden = frozenset(
-        place for place, each in enumerate(details) if view is not None and not each.party.is_seen(view)
+    roles, flags = (
+        b"".join(parts) for parts in zip(*((each.records.roles, each.records.flags) for each in pages), strict=True)
     )
+    bodies = [each for page in pages for each in page.bodies]
+    hidden = frozenset(place for place, each in enumerate(details) if view is not None and not each.party.is_seen(view))
 
     def make(place: int) -> Said:
         return Said(

@@ -152,13 +152,13 @@ def append(
 
     ``before`` is the number of messages that must be there already. ``repeats`` is the life in which the same request was
     done before: then only the places of its entries are asked for. With ``reach`` the reply has the tail that a window
-    likely needs, as ``read_window`` gives it. ``after`` is what is forgotten before, in the same step. ``fresh``: no entry may
-    have an id that is stored. ``changed`` are settings that change in the same step. ``said`` are the
-    digests that the newest messages must have, joined, and ``behind`` is the number of messages before these.
+    likely needs, as ``read_window`` gives it. ``after`` is what is forgotten before, in the same step. ``fresh``: no entry
+    may have an id that is stored. ``changed`` are settings that change in the same step. ``said`` are the digests that the
+    newest messages must have, joined, and ``behind`` is the number of messages before these.
 
     The call raises PreconditionFailed, EntryConflict, ReplyGone, OrphanToolResult, TooManyPinned, ConversationDamaged,
-    MediaMoved, for a repeat Conflict and NotFound, and HistoryEdited where ``after`` was made for another state, or other words than
-    ``said`` are there.
+    MediaMoved, for a repeat Conflict and NotFound, and HistoryEdited where ``after`` was made for another state, or other
+    words than ``said`` are there.
     """
     asked = _AppendRest(before, ttl_ms, repeats, after, reach, fresh, changed, said, behind)
     arguments = [name, settings, now_ms, if_match, new_name(), MOST_PINNED, _packed(asked, _NOTHING)]

@@ -41,9 +41,11 @@ from sash.store.redis.client import Client
 
 class Writing(TypedDict):
     """The arguments of an append beside its entries: the settings of a conversation that it begins, If-Match, the time, the
-    life in which the same request was done before, the rewind before it; and of an agreement, that its entries' ids are new, the
-    settings that it changes, with those that windows had, and the digests of what the newest messages say, with how many
-    messages stand before these."""
+    life in which the same request was done before, and the rewind before it.
+
+    Of an agreement also: its entries' ids must be new; settings that change, and those that windows had; the digests of what
+    the newest messages say, and how many messages stand before these.
+    """
 
     settings: bytes
     if_match: str
@@ -147,13 +149,7 @@ class Conversations:
             entries = await self.media.placed(target, sealer, entries, target.keys.media)
         if sealer.active:
             writing = {**writing, "settings": sealer.seal(Kind.SETTINGS, writing["settings"])}
-        arguments: dict[str, Any] = {**writing}
-        if "changed" in writing:
-            sealed = (as_string(sealer.seal(Kind.SETTINGS, each)) for each in writing["changed"])
-            arguments["changed"] = SettingsChange(*sealed)
-        if "said" in writing:
-            digests = (sealer.digest(Purpose.CONTENT, each) for each in writing["said"])
-            arguments["said"] = as_string(b"".join(digests))
+        arguments: Any = _sealed_agreement(sealer, writing) if "fresh" in writing else writing
         while True:
             call = append_script.append(
                 target.keys,
@@ -257,6 +253,18 @@ class Conversations:
         """Erase all of a conversation: of one ``life``, or of any. Raises NotFound, PreconditionFailed."""
         call = write_scripts.erase(target.keys, life=life, if_match=if_match)
         await self.erasures.after(target, partial(self._client.run, call))
+
+
+def _sealed_agreement(sealer: AnySealer, writing: Writing) -> dict[str, Any]:
+    """Return an agreement's arguments as the append script takes them."""
+    arguments: dict[str, Any] = {**writing}
+    if "changed" in writing:
+        sealed = (as_string(sealer.seal(Kind.SETTINGS, each)) for each in writing["changed"])
+        arguments["changed"] = SettingsChange(*sealed)
+    if "said" in writing:
+        digests = (sealer.digest(Purpose.CONTENT, each) for each in writing["said"])
+        arguments["said"] = as_string(b"".join(digests))
+    return arguments
 
 
 def entry_arguments(sealer: AnySealer, entry: NewEntry) -> EntryArguments:

@@ -186,13 +186,21 @@ class Reader:
         ``first_seq``, or ends at ``last_seq`` with ``newest_first``. Negative numbers count from the end, as in Redis: -1 is
         the newest message. Raises NotFound, ConversationDamaged.
         """
-        reply, bodies = await self.stored_page(target, first_seq, last_seq, newest_first, limit_bytes)
+        reply, bodies = await self.stored_page(
+            target, first_seq, last_seq, newest_first=newest_first, limit_bytes=limit_bytes
+        )
         return await self._data_keys.reading(
             target.tenant, target.name, partial(page_of, name=target.name, reply=reply, bodies=bodies)
         )
 
     async def stored_page(
-        self, target: Target, first_seq: int, last_seq: int, newest_first: bool = False, limit_bytes: int = STEP_BYTES
+        self,
+        target: Target,
+        first_seq: int,
+        last_seq: int,
+        *,
+        newest_first: bool = False,
+        limit_bytes: int = STEP_BYTES,
     ) -> tuple[PageReply, list[bytes]]:
         """Return the same page as it is stored, and its bodies. Raises NotFound, ConversationDamaged."""
         call = read_scripts.read_page(

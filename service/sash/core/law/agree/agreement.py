@@ -27,15 +27,15 @@ class Given(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """The displaced message at ``index`` of the log is appended as it is."""
+    """The displaced message at ``at`` of the log is appended as it is."""
 
-    index: int
+    at: int
 
 
 class Longer(NamedTuple):
     """The same, with the sender's longer ``text``."""
 
-    index: int
+    at: int
     text: str
 
 
@@ -84,7 +84,7 @@ def agree(
 
     The list begins behind ``base`` messages of the log; None: it is the whole chat, which ``is_whole`` says expressly;
     ``ANYWHERE``: it is the chat's end, and the log may lack its beginning. ``is_all`` is false where more of the log was not
-    read. ``system`` is the conversation's system prompt, and ``opening`` the first messages of a log that lacks its beginning.
+    read. ``system`` is the conversation's system prompt, and ``opening`` the first messages of a log that lacks them.
     """
     begins = sender[-1] if sender and sender[-1].status == "in_progress" and sender[-1].is_bare else None
     listed = sender if begins is None else sender[:-1]
@@ -253,11 +253,11 @@ class _Pieces:
         while self._pieces and keep > walk.start and self._log[keep - 1].is_bare and self._log[keep - 1].is_unfinished:
             keep -= 1
         pieces: list[Piece] = [Given(place) for place in walk.results]
-        if walk.longer is not None and walk.longer.index < keep == len(self._log):
-            kept = [Kept(index) for index in range(walk.longer.index + 1, keep)]
-            pieces, keep = [walk.longer, *kept, *pieces], walk.longer.index
+        if walk.longer is not None and walk.longer.at < keep == len(self._log):
+            kept = [Kept(index) for index in range(walk.longer.at + 1, keep)]
+            pieces, keep = [walk.longer, *kept, *pieces], walk.longer.at
         pieces += self._pieces
-        while pieces and isinstance(pieces[0], Kept) and pieces[0].index == keep:
+        while pieces and isinstance(pieces[0], Kept) and pieces[0].at == keep:
             keep, pieces = keep + 1, pieces[1:]
         return Agreement(walk.agreed, keep, tuple(pieces), tuple(self._ignored), prompt, begun)
 
@@ -397,7 +397,7 @@ class _Displaced:
     def _is_same(self, unit: Unit, place: int, *, is_part: bool) -> bool:
         assert self._units is not None  # noqa: S101 - made before
         stored = self._units[place]
-        if compare(unit, stored) != WHOLE or stored.is_redacted and unit.is_bare:
+        if compare(unit, stored) != WHOLE or (stored.is_redacted and unit.is_bare):
             return False
         if is_part and [words for _, words in unit.texts] != [words for _, words in stored.texts]:
             return False

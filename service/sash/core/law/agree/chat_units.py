@@ -80,7 +80,7 @@ def units_of(messages: Sequence[Said], start: int = 0) -> list[Unit]:
             found.append(Unit(USER, [place], [each]))
             continue
         is_in_turn = bool(found) and found[-1].kind == REPLY
-        if kind == SYSTEM or kind == RESULT and not is_in_turn or not each.is_unfinished and each.is_bare:
+        if kind == SYSTEM or (kind == RESULT and not is_in_turn) or (not each.is_unfinished and each.is_bare):
             continue
         if is_in_turn:
             found[-1].at.append(place)
@@ -94,8 +94,8 @@ class Match(NamedTuple):
     """How a sender's unit is the same as the log's.
 
     ``cut``: the sender has the first texts of the log's, which goes on with message ``place`` of the unit. ``extend``: the
-    log's has the first texts of the sender's, which goes on with message ``place``. ``longer``: the sender's has more text of
-    the reply that was interrupted: ``text`` is the whole.
+    log's has the first texts of the sender's, which goes on with message ``place``. ``longer``: the sender's has more of the
+    reply that was interrupted, whose whole ``text`` it is.
     """
 
     how: str
@@ -132,10 +132,11 @@ def _compare_turns(sent: Unit, stored: Unit) -> Match | None:
         return _compare_wordless(sent, stored, unknown)
     if sent.words == stored.words or _is_end(sent.words, stored.texts):
         return _with_new_calls(sent, stored, unknown)
-    if (found := _compare_beginnings(sent, stored)) is not None:
-        return found
-    if (found := _first_texts(sent, stored)) is not None:
-        return found
+    return _compare_beginnings(sent, stored) or _first_texts(sent, stored) or _compare_calls(sent, stored)
+
+
+def _compare_calls(sent: Unit, stored: Unit) -> Match | None:
+    """The match of two turns of which only one has words: the other has its first calls."""
     if not sent.words and sent.calls and stored.texts[0][0] > 0 and _has_calls(stored, stored.texts[0][0], sent):
         return Match("cut", stored.texts[0][0])
     if not stored.words and stored.calls and sent.calls and sent.texts[0][0] > 0:
