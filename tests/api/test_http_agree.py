@@ -1,13 +1,32 @@
 """PUT …/messages: the log agrees with the sender's chat."""
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
-from rigs.dialogue import append, assistant, calling, contents, etag_of, history, problem, result, user
+from conftest import Served, http, lifespan, serving_alone
+from hypothesis import given
+from hypothesis import strategies as st
+from profiles import examples
+from rigs.agree_chats import changed_lists, screen, screens
+from rigs.agreeing import Log, Message
+from rigs.dialogue import append, assistant, calling, contents, etag_of, history, problem, result, user, window
+from rigs.reading_events import following
+
+from sash.app import create_app
+from sash.settings import ApiKey, Settings
+from sash.store.redis.embedded import EmbeddedStore
 
 MODEL = "gpt-4o-mini"
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Yield a service for this file, which streams events."""
+    with serving_alone(tmp_path_factory.mktemp("agree")) as process:
+        yield process
 
 
 async def put(
@@ -438,3 +457,98 @@ async def test_two_tabs_at_once(client: httpx.AsyncClient, conversation: str) ->
     assert found[4]["id"].replace("t", "tr") == found[5]["id"]
     versions = sorted(answer.json()["version"] for answer in answers)
     assert versions == [2, 3, 4, 5]
+
+
+async def test_one_event_tells_what_was_replaced_by_what(alone: Served, conversation: str) -> None:
+    """Each agreement that changes something is one event: to which message the log went back, and what was appended."""
+    async with httpx.AsyncClient(base_url=alone.url, timeout=20) as one:
+        await append(one, conversation, user("q", id="u1"), assistant("a", id="a1"), user("q2", id="u2"))
+        async with following(one, f"/conversations/{conversation}/events", after=1) as followed:
+            await put(one, conversation, user("q"), assistant("a"), user("q3", id="u3"), begun("r3"))
+            await put(one, conversation, user("q"), assistant("a"), user("q3", id="u3"), begun("r3"))
+            await put(
+                one, conversation, {"role": "system", "content": "be brief"}, user("edited", id="u1"), assistant("a")
+            )
+            await followed.until(lambda: len(followed.events) == 2)
+    first, second = followed.events
+    assert (first["to_seq"], [each["id"] for each in first["messages"]]) == (2, ["u3", "r3"])
+    assert (second["to_seq"], [each["id"] for each in second["messages"]]) == (0, ["u1", "a1"])
+    assert followed.versions == [2, 3]
+    assert second["conversation"]["system"] == "be brief"
+
+
+async def test_two_tenants_never_meet(store: EmbeddedStore) -> None:
+    """The same list of another tenant makes a conversation of its own, and changes nothing of the first one's."""
+    keys = (ApiKey("acme", "key-of-acme-0123456789"), ApiKey("beta", "key-of-beta-0123456789"))
+    app = create_app(Settings(redis_url=store.url, store_connections=1, durability="fast", api_keys=keys))
+    async with lifespan(app), http(app) as client:
+        path, (acme, beta) = "/conversations/same/messages", ({"Authorization": f"Bearer {key.key}"} for key in keys)
+        sent = {"messages": [user("q", id="u1"), assistant("of acme", id="a1")]}
+        assert (await client.put(path, json=sent, headers=acme)).status_code == 201
+        other = {"messages": [user("q", id="u1"), assistant("of beta", id="a1")]}
+        assert (await client.put(path, json=other, headers=beta)).status_code == 201
+        assert (await client.put(path, json=sent, headers=acme)).json()["version"] == 1
+        for headers in (acme, beta):
+            assert (await client.delete("/conversations/same", headers=headers)).status_code == 204
+
+
+async def test_a_conversation_that_expires_is_renewed(client: httpx.AsyncClient, conversation: str) -> None:
+    """An agreement keeps a conversation's time to live, as an append does, also where it displaces messages."""
+    await client.post("/conversations", json={"id": conversation, "ttl_seconds": 1000})
+    await put(client, conversation, user("q"), assistant("a"))
+    await put(client, conversation, user("q2"))
+    state = (await client.get(f"/conversations/{conversation}")).json()
+    assert (state["ttl_seconds"], state["messages"]["count"]) == (1000, 1)
+    assert state["expires_at"] is not None
+
+
+async def test_totals_are_those_of_the_messages(client: httpx.AsyncClient, fresh: Any) -> None:
+    """After edits in place, pins and documents are counted as if the chat had been appended so."""
+    once, twice = fresh(), fresh()
+    chat = [*RICH, user("pinned", id="p", pinned=True), calling("c2", id="a3"), result("c2", id="r2", pinned=True)]
+    await append(client, once, *chat)
+    shown = [user("edited", id="u1"), assistant("Yes, at two."), user("pinned"), calling("c2"), result("c2")]
+    await put(client, once, *shown)
+    await append(client, twice, user("edited", id="u1"), *chat[1:])
+    states = [(await client.get(f"/conversations/{each}")).json() for each in (once, twice)]
+    assert states[0]["tokens"] == states[1]["tokens"]
+    windows = [await window(client, each) for each in (once, twice)]
+    assert windows[0]["request"] == windows[1]["request"]
+    assert windows[0]["tokens"] == windows[1]["tokens"]
+
+
+@given(screens(), st.data())
+@examples(0.7)
+async def test_the_service_agrees_as_the_rule_does(
+    client: httpx.AsyncClient, fresh: Any, found: tuple[list[Message], str, str], data: st.DataObject
+) -> None:
+    """Whatever a person pressed, the stored chat is what the rule makes of it; the same again changes nothing."""
+    chat, style, between = found
+    conversation, log = fresh(), Log([{**each, "hidden": False} for each in chat])
+    if not chat:
+        return
+    await append(client, conversation, *[sendable(each) for each in log.messages])
+    for _ in range(2):
+        sent = data.draw(changed_lists(screen(log.messages, style, between)))
+        if not sent:
+            return
+        how = {"list": "whole"}
+        answer = await put_answer(client, conversation, *map(sendable, sent), **how)
+        assert answer.status_code == 200, answer.text
+        log.put(sent, is_whole=True)
+        after = await history(client, conversation)
+        assert [content_of(each["message"]) for each in after] == [content_of(each) for each in log.messages]
+        again = await put(client, conversation, *map(sendable, sent), **how)
+        assert (again["version"], again["messages"]) == (answer.json()["version"], [])
+
+
+def sendable(message: Message) -> dict[str, Any]:
+    """The message as an entry."""
+    beside = {name: message[name] for name in ("id", "status") if message.get(name)}
+    members = ("role", "content", "tool_calls", "tool_call_id", "reasoning_content")
+    return {"message": {name: message[name] for name in members if name in message}, **beside}
+
+
+def content_of(message: dict[str, Any]) -> tuple[Any, ...]:
+    calls = [call["id"] for call in message.get("tool_calls") or ()]
+    return message["role"], message["content"], calls, message.get("reasoning_content"), message.get("tool_call_id")
