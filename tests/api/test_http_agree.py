@@ -1,6 +1,7 @@
 """PUT …/messages: the log agrees with the sender's chat."""
 
 import asyncio
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ from conftest import Served, http, lifespan, serving_alone
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
+from readme_blocks import block
 from rigs.agree_chats import changed_lists, screen, screens
 from rigs.agreeing import Log, Message
 from rigs.dialogue import append, assistant, calling, contents, etag_of, history, problem, result, user, window
@@ -552,3 +554,11 @@ def sendable(message: Message) -> dict[str, Any]:
 def content_of(message: dict[str, Any]) -> tuple[Any, ...]:
     calls = [call["id"] for call in message.get("tool_calls") or ()]
     return message["role"], message["content"], calls, message.get("reasoning_content"), message.get("tool_call_id")
+
+
+async def test_the_page_s_list_begins_a_turn(client: httpx.AsyncClient, conversation: str) -> None:
+    """The page's list stores the question and begins the reply; the window has the question alone."""
+    body = json.loads(block("json", "service/sash/api/README.md", "## Your frontend has its own list? PUT it"))
+    answer = await put(client, conversation, *body["messages"], model=MODEL)
+    assert contents(answer["window"]) == ["Is there a talk about Gradle?"]
+    assert [each["status"] for each in (await history(client, conversation))[1:]] == ["in_progress"]

@@ -12,8 +12,8 @@ from typing import Any
 from recordings import DATA
 
 from sash.core.law.agree.agreement import Agreement, Given, IsPart, Longer, More, agree
+from sash.core.law.agree.chat_lines import REPLY, RESULT, UNFINISHED, ChatLine, LogLines
 from sash.core.law.agree.chat_units import units_of
-from sash.core.law.agree.said import REPLY, RESULT, UNFINISHED, Said, Stored
 
 AGREE = DATA.parent / "agree"
 NO_AGREE = "needs captured requests: TEST_DATA names the folder that holds agree/"
@@ -24,10 +24,10 @@ Message = dict[str, Any]
 _BESIDE = ("id", "status", "hidden", "redacted")
 
 
-def said(message: Mapping[str, Any]) -> Said:
+def said(message: Mapping[str, Any]) -> ChatLine:
     """Return a message as a comparison reads it."""
     content = {name: value for name, value in message.items() if name not in _BESIDE}
-    return Said(
+    return ChatLine(
         content,
         role=message["role"],
         id=message.get("id"),
@@ -73,7 +73,7 @@ class Log:
 
     def put(self, sender: Sequence[Message], **how: Any) -> Agreement | IsPart:
         """Make the log agree with the sender's list."""
-        log = Stored.of([said(each) for each in self.messages])
+        log = LogLines.of([said(each) for each in self.messages])
         found = agree(log, [said(each) for each in sender], system=self.system, **how)
         assert not isinstance(found, More)
         if isinstance(found, Agreement):

@@ -28,7 +28,7 @@ from sash.api.openapi.operation import documented
 from sash.api.schemas import AgreedMessage, AgreedMessages, AgreeMessages, DisplacedMessages
 from sash.api.sent_lists import AgreeQuery, SentList, read_list
 from sash.core.chat.messages import BareEntry
-from sash.core.law.agree.agreement import Agreement, Given, Kept, Longer
+from sash.core.law.agree.agreement import Agreement, Carried, Given, Longer
 from sash.core.law.fixed_parts.conversation_settings import (
     ConversationSettings,
     decode_settings,
@@ -183,7 +183,7 @@ async def _entries_of(
     names = context.settings.send_members
     prepared = iter(await run_in_turn_if_large(sent.size_bytes, prepare, new, parts.template, now, names))
     longer = {chat.first_seq + piece.at: piece.text for piece in found.pieces if isinstance(piece, Longer)}
-    seqs = [chat.first_seq + piece.at for piece in found.pieces if isinstance(piece, Kept | Longer)]
+    seqs = [chat.first_seq + piece.at for piece in found.pieces if isinstance(piece, Carried | Longer)]
     again = await context.store.agreements.again(target, chat, longer, seqs, now, names) if seqs else {}
     return [next(prepared) if isinstance(piece, Given) else again[chat.first_seq + piece.at] for piece in found.pieces]
 

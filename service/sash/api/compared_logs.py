@@ -7,7 +7,7 @@ from sash.api.incoming import Incoming
 from sash.api.sent_lists import AgreeQuery, SentList
 from sash.core.chat.messages import ROLE_AND_CONTENT
 from sash.core.law.agree.agreement import ANYWHERE, Agreement, Given, IsPart, agree, leading
-from sash.core.law.agree.said import REPLY, USER, Said
+from sash.core.law.agree.chat_lines import REPLY, USER, ChatLine
 from sash.core.law.fixed_parts.conversation_settings import decode_settings
 from sash.problems import PartOfTheChat, TooLarge, Unprocessable
 from sash.store.data.agreements import Chat
@@ -68,7 +68,7 @@ def usual_turn(request: Incoming, sent: SentList, asked: AgreeQuery) -> Compared
     )
 
 
-def _is_plain(said: Said) -> bool:
+def _is_plain(said: ChatLine) -> bool:
     """Whether the digest of its role and content tells all of a message."""
     message = said.message
     is_text = type(message.get("content")) is str and len(message) == ROLE_AND_CONTENT
@@ -138,8 +138,8 @@ async def _with_named(request: Incoming, target: Target, chat: Chat, named: str 
 
 
 async def _beginning(
-    request: Incoming, target: Target, chat: Chat, said: list[Said], view: str | None
-) -> tuple[State | None, str | None, Sequence[Said] | None]:
+    request: Incoming, target: Target, chat: Chat, said: list[ChatLine], view: str | None
+) -> tuple[State | None, str | None, Sequence[ChatLine] | None]:
     """The state, its system prompt and the log's first messages, as a list needs them that begins with system messages."""
     prompts = len(leading(said))
     if not prompts or not chat.version:

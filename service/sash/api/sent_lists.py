@@ -10,7 +10,7 @@ from sash.api.body import read_body, run_in_turn_if_large
 from sash.api.incoming import Incoming
 from sash.api.schemas import AgreeMessages
 from sash.core.chat.messages import ROLE_AND_CONTENT, TEXT_IS_ENOUGH, Entry, decode_entries, decode_json
-from sash.core.law.agree.said import USER, Said
+from sash.core.law.agree.chat_lines import USER, ChatLine
 from sash.core.law.measured_entries import Earlier, check_entries
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers import PROVIDERS
@@ -56,7 +56,7 @@ class SentList(NamedTuple):
 
     entries: list[Entry]
     read: ReadEntries
-    said: list[Said]
+    said: list[ChatLine]
     size_bytes: int
 
 
@@ -97,11 +97,11 @@ def _entries(body: bytes, form: str, settings: Settings) -> ReadEntries:
     return read
 
 
-def _checked(entries: list[Entry], earlier: Earlier) -> list[Said]:
+def _checked(entries: list[Entry], earlier: Earlier) -> list[ChatLine]:
     """The list as it is compared, once it is checked. Raises as ``read_list`` does."""
     if not all(map(_needs_no_check, entries)):
         check_entries(entries, earlier)
-    said = [Said(each.message, role=each.message["role"], id=each.id, status=each.status) for each in entries]
+    said = [ChatLine(each.message, role=each.message["role"], id=each.id, status=each.status) for each in entries]
     if 2 * sum(each.kind == USER for each in said) > _MOST_UNITS:
         detail = f"A list may have {_MOST_UNITS} questions and turns: send the chat's end with list=end"
         raise TooLarge.at("#/messages", detail, {"limit": _MOST_UNITS, "unit": "units"})

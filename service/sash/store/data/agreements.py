@@ -7,7 +7,7 @@ import msgspec
 
 from sash.core.chat.messages import Entry
 from sash.core.counts.models.families import ROLES, TOOL
-from sash.core.law.agree.said import Said, Stored
+from sash.core.law.agree.chat_lines import ChatLine, LogLines
 from sash.core.law.documents.grounding import parse_template
 from sash.core.law.records.details import Details
 from sash.core.law.records.records import Flags, Records, encode_grounding
@@ -25,7 +25,7 @@ from sash.store.data.stored_messages import NewEntry, open_bodies
 _NO_TEMPLATE = parse_template()
 
 
-_NOTHING = Stored.of([])
+_NOTHING = LogLines.of([])
 
 
 class Chat(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class Chat(msgspec.Struct, frozen=True):
     life: str = ""
     length: int = 0
     first_seq: int = 1
-    messages: Stored = _NOTHING
+    messages: LogLines = _NOTHING
 
     @property
     def is_all(self) -> bool:
@@ -136,7 +136,7 @@ class _Read(NamedTuple):
     bodies: list[bytes]
 
 
-def _stored(pages: Sequence[_Read], view: str | None) -> Stored:
+def _stored(pages: Sequence[_Read], view: str | None) -> LogLines:
     """The messages of these pages, as an author with this view sees them."""
     details = [each for page in pages for each in page.details]
     roles, flags = (
@@ -145,8 +145,8 @@ def _stored(pages: Sequence[_Read], view: str | None) -> Stored:
     bodies = [each for page in pages for each in page.bodies]
     hidden = frozenset(place for place, each in enumerate(details) if view is not None and not each.party.is_seen(view))
 
-    def make(place: int) -> Said:
-        return Said(
+    def make(place: int) -> ChatLine:
+        return ChatLine(
             bodies[place],
             role=ROLES[roles[place]],
             status=details[place].status,
@@ -161,7 +161,7 @@ def _stored(pages: Sequence[_Read], view: str | None) -> Stored:
         calls = {call[0] for place in hidden for call in make(place).made_calls}
         results = (place for place, role in enumerate(roles) if role == TOOL)
         hidden |= {place for place in results if make(place).answers in calls}
-    return Stored(bodies, hidden.union(odd), make)
+    return LogLines(bodies, hidden.union(odd), make)
 
 
 def _stretches(seqs: Sequence[int]) -> Iterator[tuple[int, int]]:

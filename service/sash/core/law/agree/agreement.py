@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from sash.core.law.agree.chat_lines import REPLY, RESULT, SYSTEM, USER, ChatLine, LogLines
 from sash.core.law.agree.chat_units import WHOLE, Match, Unit, compare, units_of
-from sash.core.law.agree.said import REPLY, RESULT, SYSTEM, USER, Said, Stored
 
 
 class Given(NamedTuple):
@@ -26,7 +26,7 @@ class Given(NamedTuple):
     place: int
 
 
-class Kept(NamedTuple):
+class Carried(NamedTuple):
     """The displaced message at ``at`` of the log is appended as it is."""
 
     at: int
@@ -39,7 +39,7 @@ class Longer(NamedTuple):
     text: str
 
 
-Piece = Given | Kept | Longer
+Piece = Given | Carried | Longer
 
 
 class Agreement(msgspec.Struct, frozen=True):
@@ -71,14 +71,14 @@ ANYWHERE: Final = -1
 
 
 def agree(
-    log: Stored,
-    sender: Sequence[Said],
+    log: LogLines,
+    sender: Sequence[ChatLine],
     *,
     base: int | None = None,
     is_whole: bool = False,
     is_all: bool = True,
     system: str | None = None,
-    opening: Sequence[Said] | None = None,
+    opening: Sequence[ChatLine] | None = None,
 ) -> Agreement | More | IsPart:
     """Return what makes ``log`` agree with the ``sender``'s list.
 
@@ -105,7 +105,7 @@ def agree(
     return _Pieces(log, sender, walk, begins, log if opening is None else opening).agreement(system)
 
 
-def _alike(log: Stored, sender: Sequence[Said], start: int) -> int:
+def _alike(log: LogLines, sender: Sequence[ChatLine], start: int) -> int:
     """How many messages, up to a question, are the same in both, to the byte. So a chat that was not changed is not divided
     into units."""
     last = 0
@@ -117,7 +117,7 @@ def _alike(log: Stored, sender: Sequence[Said], start: int) -> int:
     return last
 
 
-def _anchor(log: Stored, sender: Sequence[Said], *, is_all: bool) -> int | None:
+def _anchor(log: LogLines, sender: Sequence[ChatLine], *, is_all: bool) -> int | None:
     """The place in the log of the first unit of a list that is the chat's end; behind the log where it is new.
 
     An id tells it, else the words: of a unit that a list of this length can reach. A lone question under an id that the log
@@ -145,7 +145,7 @@ class _Walk:
     """How far both lists agree: ``at`` is the first displaced message, ``left`` the first of the sender's units that is not
     in the log, ``part`` what an agreeing turn of the sender's has more."""
 
-    def __init__(self, log: Stored, units: Sequence[Unit], start: int, alike: Sequence[Said]) -> None:
+    def __init__(self, log: LogLines, units: Sequence[Unit], start: int, alike: Sequence[ChatLine]) -> None:
         self.log = log
         self.units = units
         self.own = units_of(log, start)
@@ -229,7 +229,12 @@ class _Pieces:
     """The messages to append, behind those that stay."""
 
     def __init__(
-        self, log: Stored, sender: Sequence[Said], walk: _Walk, begins: Said | None, opening: Sequence[Said]
+        self,
+        log: LogLines,
+        sender: Sequence[ChatLine],
+        walk: _Walk,
+        begins: ChatLine | None,
+        opening: Sequence[ChatLine],
     ) -> None:
         self._log = log
         self._opening = opening
@@ -254,10 +259,10 @@ class _Pieces:
             keep -= 1
         pieces: list[Piece] = [Given(place) for place in walk.results]
         if walk.longer is not None and walk.longer.at < keep == len(self._log):
-            kept = [Kept(index) for index in range(walk.longer.at + 1, keep)]
+            kept = [Carried(index) for index in range(walk.longer.at + 1, keep)]
             pieces, keep = [walk.longer, *kept, *pieces], walk.longer.at
         pieces += self._pieces
-        while pieces and isinstance(pieces[0], Kept) and pieces[0].at == keep:
+        while pieces and isinstance(pieces[0], Carried) and pieces[0].at == keep:
             keep, pieces = keep + 1, pieces[1:]
         return Agreement(walk.agreed, keep, tuple(pieces), tuple(self._ignored), prompt, begun)
 
@@ -292,7 +297,7 @@ class _Pieces:
             if unit is not walk.part:
                 self._pieces += [Given(place) for place in standing.lacks(self._apart(range(behind, unit.first)))]
             if kept:
-                self._pieces += [Kept(index) for index in kept]
+                self._pieces += [Carried(index) for index in kept]
             elif not unit.is_bare:
                 self._pieces += [Given(place) for place in unit.at]
             behind = unit.end
@@ -304,7 +309,7 @@ class _Pieces:
         before = [unit.end for unit in self._walk.units[: self._walk.left] if unit.end <= first]
         return before[-1] if before else max(len(self._walk.alike), len(leading(self._sender)))
 
-    def _apart(self, places: Sequence[int]) -> dict[int, Said]:
+    def _apart(self, places: Sequence[int]) -> dict[int, ChatLine]:
         """The sender's messages at these places that are in no unit and are told apart: system messages, late results."""
         return {place: self._sender[place] for place in places if self._sender[place].kind in (SYSTEM, RESULT)}
 
@@ -325,17 +330,17 @@ class _Pieces:
 class _Standing:
     """System messages and results that stand already."""
 
-    def __init__(self, messages: Sequence[Said]) -> None:
+    def __init__(self, messages: Sequence[ChatLine]) -> None:
         self._texts: set[str] = set()
         self._answered: set[str | None] = set()
         self.add(messages)
 
-    def add(self, messages: Sequence[Said]) -> None:
+    def add(self, messages: Sequence[ChatLine]) -> None:
         """Note more messages."""
         self._texts |= {each.text for each in messages if each.kind == SYSTEM and not each.is_hidden}
         self._answered |= {each.answers for each in messages if each.kind == RESULT or each.is_hidden}
 
-    def lacks(self, messages: Mapping[int, Said]) -> list[int]:
+    def lacks(self, messages: Mapping[int, ChatLine]) -> list[int]:
         """The places of those that do not stand."""
         return [
             place
@@ -344,7 +349,7 @@ class _Standing:
         ]
 
 
-def leading(messages: Sequence[Said]) -> list[str]:
+def leading(messages: Sequence[ChatLine]) -> list[str]:
     """The texts of the system messages at the beginning."""
     texts: list[str] = []
     for each in messages:
@@ -357,7 +362,7 @@ def leading(messages: Sequence[Said]) -> list[str]:
 class _Displaced:
     """The displaced messages, of which units are taken in order."""
 
-    def __init__(self, log: Stored, at: int, sender: Sequence[Said]) -> None:
+    def __init__(self, log: LogLines, at: int, sender: Sequence[ChatLine]) -> None:
         self._log = log
         self._at = at
         self._sender = sender

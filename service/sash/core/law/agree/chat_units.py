@@ -7,14 +7,14 @@ a reply that is still being written.
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from sash.core.law.agree.chat_lines import REPLY, RESULT, SYSTEM, USER, Call, ChatLine
 from sash.core.law.agree.lazily import lazy
-from sash.core.law.agree.said import REPLY, RESULT, SYSTEM, USER, Call, Said
 
 
 class Unit:
     """A user's message, or a turn. ``at`` are the places of its messages, ``of``, in their list."""
 
-    def __init__(self, kind: str, at: list[int], of: list[Said]) -> None:
+    def __init__(self, kind: str, at: list[int], of: list[ChatLine]) -> None:
         self.kind = kind
         self.at = at
         self.of = of
@@ -69,7 +69,7 @@ class Unit:
         return Unit(self.kind, self.at[place:], self.of[place:])
 
 
-def units_of(messages: Sequence[Said], start: int = 0) -> list[Unit]:
+def units_of(messages: Sequence[ChatLine], start: int = 0) -> list[Unit]:
     """The units of messages from ``start`` on. System messages and hidden ones are in none, nor are results behind a later
     question, nor replies without a word that are complete."""
     found: list[Unit] = []

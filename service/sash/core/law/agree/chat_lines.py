@@ -26,7 +26,7 @@ Call = tuple[str | None, str]
 """A call's id, and its name with its arguments without spaces."""
 
 
-class Said:
+class ChatLine:
     """One message: of the sender's list, or of the log. What it says is read when it is asked for.
 
     ``is_hidden``: the sender does not see it. ``is_redacted``: its content was erased. ``body`` is the message as JSON, or
@@ -90,8 +90,8 @@ class Said:
     def words(self) -> str:
         """The text in its normal form: a reply's without white space, since screens join texts with any; else as it is.
 
-        >>> Said({"content": "let me  see\\n"}, role="assistant").words, Said({"content": " a  b\\r\\n"}, role="user").words
-        ('letmesee', 'a  b')
+        >>> ChatLine({"content": "let me  see\\n"}, role="assistant").words
+        'letmesee'
         """
         text = self.text if self.text.isascii() else unicodedata.normalize("NFC", self.text)
         return "".join(text.split()) if self.kind == REPLY else text.replace("\r\n", "\n").strip()
@@ -165,18 +165,18 @@ def _strings(value: Any) -> Iterator[str]:
                 yield from _strings(each)
 
 
-class Stored(Sequence[Said]):
+class LogLines(Sequence[ChatLine]):
     """A log's messages, each made when it is read, so that a long chat that agrees makes few. ``bodies`` are the messages as
     JSON; ``odd`` are the places of those that more is to be said of than that: unfinished, hidden, erased."""
 
-    def __init__(self, bodies: Sequence[bytes], odd: frozenset[int], make: Callable[[int], Said]) -> None:
+    def __init__(self, bodies: Sequence[bytes], odd: frozenset[int], make: Callable[[int], ChatLine]) -> None:
         self.bodies = bodies
         self.odd = odd
         self._make = make
-        self._made: dict[int, Said] = {}
+        self._made: dict[int, ChatLine] = {}
 
     @classmethod
-    def of(cls, messages: Sequence[Said]) -> "Stored":
+    def of(cls, messages: Sequence[ChatLine]) -> "LogLines":
         """These messages."""
         odd = (place for place, each in enumerate(messages) if each.status or each.is_hidden or each.is_redacted)
         return cls([each.encoded for each in messages], frozenset(odd), messages.__getitem__)
