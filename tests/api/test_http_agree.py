@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -304,6 +305,38 @@ async def test_the_end_of_a_long_chat(client: httpx.AsyncClient, conversation: s
     assert len(await history(client, conversation)) == 241
     body = await put(client, conversation, user("u10", id="u10"), list="end")
     assert (body["agreed"], body["displaced"]) == (1, {"after_seq": 21, "messages": 220})
+
+
+async def test_an_edit_of_the_first_question_of_a_long_chat(client: httpx.AsyncClient, conversation: str) -> None:
+    """However long the chat is, an edited first question is no part of it; one that stands in its middle is."""
+    chat = [each for turn in range(40) for each in (user(f"u{turn}", id=f"u{turn}"), assistant("ok"))]
+    await append(client, conversation, *chat)
+    problem(await put_answer(client, conversation, user("u30"), user("x")), 409, "part-of-the-chat")
+    body = await put(client, conversation, user("edited", id="u0"))
+    assert (body["displaced"], await texts(client, conversation)) == ({"after_seq": 0, "messages": 80}, ["edited"])
+
+
+async def test_many_questions_that_agree(client: httpx.AsyncClient, conversation: str) -> None:
+    """A list of more questions than an append may have agrees, where they are not new."""
+    chat = [user(f"u{turn}") for turn in range(120)]
+    for first in (0, 60):
+        await append(client, conversation, *chat[first : first + 60])
+    await changes_nothing(client, conversation, *chat)
+
+
+async def test_a_carried_picture_stays(client: httpx.AsyncClient, conversation: str) -> None:
+    """A picture of a message that is appended again is there, and is gone with the last message that has it."""
+    see = [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": PICTURE}}]
+    await append(client, conversation, user("q"), {"role": "user", "content": see}, assistant("a cat"))
+    (address,) = re.findall(r"/conversations/[^\"]*/media/[0-9a-f]{32}", str(await history(client, conversation)))
+
+    await put(client, conversation, user("edited"), {"role": "user", "content": see}, assistant("a cat"))
+    assert (await client.get(address)).status_code == 200
+    whole = (await history(client, conversation, "inline"))[1]["message"]["content"]
+    assert whole[1]["image_url"]["url"] == PICTURE
+
+    await put(client, conversation, user("edited"))
+    assert (await client.get(address)).status_code == 404
 
 
 async def test_behind_a_message(client: httpx.AsyncClient, conversation: str) -> None:

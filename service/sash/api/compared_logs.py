@@ -15,6 +15,8 @@ from sash.store.data.layout import Target
 from sash.store.data.replies import State
 from sash.store.data.script_calls import HistoryEdited
 
+_MOST_NEW = 4
+"""New messages of a usual turn: a question or two, and the reply that is begun."""
 _MOST_COMPARED = 20_000
 """Messages of the log that one list is compared with."""
 _SPARE = 16
@@ -57,7 +59,7 @@ def usual_turn(request: Incoming, sent: SentList, asked: AgreeQuery) -> Compared
         place -= 1
     while place > 0 and said[place - 1].kind == USER:
         place -= 1
-    if place == len(said) or not all(map(_is_plain, said[:place])):
+    if place == len(said) or len(said) - place > _MOST_NEW or not all(map(_is_plain, said[:place])):
         return None
     behind = None if asked.part == "end" else int(asked.after_seq or 0)
     if behind is None and not place and not (said[0].id and sum(each.kind == USER for each in said) == 1):

@@ -98,8 +98,10 @@ def agree(
     alike = _alike(log, listed, start)
     walk = _Walk(log, units_of(listed, alike), start + alike, listed[:alike])
     is_doubtful = base is None and not is_whole and not walk.agreed and bool(walk.units and log)
-    if is_doubtful and (not is_all or any(compare(walk.units[0], each) == WHOLE for each in units_of(log)[1:])):
+    if is_doubtful and any(compare(walk.units[0], each) == WHOLE for each in units_of(log)[1:]):
         return IsPart()
+    if not is_all and is_doubtful:
+        return More()
     if not is_all and not (walk.is_within and walk.left == len(walk.units)):
         return More()
     return _Pieces(log, sender, walk, begins, log if opening is None else opening).agreement(system)
