@@ -430,7 +430,11 @@ async def test_what_is_refused(client: httpx.AsyncClient, conversation: str) -> 
     assert problem(orphaned, 422, "orphan-tool-result")["errors"][0]["pointer"].startswith("#/messages/3")
     many = await put_answer(client, conversation, *shown, *[user(f"n{each}") for each in range(101)])
     assert problem(many, 413, "too-large")["limit"] == 100
+    long = await put_answer(client, conversation, *[user("n") for _ in range(2501)])
+    assert problem(long, 413, "too-large")["unit"] == "units"
     problem(await put_answer(client, conversation), 400, "bad-request")
+    for form in ("anthropic", "responses"):
+        problem(await put_answer(client, conversation, 5, format=form), 400, "bad-request")
     problem(await put_answer(client, conversation, *shown, model="nobodys-model"), 422, "unknown-model")
     problem(await put_answer(client, conversation, *shown, list="middle"), 400, "bad-request")
     assert await stored(client, conversation) == before
