@@ -11,9 +11,10 @@ from typing import Any
 
 from recordings import DATA
 
-from sash.core.law.agree.agreement import Agreement, Given, IsPart, Longer, More, agree
+from sash.core.law.agree.agreement import Agreement, Given, IsPart, More, agree
 from sash.core.law.agree.chat_lines import REPLY, RESULT, UNFINISHED, ChatLine, LogLines
 from sash.core.law.agree.chat_units import units_of
+from sash.core.law.agree.chat_walk import Longer
 
 AGREE = DATA.parent / "agree"
 NO_AGREE = "needs captured requests: TEST_DATA names the folder that holds agree/"

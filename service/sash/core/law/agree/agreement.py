@@ -10,14 +10,15 @@ unit that is the same as a displaced one is appended as the log had it, so that 
 Ids decide nothing about words: an edited question keeps its id, and a reply that is shown has another.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 
 from sash.core.law.agree.chat_lines import REPLY, RESULT, SYSTEM, USER, ChatLine, LogLines
-from sash.core.law.agree.chat_units import WHOLE, Match, Unit, compare, units_of
+from sash.core.law.agree.chat_units import WHOLE, compare, units_of
+from sash.core.law.agree.chat_walk import ChatWalk, Longer
+from sash.core.law.agree.displaced import Displaced
 
 
 class Given(NamedTuple):
@@ -30,13 +31,6 @@ class Carried(NamedTuple):
     """The displaced message at ``at`` of the log is appended as it is."""
 
     at: int
-
-
-class Longer(NamedTuple):
-    """The same, with the sender's longer ``text``."""
-
-    at: int
-    text: str
 
 
 Piece = Given | Carried | Longer
@@ -96,7 +90,7 @@ def agree(
     else:
         start = base or 0
     alike = _alike(log, listed, start)
-    walk = _Walk(log, units_of(listed, alike), start + alike, listed[:alike])
+    walk = ChatWalk(log, units_of(listed, alike), start + alike, listed[:alike])
     is_doubtful = base is None and not is_whole and not walk.agreed and bool(walk.units and log)
     if is_doubtful and any(compare(walk.units[0], each) == WHOLE for each in units_of(log)[1:]):
         return IsPart()
@@ -143,90 +137,6 @@ def _anchor(log: LogLines, sender: Sequence[ChatLine], *, is_all: bool) -> int |
     return next((each.first for each in reversed(own[-reach:]) if compare(units[0], each)), len(log))
 
 
-class _Walk:
-    """How far both lists agree: ``at`` is the first displaced message, ``left`` the first of the sender's units that is not
-    in the log, ``part`` what an agreeing turn of the sender's has more."""
-
-    def __init__(self, log: LogLines, units: Sequence[Unit], start: int, alike: Sequence[ChatLine]) -> None:
-        self.log = log
-        self.units = units
-        self.own = units_of(log, start)
-        self.start = start
-        self.alike = alike
-        self.at = len(log)
-        self.left = 0
-        self.agreed = sum(each.kind != SYSTEM for each in alike)
-        self.part: Unit | None = None
-        self.longer: Longer | None = None
-        self.results: list[int] = []
-        self.is_within = True
-        """Whether it did not come to the last unit of the log, which may go on behind what was read."""
-        self._answered = {each.answers for each in log[start:] if each.kind == RESULT or each.is_hidden}
-        self._walk()
-
-    def _walk(self) -> None:
-        own, place = self.own, 0
-        while self.left < len(self.units):
-            unit = self.units[self.left]
-            if unit.is_bare and (place == len(own) or own[place].kind == USER):
-                self.left += 1
-                continue
-            if place == len(own):
-                break
-            stored = own[place]
-            match = self._compare(unit, stored)
-            if match is None:
-                is_unseen = stored.kind == REPLY and unit.kind == USER and not stored.texts and not stored.media
-                if is_unseen and place + 1 < len(own):
-                    place += 1
-                    continue
-                break
-            place += 1
-            self.left += 1
-            if not self._take(unit, stored, match, is_last=place == len(own)):
-                self.is_within = place < len(own)
-                return
-        if place < len(own):
-            self.at = own[place].first
-        self.is_within = place < len(own) - 1
-
-    def _compare(self, unit: Unit, stored: Unit) -> Match | None:
-        """How the next units are the same. A screen may still show words that were erased, but for those of its last
-        question, which may be a new one."""
-        is_erased = stored.is_redacted and unit.kind == stored.kind and self.left + 1 < len(self.units)
-        return WHOLE if is_erased else compare(unit, stored)
-
-    def _take(self, unit: Unit, stored: Unit, match: Match, *, is_last: bool) -> bool:
-        """Take in a unit that is the same; gives whether both lists go on behind it."""
-        self._note_results(unit, stored, match)
-        if match.how == "cut":
-            self.at = stored.at[match.place]
-            self.agreed += match.place
-            return False
-        self.agreed += len(stored.of)
-        if match.how == "extend":
-            self.part, self.at = unit.since(match.place), stored.end
-            return False
-        if match.how == "longer" and is_last:
-            at = next(place for place in reversed(range(len(stored.of))) if stored.of[place].is_unfinished)
-            if stored.of[at].status == "interrupted":
-                self.longer = Longer(stored.at[at], match.text)
-        return True
-
-    def _note_results(self, unit: Unit, stored: Unit, match: Match) -> None:
-        """Note the sender's results of calls that nobody answered."""
-        until = match.place if match.how == "extend" else len(unit.of)
-        results = [place for place in range(until) if unit.of[place].kind == RESULT]
-        if not results:
-            return
-        calls = {call[0] for call in stored.calls}
-        for place in results:
-            answers = unit.of[place].answers
-            if answers in calls and answers not in self._answered:
-                self._answered.add(answers)
-                self.results.append(unit.at[place])
-
-
 class _Pieces:
     """The messages to append, behind those that stay."""
 
@@ -234,7 +144,7 @@ class _Pieces:
         self,
         log: LogLines,
         sender: Sequence[ChatLine],
-        walk: _Walk,
+        walk: ChatWalk,
         begins: ChatLine | None,
         opening: Sequence[ChatLine],
     ) -> None:
@@ -291,7 +201,7 @@ class _Pieces:
         last = len(self._sender) - (self._begins is not None)
         first = max(len(walk.alike), len(leading(self._sender)))
         self._tell_agreed(range(first, behind if self._new else last), at)
-        displaced = _Displaced(self._log, at, self._sender)
+        displaced = Displaced(self._log, at, self._sender)
         standing = _Standing([*walk.alike, *self._log[walk.start : at]]) if self._new else _Standing(())
         for unit in self._new:
             kept = displaced.take(unit, is_part=unit is walk.part)
@@ -359,93 +269,3 @@ def leading(messages: Sequence[ChatLine]) -> list[str]:
             break
         texts.append(each.text)
     return texts
-
-
-class _Displaced:
-    """The displaced messages, of which units are taken in order."""
-
-    def __init__(self, log: LogLines, at: int, sender: Sequence[ChatLine]) -> None:
-        self._log = log
-        self._at = at
-        self._sender = sender
-        self._ids: Mapping[str | None, int] = {}
-        self._units: list[Unit] | None = None
-        self._by_words: Mapping[tuple[str, str], list[int]] = {}
-        self._next = 0
-        self._taken: list[int] = []
-        self._calls: set[str | None] | None = None
-
-    def take(self, unit: Unit, *, is_part: bool) -> list[int]:
-        """The indexes of the next displaced unit that is the same, with what no screen shows before it; empty if none is."""
-        if self._at == len(self._log):
-            return []
-        if self._units is None:
-            self._ids = {each.id: place for place, each in enumerate(self._sender) if each.id}
-            self._units = units_of(self._log, self._at)
-            self._by_words = _by_words(self._units)
-        found = next((place for place in self._places(unit) if self._is_same(unit, place, is_part=is_part)), None)
-        if found is None:
-            return []
-        first = self._units[found - 1].end if found else self._at
-        self._next = found + 1
-        return self._with_calls(range(first, self._units[found].end), self._units[found])
-
-    def _places(self, unit: Unit) -> Sequence[int]:
-        """The places of units that may be the same, from the next one on."""
-        assert self._units is not None  # noqa: S101 - made before
-        if unit.is_bare:
-            return ()
-        if unit.is_unfinished:
-            return range(self._next, len(self._units))
-        places = self._by_words.get((unit.kind, unit.of[0].words if unit.kind == USER else unit.words), [])
-        unfinished = self._by_words.get((unit.kind, _UNFINISHED), [])
-        return [place for place in sorted({*places, *unfinished}) if place >= self._next]
-
-    def _is_same(self, unit: Unit, place: int, *, is_part: bool) -> bool:
-        assert self._units is not None  # noqa: S101 - made before
-        stored = self._units[place]
-        if compare(unit, stored) != WHOLE or (stored.is_redacted and unit.is_bare):
-            return False
-        if is_part and [words for _, words in unit.texts] != [words for _, words in stored.texts]:
-            return False
-        # An id that the list gives to another message stays that one's.
-        mine = {*unit.at}
-        return all(self._ids.get(each.id, unit.first) in mine for each in stored.of)
-
-    def _with_calls(self, indexes: Sequence[int], unit: Unit) -> list[int]:
-        """These messages, but for results that no turn has and whose call is gone."""
-        kept = []
-        for index in indexes:
-            each = self._log[index]
-            if each.answers is not None and index not in unit.at:
-                if self._calls is None:
-                    standing = [*self._log[: self._at], *(self._log[place] for place in self._taken)]
-                    self._calls = {call[0] for one in standing for call in one.made_calls}
-                if each.answers not in self._calls:
-                    continue
-            kept.append(index)
-            self._taken.append(index)
-            if self._calls is not None:
-                self._calls |= {call[0] for call in each.made_calls}
-        return kept
-
-
-_UNFINISHED: Final = "\0unfinished"
-
-
-def _by_words(units: Sequence[Unit]) -> Mapping[tuple[str, str], list[int]]:
-    """The places of units by their words, of a turn also by those of its last texts."""
-    found: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for place, unit in enumerate(units):
-        if unit.kind == USER:
-            found[USER, unit.of[0].words].append(place)
-            continue
-        if unit.is_unfinished:
-            found[REPLY, _UNFINISHED].append(place)
-        words = ""
-        for _, text in reversed(unit.texts):
-            words = text + words
-            found[REPLY, words].append(place)
-        if not words:
-            found[REPLY, ""].append(place)
-    return found
