@@ -18,6 +18,7 @@ from litestar import Litestar
 from litestar.datastructures import State
 
 from sash.api import (
+    agree_handlers,
     append_handlers,
     conversation_handlers,
     count_handlers,
@@ -88,6 +89,7 @@ ROUTES = (
     conversation_handlers.change_conversation,
     conversation_handlers.delete_conversation,
     append_handlers.append_messages,
+    agree_handlers.agree_messages,
     message_handlers.list_messages,
     message_handlers.get_message,
     event_handlers.follow_conversation,
@@ -131,6 +133,7 @@ ROUTES = (
 
 _DIRECT = (
     append_handlers.append_messages,
+    agree_handlers.agree_messages,
     window_handlers.get_window,
     event_handlers.follow_conversation,
     event_handlers.follow_owner,

@@ -13,6 +13,7 @@
     ├── Conflict                409
     │   ├── ConversationExists  409
     │   ├── EntryConflict       409  an entry id was sent again with other content
+    │   ├── PartOfTheChat       409  a list begins in the middle of the chat, and does not say so
     │   └── KeyInProgress       409  a request under this Idempotency-Key is still running
     ├── ReplyGone               410  the reply in progress to continue was rewound or erased
     ├── PreconditionFailed      412  If-Match names another state
@@ -240,6 +241,17 @@ class EntryConflict(Conflict):
     """
 
     slug, title = "entry-conflict", "This entry id is stored with other content"
+
+
+class PartOfTheChat(Conflict):
+    """A list that was put begins in the middle of the chat, and does not say that it is a part. Taken for the whole chat it
+    would put away all that stands before.
+
+    Say ``list=end`` where it is the end of the chat, or ``after_seq=`` and the message behind which it begins. Where the
+    person has deleted what stands before, say ``list=whole``.
+    """
+
+    slug, title = "part-of-the-chat", "The list is a part of the chat, and does not say so"
 
 
 class KeyInProgress(Conflict):

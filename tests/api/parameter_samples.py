@@ -106,6 +106,7 @@ REQUESTS: Mapping[str, Plain] = {
     "changeConversation": Plain(body={"reserve": 2}),
     "changeMessage": Plain(body={"pinned": True}),
     "appendMessages": Plain({"model": "gpt-4o-mini"}, body={}),
+    "agreeMessages": Plain({"model": "gpt-4o-mini", "list": "end"}, body={}),
     "rewindConversation": Plain(body={"to_seq": 3}),
     "putSummary": Plain(body={"text": "So far.", "through_seq": 3}),
     "forkConversation": Plain(body={"id": "{fresh}"}),
@@ -120,7 +121,7 @@ REQUESTS: Mapping[str, Plain] = {
     "answerMcp": Plain({"conversation_id": "{conversation}"}, CALL, {"Accept": "application/json, text/event-stream"}),
     "countTokens": Plain(body={"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Hi."}]}),
 }
-"""Requests that need a query or a body. Those of an append and of ``POST /window`` get the history, too."""
+"""Requests that need a query or a body. Those of an append, of an agreement and of ``POST /window`` get the history, too."""
 
 
 class Sample(NamedTuple):
@@ -178,6 +179,9 @@ SAMPLES: Mapping[str, Sample] = {
     "listConversations.metadata.title": Sample("Zebra", "Lion", {"owner": "{owner}"}),
     "appendMessages.after_seq": Sample(None, "3"),
     "appendMessages.model": Sample("gpt-4o-mini", "gpt-4"),
+    "agreeMessages.after_seq": Sample(None, "3", {"list": None}),
+    "agreeMessages.list": Sample("end", "whole"),
+    "agreeMessages.model": Sample("gpt-4o-mini", "gpt-4"),
     "listMessages.order": Sample("asc", "desc"),
     "listMessages.limit": Sample("1", "2"),
     "listMessages.cursor": Sample(None, "{page}", {"limit": "2"}),

@@ -594,7 +594,7 @@ ASKING: dict[str, tuple[str, str, Any, str]] = {
     "a number in quotes": ("POST", "/window", {"reserve": "5", "messages": []}, "write the number without quotes"),
     "an id without quotes": ("POST", "/conversations", {"id": 5}, 'write it in quotes, "5"'),
     "another method": ("GET", "/window", None, "takes POST (Build a window from a history in the body)"),
-    "put for post": ("PUT", "{}/messages", {}, "it takes GET (Read the history) or POST (Append messages)"),
+    "put for post": ("PUT", "{}/rewind", {}, "it takes POST (Remove the messages after a given one)"),
     "an unknown conversation": ("GET", "/conversations/none/window", None, "POST /conversations/{id}/messages"),
     "a singular": ("GET", "/conversation/c-1", None, "did you mean /conversations/{conversation_id}?"),
     "a prefix": ("POST", "/v1/conversations", {}, "did you mean /conversations? Paths have no prefix such as /v1"),

@@ -33,6 +33,8 @@ NOT_OURS = re.compile("etag|receipt|calibration|.*_at")
 """Members that are others in each answer."""
 WITHOUT_TEXTS = {"compareWindows"}
 """Operations whose answers have no text of a message."""
+ADDING = {"appendMessages", "agreeMessages"}
+"""Operations that are sent the last message of a history."""
 NEW_ID = re.compile(r"\b01[0-9A-Z]{24}\b")
 
 
@@ -164,7 +166,7 @@ async def answer(world: World, parameter: Parameter, value: str | None) -> Any:
 
 async def facts_for(world: World, parameter: Parameter, sample: Sample) -> dict[str, str]:
     """The facts of the conversation that a request is for."""
-    if parameter.operation == "appendMessages":
+    if parameter.operation in ADDING:
         return await world.made(sample.history, HISTORIES[sample.history][:-1])
     if parameter.writes:
         return await world.made(sample.history, HISTORIES[sample.history])
@@ -192,7 +194,7 @@ def request_of(parameter: Parameter, sample: Sample, facts: Mapping[str, str]) -
         request["headers"] |= {"Content-Type": "application/x-ndjson"}
     elif body is not None:
         body = {name: each.format(**facts) if isinstance(each, str) else each for name, each in body.items()}
-        if parameter.operation == "appendMessages":
+        if parameter.operation in ADDING:
             body["messages"] = HISTORIES[sample.history][-1:]
             query["format"] = FORMS.get(sample.history, "openai")
         if parameter.operation == "buildWindow":

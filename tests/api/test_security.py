@@ -42,7 +42,7 @@ STORED = [
     for handler in ROUTES
     for method in sorted(handler.http_methods)
     if "conversation_id" in next(iter(handler.paths))
-    and handler.operation_id not in ("appendMessages", "compareWindows")
+    and handler.operation_id not in ("appendMessages", "agreeMessages", "compareWindows")
 ]
 
 

@@ -55,9 +55,9 @@ from sash.windows.receipts import read_receipt, require_of
 
 _EARLIER = LONGEST_GROUP
 """Messages in which the call of a result without its id is looked for."""
-_MESSAGES_AN_ENTRY = 10  # on average: an entry may be a list of items, and the store stands 6 us for each message
+MESSAGES_AN_ENTRY = 10  # on average: an entry may be a list of items, and the store stands 6 us for each message
 _log = get_logger()
-_DEFAULTS = encode_settings(ConversationSettings())
+DEFAULTS = encode_settings(ConversationSettings())
 _DEFAULT_TEMPLATE = parse_template()
 
 
@@ -69,20 +69,20 @@ class AppendNative(msgspec.Struct, forbid_unknown_fields=True):
     after_seq: EntryName | None = None
 
 
+EntryInQuery = Annotated[
+    str,
+    Meta(
+        pattern=rf"^(\d{{1,15}}|id:{IDS.pattern})\Z",
+        extra_json_schema={"description": "the seq of a message, such as 6, or 'id:' and its own id, as in id:m-7."},
+    ),
+]
+
+
 class AppendQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The parameters of the window after the append, and the message to which the history is rewound before."""
 
     after_seq: Annotated[
-        Annotated[
-            str,
-            Meta(
-                pattern=rf"^(\d{{1,15}}|id:{IDS.pattern})\Z",
-                extra_json_schema={
-                    "description": "the seq of a message, such as 6, or 'id:' and its own id, as in id:m-7."
-                },
-            ),
-        ]
-        | None,
+        EntryInQuery | None,
         Meta(
             description="Forget the messages after this one first, in the same step: its seq, or `id:` and its own id. "
             "0 forgets all messages. It may be given in the body instead."
@@ -119,15 +119,15 @@ async def append_messages(request: Incoming) -> Answer:
     sent = await _read(request, asked)
     try:
         entries, now, counting_seconds = await _counted(context, target, sent, query, repeats)
-        writing: Writing = {"settings": _DEFAULTS, "if_match": expected, "now_ms": now, "repeats": repeats}
-        append = partial(_store, context, target, query, entries, writing)
+        writing: Writing = {"settings": DEFAULTS, "if_match": expected, "now_ms": now, "repeats": repeats}
+        append = partial(store, context, target, query, entries, writing)
         if sent.after is None or repeats is not None:
             (reply, tail), _ = await append(None)
         else:
             extend = request.exchange.extend
             reply, tail = await context.store.histories.append_after(target, sent.after, append, extend)
-        _follow_up(request, target, entries, reply, (started, counting_seconds))
-        window = await _window(request, target, query, tail) if query is not None and tail is not None else ()
+        follow_up(request, target, entries, reply, (started, counting_seconds))
+        window = await window_after(request, target, query, tail) if query is not None and tail is not None else ()
         return _answer(target, entries, reply, window)
     except Problem as problem:
         sent.point(problem)
@@ -170,7 +170,7 @@ async def _read(request: Incoming, asked: AppendQuery) -> _Sent:
     if PROVIDERS[asked.format].is_chat_form:
         read = await run_in_turn_if_large(len(body), decode_entries, body, _append)
         given, after = read.messages, read.after_seq
-        _refuse_more(len(given), most, "entries")
+        refuse_more(len(given), most, "entries")
     else:
         names, items = settings.send_members, settings.allow_items
         native, after = await run_in_turn_if_large(len(body), _read_native, body, asked.format, most, names, items)
@@ -193,13 +193,13 @@ def _read_native(
     Raises BadRequest, TooLarge.
     """
     read = decode_json(body, _append_native)
-    _refuse_more(len(read.messages), most, "entries")
+    refuse_more(len(read.messages), most, "entries")
     native = read_entries(form, read.messages, send=send, allowed=allowed)
-    _refuse_more(len(native.entries), _MESSAGES_AN_ENTRY * most, "messages")
+    refuse_more(len(native.entries), MESSAGES_AN_ENTRY * most, "messages")
     return native, read.after_seq
 
 
-def _refuse_more(number: int, limit: int, unit: str) -> None:
+def refuse_more(number: int, limit: int, unit: str) -> None:
     """Raise TooLarge for more than ``limit`` entries or messages."""
     if number > limit:
         detail = f"A request may append {limit} {unit}: append the rest in further requests, or import a long history"
@@ -219,28 +219,28 @@ async def _counted(
         needs_settings = needs_settings or entry.grounding is not None
     template = _DEFAULT_TEMPLATE
     if needs_settings:
-        settings, parts = decode_settings(await _stored_settings(context, target))
+        settings, parts = decode_settings(await stored_settings(context, target))
         template = parts.template
         if unnamed is not None and repeats is None:
             limits_of(unnamed, settings, context.models)
     now, counting = wall_ms(), time.perf_counter()
     earlier: Earlier = ()
     if any(lacks_call(entry.message) for entry in sent.entries):
-        earlier = await _earlier(context, target, sent.after)
-    _check_receipts(sent.entries, target)
+        earlier = await earlier_messages(context, target, sent.after)
+    check_receipts(sent.entries, target)
     names = context.settings.send_members
     entries = await run_in_turn_if_large(sent.size_bytes, _prepared, sent.entries, template, now, names, earlier)
     return entries, now, time.perf_counter() - counting
 
 
-async def _stored_settings(context: Context, target: Target) -> bytes:
+async def stored_settings(context: Context, target: Target) -> bytes:
     """The conversation's encoded settings; the defaults if it does not exist yet."""
     with suppress(NotFound):
         return (await context.store.reader.get(target)).settings
-    return _DEFAULTS
+    return DEFAULTS
 
 
-async def _earlier(context: Context, target: Target, after: int | str | None) -> Earlier:
+async def earlier_messages(context: Context, target: Target, after: int | str | None) -> Earlier:
     """The newest messages of the conversation, one of which may have the call that a result answers; up to ``after``."""
     messages: Sequence[Message] = ()
     with suppress(NotFound):
@@ -251,7 +251,7 @@ async def _earlier(context: Context, target: Target, after: int | str | None) ->
     return [(message.identity.id, msgspec.json.decode(message.body)) for message in messages]
 
 
-def _check_receipts(given: list[Entry], target: Target) -> None:
+def check_receipts(given: list[Entry], target: Target) -> None:
     """Raise BadRequest for what is no receipt, and Unprocessable for a receipt of another conversation."""
     for place, entry in enumerate(given):
         if entry.receipt is not None:
@@ -264,7 +264,7 @@ def _prepared(entries: list[Entry], template: Any, now: int, send: Names, earlie
     return prepare(entries, template, now, send)
 
 
-async def _store(
+async def store(
     context: Context,
     target: Target,
     query: WindowQuery | None,
@@ -284,7 +284,7 @@ async def _store(
     return (reply, tail), bool(reply.freed)
 
 
-def _follow_up(
+def follow_up(
     request: Incoming,
     target: Target,
     entries: list[NewEntry],
@@ -307,16 +307,16 @@ def _follow_up(
         context.watching.metrics.append(count, seconds=time.perf_counter() - times[0], tokenise_seconds=times[1])
     with best_effort:
         context.store.tenants.note(target, wall_ms())
-        if reply.settings != _DEFAULTS:
+        if reply.settings != DEFAULTS:
             context.store.owners.touch(target, reply.settings)
-    if reply.settings != _DEFAULTS or context.settings.recall != "off":
+    if reply.settings != DEFAULTS or context.settings.recall != "off":
         context.recall.indexer.appended(target, entries, reply)
 
 
-async def _window(request: Incoming, target: Target, query: WindowQuery, tail: Tail | Problem) -> Sequence[bytes]:
+async def window_after(request: Incoming, target: Target, query: WindowQuery, tail: Tail | Problem) -> Sequence[bytes]:
     """The answer's member ``window``, or ``window_error``, in pieces. The turn is stored, so a failure is not raised."""
     if isinstance(tail, Problem):
-        return _no_window(request, tail)
+        return no_window(request, tail)
     context, started = request.context, time.perf_counter()
     try:
         made, state = await context.windows.of_tail(target, query, tail, request.exchange.make_room)
@@ -325,14 +325,15 @@ async def _window(request: Incoming, target: Target, query: WindowQuery, tail: T
         if isinstance(problem, WindowDoesNotFit) and not query.explain:
             with best_effort:
                 context.watching.metrics.windows.does_not_fit(problem.model)
-        return _no_window(request, problem)
+        return no_window(request, problem)
     except Exception as error:  # noqa: BLE001 - a stored append is never answered with an error
         _log.error("window failed", operation="appendMessages", **describe(error))
-        return _no_window(request, Internal("The service could not make the window; the turn is stored."))
+        return no_window(request, Internal("The service could not make the window; the turn is stored."))
     return b',"window":', made.body
 
 
-def _no_window(request: Incoming, problem: Problem) -> Sequence[bytes]:
+def no_window(request: Incoming, problem: Problem) -> Sequence[bytes]:
+    """The answer's members where its window cannot be made."""
     return b',"window":null,"window_error":', msgspec.json.encode(problem.document(request.scope["path"]))
 
 
@@ -344,12 +345,12 @@ def _answer(target: Target, entries: list[NewEntry], reply: AppendReply, window:
         messages.append(AppendedMessage(step.seq, entry.identity.id, step.duplicate, EncodingTokens(*tokens)))
         seqs.append(step.seq)
         status = status if step.duplicate else 201
-    waiting = reply.waiting or _legacy_call(entries[-1], reply.entries[-1]) or msgspec.UNSET
+    waiting = reply.waiting or legacy_call(entries[-1], reply.entries[-1]) or msgspec.UNSET
     appended = AppendedMessages(target.id, reply.version, f'"{reply.etag}"', min(seqs), max(seqs), messages, waiting)
     return Answer(b"".join((msgspec.json.encode(appended)[:-1], *window, b"}")), etag=reply.etag, status=status)
 
 
-def _legacy_call(entry: NewEntry, appended: Appended) -> list[str]:
+def legacy_call(entry: NewEntry, appended: Appended) -> list[str]:
     """The name of the function that a new message calls in the form before tool calls, which has no id."""
     record = entry.record
     is_call = (

@@ -153,6 +153,59 @@ class AppendMessages(msgspec.Struct, forbid_unknown_fields=True):
     after_seq: AfterSeq | None = None
 
 
+class AgreeMessages(msgspec.Struct, forbid_unknown_fields=True):
+    """The chat as its user sees it, or a part of it."""
+
+    in_address: ClassVar = WindowQuery
+    messages: Annotated[
+        list[Entry],
+        Meta(
+            min_length=1,
+            description="The chat's messages, oldest first. A bare chat message is taken as an entry with that message. A "
+            "reply without words and with the status `in_progress` at the end is begun.",
+        ),
+    ]
+
+
+class AgreedMessage(msgspec.Struct, frozen=True):
+    """A message behind those that agree: a new one, or a `duplicate`, which is as the log had it."""
+
+    seq: int
+    id: str
+    duplicate: bool
+
+
+class DisplacedMessages(msgspec.Struct, frozen=True):
+    """How many messages the log had behind the message ``after_seq`` that the sender's chat does not have."""
+
+    after_seq: int
+    messages: int
+
+
+class AgreedMessages(msgspec.Struct):
+    """What the log had to become; if a window was requested, the window, or ``window_error`` if it could not be made."""
+
+    conversation_id: str
+    version: int
+    etag: ETag
+    agreed: Annotated[int, Meta(description="The number of the log's messages that the list has, too.")]
+    messages: list[AgreedMessage]
+    displaced: Annotated[
+        DisplacedMessages | None,
+        Meta(description="What the list does not have, and is forgotten; null if there is nothing."),
+    ]
+    ignored: Annotated[
+        list[str],
+        Meta(description="Pointers of system messages in the middle of the list that the log does not have."),
+    ]
+    waiting_for: Annotated[
+        list[str] | msgspec.UnsetType,
+        Meta(description="Ids of the newest message's calls without a result, if there are any."),
+    ] = msgspec.UNSET
+    window: Window | msgspec.UnsetType | None = msgspec.UNSET
+    window_error: ProblemObject | msgspec.UnsetType = msgspec.UNSET
+
+
 class AppendedMessage(msgspec.Struct, frozen=True):
     """The entry's place, and the tokens of its message without documents."""
 

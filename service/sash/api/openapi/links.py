@@ -25,6 +25,7 @@ _LINKS: Final = (
     ("Conversation", {"owner_id": "$response.body#/owner"}, "deleteOwner"),
     ("AppendedMessages", _APPENDED, "getConversation getWindow appendMessages rewindConversation putSummary"),
     ("AppendedMessages", _APPENDED, "forkConversation deleteConversation"),
+    ("AgreedMessages", _APPENDED, "getConversation getWindow agreeMessages listMessages"),
     ("AppendedMessages", _ENTRY, "getMessage changeMessage redactMessage"),
     ("Window", _APPENDED, "reportUsage"),
     ("MessagePage", _ORDER | _CURSOR, "listMessages"),

@@ -102,6 +102,13 @@ class Forgotten(msgspec.Struct, frozen=True):
     """Names in hex, each with the number of forgotten messages that have it."""
 
 
+class SettingsChange(msgspec.Struct, frozen=True):
+    """Settings that an agreement changes in the same step, as stored, and those that windows had."""
+
+    settings: msgspec.Raw
+    kept: msgspec.Raw
+
+
 NOTHING_STOOD: Final = Forgotten(0, "0", (0,) * 5, "", 0, ())
 """The rewind of a conversation that does not exist: the entity tag is that of a missing one."""
 
@@ -114,6 +121,10 @@ class _AppendRest(msgspec.Struct, frozen=True, omit_defaults=True):
     repeats: str | None = None
     after: Forgotten | None = None
     reach: Reach | None = None
+    fresh: bool = False
+    set: SettingsChange | None = None
+    said: msgspec.Raw | None = None
+    behind: int | None = None
 
 
 _NOTHING = _AppendRest()
@@ -132,17 +143,24 @@ def append(
     repeats: str | None = None,
     after: Forgotten | None = None,
     reach: Reach | None = None,
+    fresh: bool = False,
+    changed: SettingsChange | None = None,
+    said: msgspec.Raw | None = None,
+    behind: int | None = None,
 ) -> ScriptCall[AppendReply]:
     """Append entries, all or none, each id once; create the conversation if it is not there.
 
     ``before`` is the number of messages that must be there already. ``repeats`` is the life in which the same request was
     done before: then only the places of its entries are asked for. With ``reach`` the reply has the tail that a window
-    likely needs, as ``read_window`` gives it. ``after`` is what is forgotten before, in the same step.
+    likely needs, as ``read_window`` gives it. ``after`` is what is forgotten before, in the same step. ``fresh``: no entry
+    may have an id that is stored. ``changed`` are settings that change in the same step. ``said`` are the digests that the
+    newest messages must have, joined, and ``behind`` is the number of messages before these.
 
     The call raises PreconditionFailed, EntryConflict, ReplyGone, OrphanToolResult, TooManyPinned, ConversationDamaged,
-    MediaMoved, for a repeat Conflict and NotFound, and HistoryEdited where ``after`` was made for another state.
+    MediaMoved, for a repeat Conflict and NotFound, and HistoryEdited where ``after`` was made for another state, or other
+    words than ``said`` are there.
     """
-    asked = _AppendRest(before, ttl_ms, repeats, after, reach)
+    asked = _AppendRest(before, ttl_ms, repeats, after, reach, fresh, changed, said, behind)
     arguments = [name, settings, now_ms, if_match, new_name(), MOST_PINNED, _packed(asked, _NOTHING)]
     rows: list[tuple[Any, ...]] = []
     for entry in entries:
@@ -191,6 +209,11 @@ _CONFLICTS: tuple[tuple[type[EntryConflict] | type[ReplyGone], str, str], ...] =
         EntryConflict,
         "A reply in progress keeps its author and its audience",
         "send both with each of its parts as with the first, or append under another id",
+    ),
+    (
+        EntryConflict,
+        "This id is that of a message that agrees, or of another one of the list",
+        "give each new message an id of its own",
     ),
 )
 

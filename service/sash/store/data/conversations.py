@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Sequence
 from functools import partial
-from typing import NotRequired, TypedDict, Unpack
+from typing import Any, NotRequired, TypedDict, Unpack
 
 import msgspec
 
@@ -21,19 +21,19 @@ from sash.problems import (
     Unprocessable,
 )
 from sash.store.data import append_script, write_scripts
-from sash.store.data.append_script import AppendReply, EntryArguments, EntryRest, Forgotten
+from sash.store.data.append_script import AppendReply, EntryArguments, EntryRest, Forgotten, SettingsChange
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.layout import Target, id_field
 from sash.store.data.marked_storage import MarkedStorage
 from sash.store.data.media_contents import MediaContents
 from sash.store.data.media_erasures import MediaErasures
-from sash.store.data.media_texts import kept_media
+from sash.store.data.media_texts import as_string, kept_media
 from sash.store.data.object_storage import ObjectStorage
 from sash.store.data.read_scripts import Known, Reach
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Tail, visible_owner
 from sash.store.data.script_calls import HistoryEdited, MediaMoved
-from sash.store.data.sealing import PLAIN, PLAIN_JSON, AnySealer, Kind
+from sash.store.data.sealing import PLAIN, PLAIN_JSON, AnySealer, Kind, Purpose
 from sash.store.data.stored_messages import NewEntry, seal_message
 from sash.store.data.write_scripts import Written
 from sash.store.redis.client import Client
@@ -41,13 +41,21 @@ from sash.store.redis.client import Client
 
 class Writing(TypedDict):
     """The arguments of an append beside its entries: the settings of a conversation that it begins, If-Match, the time, the
-    life in which the same request was done before, and the rewind before it."""
+    life in which the same request was done before, and the rewind before it.
+
+    Of an agreement also: its entries' ids must be new; settings that change, and those that windows had; the digests of what
+    the newest messages say, and how many messages stand before these.
+    """
 
     settings: bytes
     if_match: str
     now_ms: int
     repeats: NotRequired[str | None]
     after: NotRequired[Forgotten | None]
+    fresh: NotRequired[bool]
+    changed: NotRequired[tuple[bytes, bytes]]
+    said: NotRequired[Sequence[bytes]]
+    behind: NotRequired[int | None]
 
 
 class Conversations:
@@ -141,6 +149,7 @@ class Conversations:
             entries = await self.media.placed(target, sealer, entries, target.keys.media)
         if sealer.active:
             writing = {**writing, "settings": sealer.seal(Kind.SETTINGS, writing["settings"])}
+        arguments: Any = _sealed_agreement(sealer, writing) if "fresh" in writing else writing
         while True:
             call = append_script.append(
                 target.keys,
@@ -148,7 +157,7 @@ class Conversations:
                 entries=[entry_arguments(sealer, entry) for entry in entries],
                 ttl_ms=self._retention_ms,
                 reach=reach,
-                **writing,
+                **arguments,
             )
             reply = await self._client.reply(call)
             match reply:
@@ -244,6 +253,18 @@ class Conversations:
         """Erase all of a conversation: of one ``life``, or of any. Raises NotFound, PreconditionFailed."""
         call = write_scripts.erase(target.keys, life=life, if_match=if_match)
         await self.erasures.after(target, partial(self._client.run, call))
+
+
+def _sealed_agreement(sealer: AnySealer, writing: Writing) -> dict[str, Any]:
+    """Return an agreement's arguments as the append script takes them."""
+    arguments: dict[str, Any] = {**writing}
+    if "changed" in writing:
+        sealed = (as_string(sealer.seal(Kind.SETTINGS, each)) for each in writing["changed"])
+        arguments["changed"] = SettingsChange(*sealed)
+    if "said" in writing:
+        digests = (sealer.digest(Purpose.CONTENT, each) for each in writing["said"])
+        arguments["said"] = as_string(b"".join(digests))
+    return arguments
 
 
 def entry_arguments(sealer: AnySealer, entry: NewEntry) -> EntryArguments:

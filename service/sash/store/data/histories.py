@@ -86,7 +86,7 @@ class Histories:
         for _ in range(_ATTEMPTS):
             with suppress(HistoryEdited):
                 return await self._read_compactions_since(target, seq, change)
-        raise _busy()
+        raise busy()
 
     async def _read_compactions_since(self, target: Target, seq: int, change: Change) -> list[int]:
         state, done = await asyncio.gather(self._reader.get(target), self._was_done(target, change["token"]))
@@ -137,7 +137,7 @@ class Histories:
             written = await self._erasing(target, message.record.media, call)
             if written is not None:
                 return written
-        raise _busy()
+        raise busy()
 
     async def rewind(
         self,
@@ -166,7 +166,7 @@ class Histories:
                 return await self._rewind(target, to_seq, state, progress, change)
             except (HistoryEdited, PreconditionFailed):
                 continue  # another write came first: compute the figures again
-        raise _busy()
+        raise busy()
 
     async def known_seq(self, target: Target, name: int | str, state: State, pointer: str) -> int:
         """Return the seq that a field at ``pointer`` names, from 0 to the last one. Raises Unprocessable."""
@@ -224,20 +224,27 @@ class Histories:
                     return (await append(NOTHING_STOOD))[0]
                 continue
             to_seq = await self.known_seq(target, to, state, "#/after_seq")
-            try:
-                gone, forgotten = await self._forgotten(target, to_seq, state, progress)
-                noted = await self._erasures.note(target) if gone.media else ""
-                appended, freed = await append(forgotten)
-            except HistoryEdited:
-                continue  # another write came first: compute the figures again
-            with suppress(
-                StoreUnavailable
-            ):  # the append is stored, and reads pass over what is left of forgotten messages
-                if noted and freed:  # they are erased, or noted by themselves
-                    await self._erasures.forget(noted)
-                await self._clean(target, state.life, gone, to_seq, progress, stale=state.length - to_seq > _CHUNK)
-            return appended
-        raise _busy()
+            with suppress(HistoryEdited):  # another write came first: compute the figures again
+                return await self.forget_and_append(target, to_seq, state, append, progress)
+        raise busy()
+
+    async def forget_and_append(
+        self,
+        target: Target,
+        to_seq: int,
+        state: State,
+        append: Callable[[Forgotten], Awaitable[tuple[T, bool]]],
+        progress: Callable[[], None],
+    ) -> T:
+        """Return what ``append`` gives, as ``append_after`` does, of one state. Raises HistoryEdited."""
+        gone, forgotten = await self._forgotten(target, to_seq, state, progress)
+        noted = await self._erasures.note(target) if gone.media else ""
+        appended, freed = await append(forgotten)
+        with suppress(StoreUnavailable):  # the append is stored, and reads pass over what is left of forgotten messages
+            if noted and freed:  # they are erased, or noted by themselves
+                await self._erasures.forget(noted)
+            await self._clean(target, state.life, gone, to_seq, progress, stale=state.length - to_seq > _CHUNK)
+        return appended
 
     async def _forgotten(
         self, target: Target, to_seq: int, state: State, progress: Callable[[], None]
@@ -331,7 +338,7 @@ class Histories:
             state = await self._reader.get(target)
             with suppress(HistoryEdited):
                 return await self._narrowed(target, min(last_seq, state.length), state)
-        raise _busy()
+        raise busy()
 
     async def _narrowed(self, target: Target, last_seq: int, state: State) -> frozenset[str] | None:
         names, first, before = None, 1, state.summary
@@ -463,5 +470,6 @@ def no_entry() -> NotFound:
     return NotFound(f"There is no such message. A message is named by {ways}.")
 
 
-def _busy() -> Conflict:
+def busy() -> Conflict:
+    """Return the problem of a conversation that others change again and again."""
     return Conflict("The conversation changes faster than this can be done; try again.", headers={"Retry-After": "1"})

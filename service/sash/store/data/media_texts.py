@@ -55,9 +55,9 @@ def kept_media(
     """
     return [
         KeptMedium(
-            _as_string(sealer.digest(Purpose.MEDIA, each.name)),
+            as_string(sealer.digest(Purpose.MEDIA, each.name)),
             f"{each.size} {each.place or HERE} {each.type}{'' if each.is_base64 else '%'}",
-            _as_string(
+            as_string(
                 seal_text(sealer, each.name, contents[each.name]) if each.name in contents and not each.place else b""
             ),
             int(each.name in contents or each.name in lost),
@@ -66,7 +66,7 @@ def kept_media(
     ]
 
 
-def _as_string(value: bytes) -> msgspec.Raw:
+def as_string(value: bytes) -> msgspec.Raw:
     """Return bytes as a string of msgpack: a script's decoder knows no others."""
     return msgspec.Raw(b"\xdb" + len(value).to_bytes(4, "big") + value)
 

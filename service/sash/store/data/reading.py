@@ -5,6 +5,7 @@ HistoryEdited.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -185,6 +186,23 @@ class Reader:
         ``first_seq``, or ends at ``last_seq`` with ``newest_first``. Negative numbers count from the end, as in Redis: -1 is
         the newest message. Raises NotFound, ConversationDamaged.
         """
+        reply, bodies = await self.stored_page(
+            target, first_seq, last_seq, newest_first=newest_first, limit_bytes=limit_bytes
+        )
+        return await self._data_keys.reading(
+            target.tenant, target.name, partial(page_of, name=target.name, reply=reply, bodies=bodies)
+        )
+
+    async def stored_page(
+        self,
+        target: Target,
+        first_seq: int,
+        last_seq: int,
+        *,
+        newest_first: bool = False,
+        limit_bytes: int = STEP_BYTES,
+    ) -> tuple[PageReply, list[bytes]]:
+        """Return the same page as it is stored, and its bodies. Raises NotFound, ConversationDamaged."""
         call = read_scripts.read_page(
             target.keys[HISTORY],
             first_seq=first_seq,
@@ -194,13 +212,8 @@ class Reader:
         )
         for _ in range(_ATTEMPTS):
             reply = await self._client.run(call)
-            try:
-                bodies = await self._page_bodies(target, reply) if reply.bodies is None else reply.bodies
-            except HistoryEdited:
-                continue
-            return await self._data_keys.reading(
-                target.tenant, target.name, partial(page_of, name=target.name, reply=reply, bodies=bodies)
-            )
+            with suppress(HistoryEdited):
+                return reply, await self._page_bodies(target, reply) if reply.bodies is None else reply.bodies
         raise edited_too_fast()
 
     async def entry(self, target: Target, name: int | str) -> Page:

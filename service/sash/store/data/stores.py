@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from sash.store.data.agreements import Agreements
 from sash.store.data.amendments import Amendments
 from sash.store.data.api_keys import ApiKeys
 from sash.store.data.claims import Claims
@@ -38,6 +39,7 @@ class Stores(msgspec.Struct, frozen=True):
     erasures: MediaErasures
     histories: Histories
     earlier: EarlierStates
+    agreements: Agreements
     amendments: Amendments
     owners: Owners
     owner_erasures: OwnerErasures
@@ -71,6 +73,7 @@ def stores_of(
         erasures=conversations.erasures,
         histories=Histories(client, conversations),
         earlier=EarlierStates(client, conversations.reader, data_keys),
+        agreements=Agreements(conversations),
         amendments=Amendments(client, conversations),
         owners=Owners(client, conversations),
         owner_erasures=OwnerErasures(client),

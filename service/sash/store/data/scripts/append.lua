@@ -8,7 +8,10 @@
 --         same request was done before, so that only its entries' places are asked for), reach (of the tail that a window
 --         needs, as in tail.lua), after (what a rewind before the append forgets: seq, the last to keep; etag, the state that
 --         these figures were made for; less, unpinned, as in forgetting.lua; media, as in media.lua; open, the tool group that
---         then waits, JSON or ''; question, the newest user message then, or 0)
+--         then waits, JSON or ''; question, the newest user message then, or 0), fresh (no entry may have an id that is
+--         stored, but for those that `after` forgets), set (of an agreement with a conversation that is there: settings, the
+--         new ones; kept, those that windows had), said (the digests, joined, that the newest messages must have: role and
+--         content), behind (how many messages stand before these)
 --       then nine columns, each with a value for each entry: field of its id, tokens in o200k, in cl100k, record, details, body,
 --         documents or '', metadata or '', and '' or msgpack of what few entries have: makes (ids of the tool calls that it
 --         makes), answers (the call that it answers), links (of these calls), parallel (tokens when it answers one of several
@@ -20,8 +23,8 @@
 --        more, as in media.lua}; with `reach`, {this reply, the tail, or {} where it cannot be read}
 --    or {'moved', version, etag} {'conflict', index, 1 if a longer text of this entry in progress is stored, 2 if its part in
 --       the totals is unknown, 3 if it has another role, 4 if what it continues is not there,
---       5 if it has another author or audience} {'orphan', index}
---       {'pinned', index} {'again'} when `after` was made for another state {'media'} when a medium is neither here nor given
+--       5 if it has another author or audience, 6 if it is not fresh} {'orphan', index}
+--       {'pinned', index} {'again'} when `after` was made for another state, or other words are there than `said` {'media'} when a medium is neither here nor given
 --       {'foreign'} {'sealed'} {'damaged', part} {'undone'}, or {} when the life of `repeats` has ended
 --
 -- Three steps: read what stands, plan what each entry does, write. A script is not undone, so the first write comes after the
@@ -37,6 +40,7 @@ local PARALLEL, REDACTED, LEGACY_CALL, LATE = 8, 16, 32, 32 -- late: a result th
 -- Characters of a call's link. Among the entries' ids, a zero byte and a link lead to the call's message: its seq, and those of
 -- up to seven older messages that made a call of the same id, which count again after a rewind.
 local LINK = 8
+local DIGEST = 8 -- bytes of a content's digest, the last of a record
 local USER, TOOL, FUNCTION = 2, 4, 5
 local SEALED, PLAIN = 1, 123 -- the first byte of an encrypted value, and of settings that are not encrypted
 
@@ -76,6 +80,16 @@ if not missing and length > 0 and redis.call('EXISTS', ids) == 0 then missing = 
 if missing then return {'damaged', missing} end
 local etag = exists and etag_of(version, life, change) or '0' -- the entity tag of a missing conversation
 local is_expected = (ARGV[4] == '' or ARGV[4] == etag or ARGV[4] == '*' and exists) and (asked.before or length) == length
+
+if asked.said then -- the usual agreement, which adds to a chat that is the same: what the newest messages say is told by digests
+  local count, tail = #asked.said / DIGEST, ''
+  if length < count or asked.behind and length ~= asked.behind + count then return {'again'} end
+  if count > 0 then tail = redis.call('GETRANGE', counts, (length - count) * RECORD, -1) end
+  for place = 1, count do
+    local said = string.sub(tail, place * RECORD - DIGEST + 1, place * RECORD)
+    if said ~= string.sub(asked.said, (place - 1) * DIGEST + 1, place * DIGEST) then return {'again'} end
+  end
+end
 
 -- ---- 2 and 3, the short way
 -- include usual
@@ -124,11 +138,9 @@ local function is_repeated()
   return true
 end
 
-if after and is_repeated() then after = nil end
-if after then
-  if not is_expected then return {'moved', version, etag} end
-  if etag ~= after.etag then return {'again'} end
-end
+if after and not asked.fresh and is_repeated() then after = nil end
+if (after or asked.fresh) and not is_expected then return {'moved', version, etag} end
+if after and etag ~= after.etag then return {'again'} end
 if not exists then after = nil end -- there is nothing to forget
 if after then
   length, waiting, user = after.seq, after.open, after.question
@@ -153,6 +165,7 @@ for entry = 1, entries do
   local id, rest = ARGV[ID + entry], ARGV[REST + entry]
   local earlier, refusal = by_id[id], nil
   local seq = earlier and earlier.seq or exists and stored_seq(id, ARGV[DETAILS + entry])
+  if seq and asked.fresh then return {'conflict', entry - 1, 6} end
   local step = {
     id = id, seq = seq or length + #added + 1, o200k = ARGV[O200K + entry], cl100k = ARGV[CL100K + entry],
     record = ARGV[RECORDS + entry], details = ARGV[DETAILS + entry], body = ARGV[BODIES + entry],
@@ -179,7 +192,7 @@ end
 for _, step in ipairs(plan) do
   if step.duplicate then restore_media(step.rest) end
 end
-if #added == 0 and not replaced then return reply() end
+if #added == 0 and not (replaced or asked.set or after and length < whole_length) then return reply() end
 if not is_expected then return {'moved', version, etag} end
 local is_plain = exists and not (replaced or stale or ttl or new_pins > 0 or after)
 local denial = denial_of({'RPUSH', 'HSET', 'APPEND'})
@@ -243,6 +256,13 @@ local function note(field, value)
   changed[last + 1], changed[last + 2] = field, value
 end
 
+if asked.set then
+-- include earlier
+  local kept = redis.call('HGET', conversation, 'settings_before')
+  note('settings_before', with_earlier(kept, version, 0, asked.set.kept))
+  note('s', asked.set.settings)
+  told[4] = asked.set.settings
+end
 if not exists then
   standing, ttl, life, pins = settings, asked.ttl, this_change, '0'
   redis.call('UNLINK', words, vectors, media, done)
@@ -283,11 +303,11 @@ local draft = drafts_field(length + #added)
 if draft then note('draft', draft) end
 local forgot = whole_length - length
 local kinds = (#added > 0 and DID_APPEND or 0) + (replaced and DID_REPLACE or 0) + (forgot > 0 and DID_REWIND or 0)
-  + (without_summary and DID_SUMMARIZE or 0)
+  + (without_summary and DID_SUMMARIZE or 0) + (asked.set and DID_SET or 0)
 if kinds > DID_APPEND or #added > 1 then -- one message more is what a version is where nothing else is noted
   local about = replaced and replaced.seq or 0
   note('changes', with_change(changes, kinds, version + 1, length + #added, about, #added, forgot))
-  if forgot > 0 then note('change_times', with_time(redis.call('HGET', conversation, 'change_times'), version + 1, now)) end
+  if forgot > 0 or asked.set then note('change_times', with_time(redis.call('HGET', conversation, 'change_times'), version + 1, now)) end
 end
 if grounded > 0 then
   local before = redis.call('HMGET', conversation, 'g0', 'g1')

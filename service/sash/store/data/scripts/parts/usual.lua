@@ -3,7 +3,7 @@
 --
 -- It makes no function and few tables, because each call makes them anew: a function costs it as much as a field that it reads.
 local may = redis.acl_check_cmd -- servers of other makes may not have it
-local is_usual = exists and is_expected and not (ttl or stale or asked.repeats or asked.after) and entries <= CHUNK
+local is_usual = exists and is_expected and not (ttl or stale or asked.repeats or asked.after or asked.set) and entries <= CHUNK
   and table.concat(ARGV, '', DOCUMENTS + 1, METADATA + entries) == ''
   and (not may or may('RPUSH', log) and may('HSET', log) and may('APPEND', log))
 if is_usual then

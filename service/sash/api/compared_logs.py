@@ -1,0 +1,155 @@
+"""The part of a log that the sender's list is compared with, and what the comparison finds."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sash.api.incoming import Incoming
+from sash.api.sent_lists import AgreeQuery, SentList
+from sash.core.chat.messages import ROLE_AND_CONTENT
+from sash.core.law.agree.agreement import ANYWHERE, Agreement, Given, IsPart, agree, leading
+from sash.core.law.agree.chat_lines import REPLY, USER, ChatLine
+from sash.core.law.fixed_parts.conversation_settings import decode_settings
+from sash.problems import PartOfTheChat, TooLarge, Unprocessable
+from sash.store.data.agreements import Chat
+from sash.store.data.layout import Target
+from sash.store.data.replies import State
+from sash.store.data.script_calls import HistoryEdited
+
+_MOST_NEW = 4
+"""New messages of a usual turn: a question or two, and the reply that is begun."""
+_MOST_COMPARED = 20_000
+"""Messages of the log that one list is compared with."""
+_SPARE = 16
+_EACH = 4
+"""Messages of the log that one of the list may stand for: a turn's calls and results, which a screen does not show."""
+_BEFORE = 200
+"""Messages in which the turn begins that a message named by its id is of."""
+
+
+class ComparedLog(NamedTuple):
+    """The part of the log that was read, what makes it agree, and the state, where it was needed."""
+
+    chat: Chat
+    found: Agreement
+    state: State | None
+    behind: int | None = None
+    """Of a usual turn, how many messages stand before the list; None for any number."""
+    is_usual: bool = False
+
+    @property
+    def keep_seq(self) -> int:
+        """The last message that stays."""
+        return self.chat.first_seq - 1 + self.found.keep
+
+    @property
+    def changes(self) -> bool:
+        """Whether the log changes."""
+        return bool(self.found.pieces) or self.keep_seq < self.chat.length or self.found.system is not None
+
+
+def usual_turn(request: Incoming, sent: SentList, asked: AgreeQuery) -> ComparedLog | None:
+    """What changes if the log is what the list has before its last question; the write itself finds out whether it is.
+
+    So the usual turn is one round trip. None where a list of plain texts would not tell it.
+    """
+    said, place = sent.said, len(sent.said)
+    if request.was_done or asked.view is not None or (asked.after_seq is not None and not asked.after_seq.isdigit()):
+        return None
+    if said[-1].status == "in_progress" and said[-1].is_bare:
+        place -= 1
+    while place > 0 and said[place - 1].kind == USER:
+        place -= 1
+    if place == len(said) or len(said) - place > _MOST_NEW or not all(map(_is_plain, said[:place])):
+        return None
+    behind = None if asked.part == "end" else int(asked.after_seq or 0)
+    if behind is None and not place and not (said[0].id and sum(each.kind == USER for each in said) == 1):
+        return None  # only the log tells where it begins
+    found = Agreement(place, place, tuple(map(Given, range(place, len(said)))))
+    return ComparedLog(
+        Chat(first_seq=(behind or 0) + 1, length=(behind or 0) + place), found, None, behind, is_usual=True
+    )
+
+
+def _is_plain(said: ChatLine) -> bool:
+    """Whether the digest of its role and content tells all of a message."""
+    message = said.message
+    is_text = type(message.get("content")) is str and len(message) == ROLE_AND_CONTENT
+    return is_text and said.kind in (USER, REPLY) and not said.is_unfinished and not said.is_bare
+
+
+async def compare_log(request: Incoming, target: Target, sent: SentList, asked: AgreeQuery) -> ComparedLog:
+    """Read as much of the log as the list needs, and compare.
+
+    Raises HistoryEdited, PartOfTheChat, TooLarge, Unprocessable.
+    """
+    chats, view, said = request.context.store.agreements, asked.view, sent.said
+    after = await _after(request, target, asked.after_seq) if asked.after_seq is not None else 0
+    base = ANYWHERE if asked.part == "end" else None if asked.after_seq is None else 0
+    count = _EACH * len(said) + _SPARE
+    while True:
+        count = min(count, _MOST_COMPARED)
+        first = -count if base == ANYWHERE else after + 1
+        chat = await chats.chat(target, first, first + count - 1, view)  # to the last one, -1, if first is from the end
+        if base == ANYWHERE and chat.first_seq > 1:
+            chat = await _with_named(request, target, chat, said[0].id, view)
+        if after > chat.length:
+            detail = f"The conversation ends with message {chat.length}: name one that is there"
+            raise Unprocessable.at("#/query/after_seq", detail)
+        state, system, opening = await _beginning(request, target, chat, said, view)
+        found = agree(
+            chat.messages,
+            said,
+            base=base,
+            is_whole=asked.part == "whole",
+            is_all=chat.first_seq == 1 if base == ANYWHERE else chat.is_all,
+            system=system,
+            opening=opening,
+        )
+        if isinstance(found, Agreement):
+            return ComparedLog(chat, found, state)
+        if isinstance(found, IsPart):
+            raise PartOfTheChat.at(
+                "#/messages/0",
+                "The list begins in the middle of the chat: say list=end for its end, or list=whole to put away what is "
+                "before",
+            )
+        if count == _MOST_COMPARED:
+            detail = f"A list is compared with {_MOST_COMPARED} messages of the log: send the chat's end with list=end"
+            raise TooLarge.at("#/messages", detail, {"limit": _MOST_COMPARED, "unit": "messages"})
+        count *= 8
+
+
+async def _after(request: Incoming, target: Target, named: str) -> int:
+    """The seq behind which the list begins. Raises Unprocessable."""
+    if named.isdigit():
+        return int(named)
+    seq = await request.context.store.reader.seq_of(target, named)
+    if seq is None:
+        raise Unprocessable.at("#/query/after_seq", "No entry of this conversation has this id")
+    return seq
+
+
+async def _with_named(request: Incoming, target: Target, chat: Chat, named: str | None, view: str | None) -> Chat:
+    """The chat's end, from the turn on that has the message of this id."""
+    if named is None or any(each.id == named for each in chat.messages):
+        return chat
+    seq = await request.context.store.reader.seq_of(target, f"id:{named}")
+    if seq is None or chat.length - seq > _MOST_COMPARED:
+        return chat
+    return await request.context.store.agreements.chat(target, max(1, seq - _BEFORE), -1, view)
+
+
+async def _beginning(
+    request: Incoming, target: Target, chat: Chat, said: list[ChatLine], view: str | None
+) -> tuple[State | None, str | None, Sequence[ChatLine] | None]:
+    """The state, its system prompt and the log's first messages, as a list needs them that begins with system messages."""
+    prompts = len(leading(said))
+    if not prompts or not chat.version:
+        return None, None, None
+    state = await request.context.store.reader.get(target)
+    opening = None
+    if chat.first_seq > 1:
+        opening = (await request.context.store.agreements.chat(target, 1, prompts, view)).messages
+    if state.etag != chat.etag:
+        raise HistoryEdited
+    return state, decode_settings(state.settings)[0].system, opening

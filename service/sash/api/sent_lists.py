@@ -1,0 +1,125 @@
+"""The sender's list, read and checked."""
+
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from sash.api.append_handlers import MESSAGES_AN_ENTRY, EntryInQuery, check_receipts, earlier_messages, refuse_more
+from sash.api.body import read_body, run_in_turn_if_large
+from sash.api.incoming import Incoming
+from sash.api.schemas import AgreeMessages
+from sash.core.chat.messages import ROLE_AND_CONTENT, TEXT_IS_ENOUGH, Entry, decode_entries, decode_json
+from sash.core.law.agree.chat_lines import USER, ChatLine
+from sash.core.law.measured_entries import Earlier, check_entries
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.providers import PROVIDERS
+from sash.core.providers.reading.native import lacks_call
+from sash.core.providers.reading.native_entries import ReadEntries, chat_entries, read_entries
+from sash.problems import BadRequest, EntryConflict, Problem, TooLarge
+from sash.settings import Settings
+
+_MOST_UNITS = 5000
+"""Questions and turns of one list."""
+
+
+class AgreeQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=True, rename={"part": "list"}):
+    """The parameters of the window afterwards, and of which part of the chat the list is."""
+
+    after_seq: Annotated[
+        EntryInQuery | None,
+        Meta(description="The list is what stands behind this message: its seq, or `id:` and its own id."),
+    ] = None
+    part: Annotated[
+        Literal["whole", "end"] | None,
+        Meta(
+            title="Part",
+            description="`end`: the list is the end of the chat, and begins where its first message stands. `whole`: it is "
+            "the whole chat, whatever it looks like.",
+        ),
+    ] = None
+
+
+class AgreeNative(msgspec.Struct, forbid_unknown_fields=True):
+    """The chat in a provider's format, each message alone or in an entry."""
+
+    in_address: ClassVar = WindowQuery
+    messages: Annotated[list[dict[str, Any]], Meta(min_length=1)]
+
+
+_messages = msgspec.json.Decoder(AgreeMessages)
+_native_messages = msgspec.json.Decoder(AgreeNative)
+
+
+class SentList(NamedTuple):
+    """The sender's list: its entries, how they came about, as they are compared, and the size of the body."""
+
+    entries: list[Entry]
+    read: ReadEntries
+    said: list[ChatLine]
+    size_bytes: int
+
+
+async def read_list(request: Incoming, asked: AgreeQuery) -> SentList:
+    """Read and check the list. Under an Idempotency-Key each entry gets an id.
+
+    Raises BadRequest, InvalidEntry, TooLarge, EntryConflict for an id that it has twice.
+    """
+    if asked.part is not None and asked.after_seq is not None:
+        raise BadRequest.at("#/query/list", "Give list= or after_seq=: the place behind which the list begins")
+    context, body = request.context, await read_body(request)
+    read = await run_in_turn_if_large(len(body), _entries, body, asked.format, context.settings)
+    try:
+        earlier: Earlier = ()
+        after = asked.after_seq
+        if (asked.part or after) and any(lacks_call(entry.message) for entry in read.entries):
+            named = int(after) if after is not None and after.isdigit() else after
+            earlier = await earlier_messages(context, request.target, named)
+        said = await run_in_turn_if_large(len(body), _checked, read.entries, earlier)
+        check_receipts(read.entries, request.target)
+    except Problem as problem:
+        read.point(problem)
+        raise
+    if request.claim is not None:
+        for place, entry in enumerate(read.entries):
+            entry.id = entry.id or request.fresh_id(place)
+    return SentList(read.entries, read, said, len(body))
+
+
+def _entries(body: bytes, form: str, settings: Settings) -> ReadEntries:
+    if PROVIDERS[form].is_chat_form:
+        read = chat_entries(decode_entries(body, _messages).messages)
+    else:
+        values = decode_json(body, _native_messages).messages
+        refuse_more(len(values), MESSAGES_AN_ENTRY * _MOST_UNITS, "messages")
+        read = read_entries(form, values, send=settings.send_members, allowed=settings.allow_items)
+    refuse_more(len(read.entries), MESSAGES_AN_ENTRY * _MOST_UNITS, "messages")
+    return read
+
+
+def _checked(entries: list[Entry], earlier: Earlier) -> list[ChatLine]:
+    """The list as it is compared, once it is checked. Raises as ``read_list`` does."""
+    if not all(map(_needs_no_check, entries)):
+        check_entries(entries, earlier)
+    said = [ChatLine(each.message, role=each.message["role"], id=each.id, status=each.status) for each in entries]
+    if 2 * sum(each.kind == USER for each in said) > _MOST_UNITS:
+        detail = f"A list may have {_MOST_UNITS} questions and turns: send the chat's end with list=end"
+        raise TooLarge.at("#/messages", detail, {"limit": _MOST_UNITS, "unit": "units"})
+    places: dict[str, int] = {}
+    for place, entry in enumerate(entries):
+        if entry.id is not None and places.setdefault(entry.id, place) != place:
+            raise EntryConflict.at(f"#/messages/{place}/id", "The list has this id twice: give each message its own")
+    return said
+
+
+def _needs_no_check(entry: Entry) -> bool:
+    """Whether an entry is a plain text, which is a chat message whatever it says. A long list has little else."""
+    message = entry.message
+    return (
+        entry.status is None
+        and entry.grounding is None
+        and not entry.continues
+        and len(message) == ROLE_AND_CONTENT
+        and type(message.get("content")) is str
+        and message.get("role") in TEXT_IS_ENOUGH
+    )

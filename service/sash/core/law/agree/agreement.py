@@ -1,0 +1,271 @@
+"""What makes the log say what the sender's chat says: the messages that stay, and those that are appended.
+
+::
+
+    log      q1  a1 ─┬─ q2  a2            stays: q1 a1            displaced: q2 a2
+    sender   q1  a1' └─ q2' a2            appended: q2' of the sender's, a2 as the log had it
+
+A walk compares both, unit by unit, until they differ. What is behind that in the log is displaced. Of the sender's rest, a
+unit that is the same as a displaced one is appended as the log had it, so that no poorer copy replaces a richer message.
+Ids decide nothing about words: an edited question keeps its id, and a reply that is shown has another.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from sash.core.law.agree.chat_lines import REPLY, RESULT, SYSTEM, USER, ChatLine, LogLines
+from sash.core.law.agree.chat_units import WHOLE, compare, units_of
+from sash.core.law.agree.chat_walk import ChatWalk, Longer
+from sash.core.law.agree.displaced import Displaced
+
+
+class Given(NamedTuple):
+    """The sender's message at ``place`` is appended."""
+
+    place: int
+
+
+class Carried(NamedTuple):
+    """The displaced message at ``at`` of the log is appended as it is."""
+
+    at: int
+
+
+Piece = Given | Carried | Longer
+
+
+class Agreement(msgspec.Struct, frozen=True):
+    """What makes the log agree. The first ``keep`` messages stay, the others are displaced, then ``pieces`` are appended.
+
+    ``agreed`` messages of the log are the sender's. ``ignored`` are the places of the sender's system messages that are in
+    neither. ``system`` is the conversation's new system prompt, None where it stays. ``begun`` is the index of the begun
+    reply, where it stands already.
+    """
+
+    agreed: int
+    keep: int
+    pieces: tuple[Piece, ...] = ()
+    ignored: tuple[int, ...] = ()
+    system: str | None = None
+    begun: int | None = None
+
+
+class More(msgspec.Struct, frozen=True):
+    """The log that was read ends too early: all of it is needed."""
+
+
+class IsPart(msgspec.Struct, frozen=True):
+    """The list begins in the middle of the chat, and does not say so."""
+
+
+ANYWHERE: Final = -1
+"""The list is the end of the chat; it begins where its first message stands."""
+
+
+def agree(
+    log: LogLines,
+    sender: Sequence[ChatLine],
+    *,
+    base: int | None = None,
+    is_whole: bool = False,
+    is_all: bool = True,
+    system: str | None = None,
+    opening: Sequence[ChatLine] | None = None,
+) -> Agreement | More | IsPart:
+    """Return what makes ``log`` agree with the ``sender``'s list.
+
+    The list begins behind ``base`` messages of the log; None: it is the whole chat, which ``is_whole`` says expressly;
+    ``ANYWHERE``: it is the chat's end, and the log may lack its beginning. ``is_all`` is false where more of the log was not
+    read. ``system`` is the conversation's system prompt, and ``opening`` the first messages of a log that lacks them.
+    """
+    begins = sender[-1] if sender and sender[-1].status == "in_progress" and sender[-1].is_bare else None
+    listed = sender if begins is None else sender[:-1]
+    if base == ANYWHERE:
+        start = _anchor(log, listed, is_all=is_all)
+        if start is None:
+            return More()
+        is_all = True
+    else:
+        start = base or 0
+    alike = _alike(log, listed, start)
+    walk = ChatWalk(log, units_of(listed, alike), start + alike, listed[:alike])
+    is_doubtful = base is None and not is_whole and not walk.agreed and bool(walk.units and log)
+    if is_doubtful and any(compare(walk.units[0], each) == WHOLE for each in units_of(log)[1:]):
+        return IsPart()
+    if not is_all and is_doubtful:
+        return More()
+    if not is_all and not (walk.is_within and walk.left == len(walk.units)):
+        return More()
+    return _Pieces(log, sender, walk, begins, log if opening is None else opening).agreement(system)
+
+
+def _alike(log: LogLines, sender: Sequence[ChatLine], start: int) -> int:
+    """How many messages, up to a question, are the same in both, to the byte. So a chat that was not changed is not divided
+    into units."""
+    last = 0
+    for place, (body, one) in enumerate(zip(log.bodies[start:], sender, strict=False)):
+        if body != one.encoded or one.status or start + place in log.odd:
+            break
+        if one.kind == USER:
+            last = place
+    return last
+
+
+def _anchor(log: LogLines, sender: Sequence[ChatLine], *, is_all: bool) -> int | None:
+    """The place in the log of the first unit of a list that is the chat's end; behind the log where it is new.
+
+    An id tells it, else the words: of a unit that a list of this length can reach. A lone question under an id that the log
+    does not have is new, whatever was asked before. None where more of the log is needed.
+    """
+    units = units_of(sender)
+    if not units:
+        return len(log)
+    own = units_of(log)
+    if not is_all and own and own[0].kind == REPLY:
+        own = own[1:]  # which may have begun before
+    ids = {each.id for each in units[0].of[:1] if each.id}
+    for each in reversed(own):
+        if not ids.isdisjoint(message.id for message in each.of):
+            return each.first
+    if ids and len(units) == 1 and units[0].kind == USER:
+        return len(log)
+    reach = len(units) + 1
+    if not is_all and len(own) < reach:
+        return None
+    return next((each.first for each in reversed(own[-reach:]) if compare(units[0], each)), len(log))
+
+
+class _Pieces:
+    """The messages to append, behind those that stay."""
+
+    def __init__(
+        self,
+        log: LogLines,
+        sender: Sequence[ChatLine],
+        walk: ChatWalk,
+        begins: ChatLine | None,
+        opening: Sequence[ChatLine],
+    ) -> None:
+        self._log = log
+        self._opening = opening
+        self._sender = sender
+        self._walk = walk
+        self._begins = begins
+        self._new = [*([walk.part] if walk.part else []), *walk.units[walk.left :]]
+        self._pieces: list[Piece] = []
+        self._ignored: list[int] = []
+
+    def agreement(self, system: str | None) -> Agreement:
+        walk, at = self._walk, self._walk.at
+        begun = self._begun() if not self._new else None
+        if begun is not None:
+            at = len(self._log)
+        prompt = self._prompt(system)
+        self._append(at)
+        if self._begins is not None and begun is None:
+            self._pieces.append(Given(len(self._sender) - 1))
+        keep = at
+        while self._pieces and keep > walk.start and self._log[keep - 1].is_bare and self._log[keep - 1].is_unfinished:
+            keep -= 1
+        pieces: list[Piece] = [Given(place) for place in walk.results]
+        if walk.longer is not None and walk.longer.at < keep == len(self._log):
+            kept = [Carried(index) for index in range(walk.longer.at + 1, keep)]
+            pieces, keep = [walk.longer, *kept, *pieces], walk.longer.at
+        pieces += self._pieces
+        while pieces and isinstance(pieces[0], Carried) and pieces[0].at == keep:
+            keep, pieces = keep + 1, pieces[1:]
+        return Agreement(walk.agreed, keep, tuple(pieces), tuple(self._ignored), prompt, begun)
+
+    def _begun(self) -> int | None:
+        """The index of the begun reply, where it stands already, at the place where the comparison ended."""
+        wanted = self._begins.id if self._begins is not None else None
+        places = range(max(0, self._walk.at - 1), len(self._log))
+        return next((place for place in places if wanted and self._log[place].id == wanted), None)
+
+    def _prompt(self, system: str | None) -> str | None:
+        """The system prompt that the sender's first messages make; None where they are the log's own, or the present one."""
+        said = leading(self._sender)
+        if not said:
+            return None
+        standing = {each.text for each in (*self._opening, *self._log) if each.kind == SYSTEM and not each.is_hidden}
+        if standing.issuperset(said) or (prompt := "\n\n".join(said)) == (system or ""):
+            return None
+        return prompt
+
+    def _append(self, at: int) -> None:
+        """Append the sender's units that are not in the log, each as the log had it where it was displaced."""
+        walk = self._walk
+        behind = self._behind(self._new[0].first if self._new else len(self._sender))
+        last = len(self._sender) - (self._begins is not None)
+        first = max(len(walk.alike), len(leading(self._sender)))
+        self._tell_agreed(range(first, behind if self._new else last), at)
+        displaced = Displaced(self._log, at, self._sender)
+        standing = _Standing([*walk.alike, *self._log[walk.start : at]]) if self._new else _Standing(())
+        for unit in self._new:
+            kept = displaced.take(unit, is_part=unit is walk.part)
+            standing.add([self._log[index] for index in kept])
+            if unit is not walk.part:
+                self._pieces += [Given(place) for place in standing.lacks(self._apart(range(behind, unit.first)))]
+            if kept:
+                self._pieces += [Carried(index) for index in kept]
+            elif not unit.is_bare:
+                self._pieces += [Given(place) for place in unit.at]
+            behind = unit.end
+        if self._new:
+            self._pieces += [Given(place) for place in standing.lacks(self._apart(range(behind, last)))]
+
+    def _behind(self, first: int) -> int:
+        """The place behind the last agreeing unit before the place ``first``."""
+        before = [unit.end for unit in self._walk.units[: self._walk.left] if unit.end <= first]
+        return before[-1] if before else max(len(self._walk.alike), len(leading(self._sender)))
+
+    def _apart(self, places: Sequence[int]) -> dict[int, ChatLine]:
+        """The sender's messages at these places that are in no unit and are told apart: system messages, late results."""
+        return {place: self._sender[place] for place in places if self._sender[place].kind in (SYSTEM, RESULT)}
+
+    def _tell_agreed(self, places: Sequence[int], at: int) -> None:
+        """Note the system messages and late results among what agrees that the log does not have."""
+        inside = {place for unit in self._walk.units[: self._walk.left] for place in unit.at}
+        apart = {place: each for place, each in self._apart(places).items() if place not in inside}
+        if not apart:
+            return
+        calls = {call[0] for each in self._log[:at] for call in each.calls}
+        for place in _Standing(self._log[:]).lacks(apart):
+            if apart[place].kind == SYSTEM:
+                self._ignored.append(place)
+            elif apart[place].answers in calls:
+                self._walk.results.append(place)
+
+
+class _Standing:
+    """System messages and results that stand already."""
+
+    def __init__(self, messages: Sequence[ChatLine]) -> None:
+        self._texts: set[str] = set()
+        self._answered: set[str | None] = set()
+        self.add(messages)
+
+    def add(self, messages: Sequence[ChatLine]) -> None:
+        """Note more messages."""
+        self._texts |= {each.text for each in messages if each.kind == SYSTEM and not each.is_hidden}
+        self._answered |= {each.answers for each in messages if each.kind == RESULT or each.is_hidden}
+
+    def lacks(self, messages: Mapping[int, ChatLine]) -> list[int]:
+        """The places of those that do not stand."""
+        return [
+            place
+            for place, each in messages.items()
+            if (each.text not in self._texts if each.kind == SYSTEM else each.answers not in self._answered)
+        ]
+
+
+def leading(messages: Sequence[ChatLine]) -> list[str]:
+    """The texts of the system messages at the beginning."""
+    texts: list[str] = []
+    for each in messages:
+        if each.kind != SYSTEM or each.is_hidden:
+            break
+        texts.append(each.text)
+    return texts

@@ -1,0 +1,195 @@
+"""A message as a comparison of two chats reads it: what is seen of it, and what it calls or answers."""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from sash.core.chat.calls import arguments_of, compact, functions_called
+from sash.core.law.agree.lazily import lazy
+from sash.core.law.records.details import Details
+from sash.core.law.records.split_media import name_of
+
+USER: Final = "user"
+REPLY: Final = "reply"
+RESULT: Final = "result"
+SYSTEM: Final = "system"
+_KINDS: Final = {"user": USER, "assistant": REPLY, "tool": RESULT, "function": RESULT}
+_TEXTS: Final = ("text", "refusal")
+_DIGEST: Final = re.compile(r"(?:.*/media/)?([0-9a-f]{32})\Z")
+"""What stands in a message in place of a large medium, or its address in the answers."""
+UNFINISHED: Final = ("in_progress", "interrupted")
+
+Call = tuple[str | None, str]
+"""A call's id, and its name with its arguments without spaces."""
+
+
+class ChatLine:
+    """One message: of the sender's list, or of the log. What it says is read when it is asked for.
+
+    ``is_hidden``: the sender does not see it. ``is_redacted``: its content was erased. ``body`` is the message as JSON, or
+    the message itself. ``details`` are those of a stored one, which tell its id.
+    """
+
+    def __init__(
+        self,
+        body: bytes | Mapping[str, Any],
+        *,
+        role: str,
+        id: str | None = None,  # noqa: A002 - as the entry's member is called
+        status: str | None = None,
+        is_hidden: bool = False,
+        is_redacted: bool = False,
+        details: Details | None = None,
+    ) -> None:
+        self._body = body
+        self._role = role
+        self.kind = SYSTEM if is_hidden else _KINDS.get(role, SYSTEM)
+        self._id = id
+        self._details = details
+        self.status = status
+        self.is_hidden = is_hidden
+        self.is_redacted = is_redacted
+
+    @property
+    def id(self) -> str | None:
+        """The entry's id, if it has one."""
+        return self._id if self._details is None else self._details.identity.id
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether it is a reply that is being written, or was interrupted."""
+        return self.status in UNFINISHED
+
+    @property
+    def encoded(self) -> bytes:
+        """The chat message as JSON."""
+        body = self._body
+        return body if isinstance(body, bytes) else msgspec.json.encode(body)
+
+    @lazy
+    def message(self) -> Mapping[str, Any]:
+        """The chat message."""
+        body = self._body
+        return msgspec.json.decode(body) if isinstance(body, bytes) else body
+
+    @lazy
+    def text(self) -> str:
+        """All of its text, with a refusal, as it was written; that of a redacted message is empty."""
+        content = self.message.get("content")
+        if self.is_redacted:
+            return ""
+        if type(content) is str:
+            return content if "refusal" not in self.message else content + (self.message["refusal"] or "")
+        said = [part.get(part["type"]) or "" for part in _parts(content) if part.get("type") in _TEXTS]
+        return "".join((*said, self.message.get("refusal") or ""))
+
+    @lazy
+    def words(self) -> str:
+        """The text in its normal form: a reply's without white space, since screens join texts with any; else as it is.
+
+        >>> ChatLine({"content": "let me  see\\n"}, role="assistant").words
+        'letmesee'
+        """
+        text = self.text if self.text.isascii() else unicodedata.normalize("NFC", self.text)
+        return "".join(text.split()) if self.kind == REPLY else text.replace("\r\n", "\n").strip()
+
+    @property
+    def calls(self) -> Sequence[Call]:
+        """The calls that it is seen to make."""
+        return () if self.is_hidden else self.made_calls
+
+    @lazy
+    def made_calls(self) -> Sequence[Call]:
+        """The calls that it makes."""
+        if self._role != "assistant" or not (self.message.get("tool_calls") or self.message.get("function_call")):
+            return ()
+        ids = [call.get("id") for call in self.message.get("tool_calls") or ()]
+        called = functions_called(self.message)
+        named = [f"{each.get('name')} {compact(arguments_of(each))}" for each in called]
+        return tuple(zip((*ids, None)[: len(named)], named, strict=True))
+
+    @property
+    def answers(self) -> str | None:
+        """The id of the call that it is the result of."""
+        return self.message.get("tool_call_id") if _KINDS.get(self._role) == RESULT else None
+
+    @lazy
+    def media(self) -> Sequence[str | None]:
+        """The digest of each picture or file, None where only an address is known."""
+        found = [_digest(part) for part in _parts(self.message.get("content")) if part.get("type") not in _TEXTS]
+        return (*found, None) if self.kind == REPLY and self.message.get("audio") else tuple(found)
+
+    @lazy
+    def is_bare(self) -> bool:
+        """Whether it is a reply without a word, a call or a medium."""
+        if self.kind != REPLY or self.is_redacted:
+            return False
+        content = self.message.get("content")
+        if type(content) is str and content.strip():
+            return False  # as nearly always
+        return not (self.words or self.calls or self.media)
+
+
+def _parts(content: Any) -> Iterator[Mapping[str, Any]]:
+    return (part for part in content if isinstance(part, dict)) if isinstance(content, list) else iter(())
+
+
+def _digest(part: Mapping[str, Any]) -> str | None:
+    """The digest of a medium that stands in the part, or that its address names."""
+    for value in _strings(part):
+        named = _DIGEST.match(value)
+        if named is not None:
+            return named[1]
+        head, comma, data = value.partition(",")
+        if head.startswith("data:") and comma:
+            found = _DIGEST.match(data)
+            return found[1] if found is not None else _named(data)
+    if (sound := part.get("input_audio")) and isinstance(sound, dict):
+        return _named(str(sound.get("data")))
+    return None
+
+
+def _named(data: str) -> str:
+    return name_of(msgspec.json.encode(data)[1:-1]).hex()
+
+
+def _strings(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for each in value.values():
+                yield from _strings(each)
+
+
+class LogLines(Sequence[ChatLine]):
+    """A log's messages, each made when it is read, so that a long chat that agrees makes few. ``bodies`` are the messages as
+    JSON; ``odd`` are the places of those that more is to be said of than that: unfinished, hidden, erased."""
+
+    def __init__(self, bodies: Sequence[bytes], odd: frozenset[int], make: Callable[[int], ChatLine]) -> None:
+        self.bodies = bodies
+        self.odd = odd
+        self._make = make
+        self._made: dict[int, ChatLine] = {}
+
+    @classmethod
+    def of(cls, messages: Sequence[ChatLine]) -> "LogLines":
+        """These messages."""
+        odd = (place for place, each in enumerate(messages) if each.status or each.is_hidden or each.is_redacted)
+        return cls([each.encoded for each in messages], frozenset(odd), messages.__getitem__)
+
+    def __len__(self) -> int:
+        return len(self.bodies)
+
+    def __getitem__(self, place):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN204 - as every sequence's
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
+        if place < 0 or place >= len(self.bodies):
+            place = range(len(self.bodies))[place]
+        found = self._made.get(place)
+        if found is None:
+            found = self._made[place] = self._make(place)
+        return found

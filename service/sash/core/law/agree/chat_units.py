@@ -1,0 +1,226 @@
+"""Units of a chat, a user's message or all of the assistant's between two of them, and when two of them are the same.
+
+The words of both decide. A turn of the log may be shown as one text, as several, by its last texts, or by the first ones of
+a reply that is still being written.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from sash.core.law.agree.chat_lines import REPLY, RESULT, SYSTEM, USER, Call, ChatLine
+from sash.core.law.agree.lazily import lazy
+
+
+class Unit:
+    """A user's message, or a turn. ``at`` are the places of its messages, ``of``, in their list."""
+
+    def __init__(self, kind: str, at: list[int], of: list[ChatLine]) -> None:
+        self.kind = kind
+        self.at = at
+        self.of = of
+
+    @property
+    def first(self) -> int:
+        """The place of its first message."""
+        return self.at[0]
+
+    @property
+    def end(self) -> int:
+        """The place behind its last message."""
+        return self.at[-1] + 1
+
+    @lazy
+    def texts(self) -> Sequence[tuple[int, str]]:
+        """The words of each message that has some, with its place in the unit."""
+        return [(place, each.words) for place, each in enumerate(self.of) if each.kind != RESULT and each.words]
+
+    @lazy
+    def words(self) -> str:
+        """The words of all its messages."""
+        return "".join(words for _, words in self.texts)
+
+    @lazy
+    def calls(self) -> Sequence[Call]:
+        """All calls of its messages."""
+        return [call for each in self.of for call in each.calls]
+
+    @lazy
+    def media(self) -> Sequence[str | None]:
+        """The media of its messages, but for those of results."""
+        return [medium for each in self.of if each.kind != RESULT for medium in each.media]
+
+    @lazy
+    def is_unfinished(self) -> bool:
+        """Whether one of its replies is."""
+        return any(each.is_unfinished for each in self.of)
+
+    @lazy
+    def is_bare(self) -> bool:
+        """Whether it is a turn without a word, a call or a medium."""
+        return self.kind == REPLY and all(each.is_bare or each.kind == RESULT for each in self.of)
+
+    @lazy
+    def is_redacted(self) -> bool:
+        """Whether the content of one of its messages was erased."""
+        return any(each.is_redacted for each in self.of)
+
+    def since(self, place: int) -> "Unit":
+        """The unit from one of its messages on."""
+        return Unit(self.kind, self.at[place:], self.of[place:])
+
+
+def units_of(messages: Sequence[ChatLine], start: int = 0) -> list[Unit]:
+    """The units of messages from ``start`` on. System messages and hidden ones are in none, nor are results behind a later
+    question, nor replies without a word that are complete."""
+    found: list[Unit] = []
+    for place in range(start, len(messages)):
+        each = messages[place]
+        kind = each.kind
+        if kind == USER:
+            found.append(Unit(USER, [place], [each]))
+            continue
+        is_in_turn = bool(found) and found[-1].kind == REPLY
+        if kind == SYSTEM or (kind == RESULT and not is_in_turn) or (not each.is_unfinished and each.is_bare):
+            continue
+        if is_in_turn:
+            found[-1].at.append(place)
+            found[-1].of.append(each)
+        else:
+            found.append(Unit(REPLY, [place], [each]))
+    return found
+
+
+class Match(NamedTuple):
+    """How a sender's unit is the same as the log's.
+
+    ``cut``: the sender has the first texts of the log's, which goes on with message ``place`` of the unit. ``extend``: the
+    log's has the first texts of the sender's, which goes on with message ``place``. ``longer``: the sender's has more of the
+    reply that was interrupted, whose whole ``text`` it is.
+    """
+
+    how: str
+    place: int = 0
+    text: str = ""
+
+
+WHOLE: Final = Match("whole")
+
+
+def compare(sent: Unit, stored: Unit) -> Match | None:
+    """How the sender's unit is the same as the log's; None where it is another."""
+    if sent.kind != stored.kind:
+        return None
+    if sent.kind == USER:
+        is_same = sent.of[0].text == stored.of[0].text or sent.of[0].words == stored.of[0].words
+        return WHOLE if is_same and same_media(sent.media, stored.media) else None
+    if len(sent.of) == len(stored.of) == 1 and not sent.calls and sent.of[0].text == stored.of[0].text != "":
+        return WHOLE  # as nearly always
+    return _compare_turns(sent, stored)
+
+
+def same_media(one: Sequence[str | None], other: Sequence[str | None]) -> bool:
+    """Whether these may be the same media: as many, and no two of which both digests are known and differ."""
+    return len(one) == len(other) and all(a == b or a is None or b is None for a, b in zip(one, other, strict=True))
+
+
+def _compare_turns(sent: Unit, stored: Unit) -> Match | None:
+    known = frozenset(word for call in stored.calls for word in call if word)
+    unknown = [any(not _is_known(call, known) for call in each.calls) for each in sent.of]
+    if sent.calls and stored.calls and not any(_is_known(call, known) for call in sent.calls):
+        return None
+    if not sent.words and not stored.words:
+        return _compare_wordless(sent, stored, unknown)
+    if sent.words == stored.words or _is_end(sent.words, stored.texts):
+        return _with_new_calls(sent, stored, unknown)
+    return _compare_beginnings(sent, stored) or _first_texts(sent, stored) or _compare_calls(sent, stored)
+
+
+def _compare_calls(sent: Unit, stored: Unit) -> Match | None:
+    """The match of two turns of which only one has words: the other has its first calls."""
+    if not sent.words and sent.calls and stored.texts[0][0] > 0 and _has_calls(stored, stored.texts[0][0], sent):
+        return Match("cut", stored.texts[0][0])
+    if not stored.words and stored.calls and sent.calls and sent.texts[0][0] > 0:
+        return Match("extend", sent.texts[0][0])
+    return None
+
+
+def _is_known(call: Call, known: frozenset[str]) -> bool:
+    return call[0] in known or call[1] in known
+
+
+def _has_calls(stored: Unit, place: int, sent: Unit) -> bool:
+    """Whether the log's messages before a place have all of the sender's calls."""
+    known = frozenset(word for each in stored.of[:place] for call in each.calls for word in call if word)
+    return all(_is_known(call, known) for call in sent.calls)
+
+
+def _compare_wordless(sent: Unit, stored: Unit, unknown: Sequence[bool]) -> Match | None:
+    if sent.calls or stored.calls:
+        return _with_new_calls(sent, stored, unknown)
+    if sent.media or stored.media:
+        return WHOLE if same_media(sent.media, stored.media) else None
+    return WHOLE if stored.is_unfinished or stored.is_redacted else None
+
+
+def _with_new_calls(sent: Unit, stored: Unit, unknown: Sequence[bool]) -> Match:
+    """The same turn; where the sender's ends with calls that the log's does not have, it goes on with these."""
+    if stored.calls and any(unknown):
+        place = unknown.index(True)
+        if all(at < place for at, _ in sent.texts) and place > 0:
+            return Match("extend", place)
+    return WHOLE
+
+
+def _is_end(words: str, texts: Sequence[tuple[int, str]]) -> bool:
+    """Whether these words are those of the last texts, from any one on."""
+    rest = words
+    for _, text in reversed(texts):
+        if not rest.endswith(text):
+            return False
+        rest = rest[: len(rest) - len(text)]
+        if not rest:
+            return True
+    return False
+
+
+def _begins(words: str, stored: Unit) -> bool:
+    """Whether all texts, or the last one, begin with these words."""
+    return stored.words.startswith(words) or stored.texts[-1][1].startswith(words)
+
+
+def _compare_beginnings(sent: Unit, stored: Unit) -> Match | None:
+    """The match of two turns of which one is unfinished, and the shorter words are the beginning of the longer ones."""
+    words, stored_words = sent.words, stored.words
+    if (stored.is_unfinished or sent.is_unfinished) and stored.texts and _begins(words, stored):
+        return WHOLE
+    if not stored.is_unfinished or not words.startswith(stored_words) or len(sent.texts) > max(1, len(stored.texts)):
+        return None
+    before = sum(len(text) for _, text in stored.texts[:-1])
+    texts = [sent.of[place].text for place, _ in sent.texts]
+    if len(texts) == max(1, len(stored.texts)):
+        return Match("longer", text=texts[-1])
+    return Match("longer", text=_behind("".join(texts), before))
+
+
+def _behind(text: str, count: int) -> str:
+    """The text behind its first ``count`` characters that are no white space."""
+    for place, sign in enumerate(text):
+        if not count:
+            return text[place:].lstrip()
+        count -= not sign.isspace()
+    return ""
+
+
+def _first_texts(sent: Unit, stored: Unit) -> Match | None:
+    """The match of a turn with another that has only its first texts."""
+    words = ""
+    for (_, text), (place, _) in zip(stored.texts, stored.texts[1:], strict=False):
+        words += text
+        if words == sent.words and _has_calls(stored, place, sent):
+            return Match("cut", place)
+    words = ""
+    for (_, text), (place, _) in zip(sent.texts, sent.texts[1:], strict=False):
+        words += text
+        if words == stored.words:
+            return Match("extend", place)
+    return None

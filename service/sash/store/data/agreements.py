@@ -1,0 +1,201 @@
+"""The chat of a log, as an agreement compares it with the sender's, and the displaced messages that are appended again."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from sash.core.chat.messages import Entry
+from sash.core.counts.models.families import ROLES, TOOL
+from sash.core.law.agree.chat_lines import ChatLine, LogLines
+from sash.core.law.documents.grounding import parse_template
+from sash.core.law.records.details import Details
+from sash.core.law.records.records import Flags, Records, encode_grounding
+from sash.core.providers.messages.members import Names
+from sash.problems import NotFound
+from sash.store.data.beside_entries import read_beside
+from sash.store.data.conversations import Conversations
+from sash.store.data.entries import prepare, stored_entry
+from sash.store.data.layout import Target, etag_of, unpack_many
+from sash.store.data.replies import Message, Page, check_identity
+from sash.store.data.script_calls import HistoryEdited
+from sash.store.data.sealing import PLAIN, AnySealer, Kind
+from sash.store.data.stored_messages import NewEntry, open_bodies
+
+_NO_TEMPLATE = parse_template()
+
+
+_NOTHING = LogLines.of([])
+
+
+class Chat(msgspec.Struct, frozen=True):
+    """A part of one state of a log, as it is compared: ``messages`` from ``first_seq`` on, of ``length``.
+
+    Where the conversation does not exist, its version is 0 and its life is empty.
+    """
+
+    version: int = 0
+    etag: str = "0"
+    life: str = ""
+    length: int = 0
+    first_seq: int = 1
+    messages: LogLines = _NOTHING
+
+    @property
+    def is_all(self) -> bool:
+        """Whether it has all messages from ``first_seq`` on."""
+        return self.first_seq + len(self.messages) > self.length
+
+
+class Agreements:
+    """Reads what agreements compare and append again."""
+
+    def __init__(self, conversations: Conversations) -> None:
+        self._reader = conversations.reader
+        self._data_keys = conversations.data_keys
+        self._media = conversations.media
+
+    async def chat(self, target: Target, first_seq: int, last_seq: int, view: str | None) -> Chat:
+        """Return the messages ``first_seq`` to ``last_seq`` that exist, as an author with this view sees them.
+
+        Negative numbers count from the end. Raises HistoryEdited, ConversationDamaged.
+        """
+        try:
+            reply, bodies = await self._reader.stored_page(target, first_seq, last_seq)
+        except NotFound:
+            return Chat()
+        check_identity(reply.name, target.name)
+        tag, pages = etag_of(reply.version, reply.life, reply.change), []
+        first = last = reply.first_seq
+        wanted = reply.length if last_seq < 0 else min(last_seq, reply.length)
+        while True:
+            records = unpack_many(reply.records, reply.details)
+            opened = await self._opened(target, records, bodies) if len(records) else []
+            pages.append(_Read(records, list(records.details or ()), opened))
+            last += len(records)
+            if last > wanted or not len(records):
+                break
+            reply, bodies = await self._reader.stored_page(target, last, wanted)
+            if etag_of(reply.version, reply.life, reply.change) != tag:
+                raise HistoryEdited
+        messages = _stored(pages, view)
+        return Chat(int(reply.version), tag, (reply.life or b"").decode(), reply.length, first, messages)
+
+    async def _opened(self, target: Target, records: Records, bodies: list[bytes]) -> list[bytes]:
+        """The bodies as plain text."""
+        if self._data_keys.plain:
+            return PLAIN.open_each(Kind.BODY, bodies, ())
+
+        def opened(sealer: AnySealer) -> list[bytes]:
+            return open_bodies(sealer, records, bodies)
+
+        return await self._data_keys.reading(target.tenant, target.name, opened)
+
+    async def again(
+        self, target: Target, chat: Chat, longer: dict[int, str], seqs: Sequence[int], now_ms: int, send: Names
+    ) -> dict[int, NewEntry]:
+        """Return the messages ``seqs`` of the chat's state as entries to append, those in ``longer`` with that text.
+
+        ``send`` is as in ``prepare``. Raises HistoryEdited.
+        """
+        entries: dict[int, NewEntry] = {}
+        for first, last in _stretches(seqs):
+            start = first
+            while start <= last:
+                page = await self._reader.page(target, start, last)
+                if page.etag != chat.etag or not page.messages:
+                    raise HistoryEdited
+                contents = await self._media.read(
+                    target, (each for message in page.messages for each in message.record.media), made=page.made
+                )
+                for message in page.messages:
+                    if message.seq in longer:
+                        (entry,) = prepare([_longer(message, page, longer[message.seq])], _NO_TEMPLATE, now_ms, send)
+                        identity = msgspec.structs.replace(entry.identity, stamp=message.identity.stamp)
+                        entries[message.seq] = msgspec.structs.replace(entry, identity=identity)
+                        continue
+                    ended = _ended(message)
+                    documents = page.grounding.get(message.seq)
+                    entries[message.seq] = stored_entry(
+                        ended.identity,
+                        ended.record,
+                        message.body,
+                        encode_grounding(documents) if documents is not None else b"",
+                        page.metadata.get(message.seq, b""),
+                        contents,
+                    )
+                start = page.messages[-1].seq + 1
+        return entries
+
+
+class _Read(NamedTuple):
+    """A page of a chat."""
+
+    records: Records
+    details: list[Details]
+    bodies: list[bytes]
+
+
+def _stored(pages: Sequence[_Read], view: str | None) -> LogLines:
+    """The messages of these pages, as an author with this view sees them."""
+    details = [each for page in pages for each in page.details]
+    roles, flags = (
+        b"".join(parts) for parts in zip(*((each.records.roles, each.records.flags) for each in pages), strict=True)
+    )
+    bodies = [each for page in pages for each in page.bodies]
+    hidden = frozenset(place for place, each in enumerate(details) if view is not None and not each.party.is_seen(view))
+
+    def make(place: int) -> ChatLine:
+        return ChatLine(
+            bodies[place],
+            role=ROLES[roles[place]],
+            status=details[place].status,
+            is_hidden=place in hidden,
+            is_redacted=bool(flags[place] & Flags.REDACTED),
+            details=details[place],
+        )
+
+    odd = {place for place, each in enumerate(details) if each.status is not None}
+    odd |= {place for place, each in enumerate(flags) if each & Flags.REDACTED}
+    if hidden:
+        calls = {call[0] for place in hidden for call in make(place).made_calls}
+        results = (place for place, role in enumerate(roles) if role == TOOL)
+        hidden |= {place for place in results if make(place).answers in calls}
+    return LogLines(bodies, hidden.union(odd), make)
+
+
+def _stretches(seqs: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first and last of each row of ascending seqs without a gap."""
+    first = last = 0
+    for seq in seqs:
+        if first and seq != last + 1:
+            yield first, last
+            first = 0
+        first, last = first or seq, seq
+    if first:
+        yield first, last
+
+
+def _ended(message: Message) -> Message:
+    """The message; one in progress is interrupted, since its place is taken from its writer."""
+    if not message.record.flags & Flags.IN_PROGRESS:
+        return message
+    record = msgspec.structs.replace(message.record, flags=message.record.flags & ~Flags.IN_PROGRESS)
+    identity = msgspec.structs.replace(message.identity, status="interrupted")
+    return msgspec.structs.replace(message, record=record, identity=identity)
+
+
+def _longer(message: Message, page: Page, text: str) -> Entry:
+    """The entry of an interrupted reply with its longer text."""
+    metadata, receipt = read_beside(page.metadata.get(message.seq))
+    stored = {name: value for name, value in msgspec.json.decode(message.body).items() if name != "native"}
+    return Entry(
+        message={**stored, "content": text},
+        id=message.identity.id,
+        pinned=message.record.pinned,
+        metadata=msgspec.json.decode(metadata) if metadata else None,
+        status="interrupted",
+        author=message.record.party.author,
+        audience=list(message.record.party.audience) or None,
+        receipt=receipt,
+    )

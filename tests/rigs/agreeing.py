@@ -1,0 +1,211 @@
+"""Chats that agree: a log in memory, which takes agreements as the store does, and what frontends were seen to send.
+
+``AGREE`` has captured requests of frontends: ``{"put": [message]}`` is what one sent, ``{"holds": [message]}`` what its
+screen held then. AI SDK's are ``UIMessage``s in named runs, AG-UI's and LangGraph's a list of steps.
+"""
+
+import copy
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from recordings import DATA
+
+from sash.core.law.agree.agreement import Agreement, Given, IsPart, More, agree
+from sash.core.law.agree.chat_lines import REPLY, RESULT, UNFINISHED, ChatLine, LogLines
+from sash.core.law.agree.chat_units import units_of
+from sash.core.law.agree.chat_walk import Longer
+
+AGREE = DATA.parent / "agree"
+NO_AGREE = "needs captured requests: TEST_DATA names the folder that holds agree/"
+
+Message = dict[str, Any]
+"""A bare chat message with its entry's ``id`` and ``status``, and ``hidden`` where the sender does not see it."""
+
+_BESIDE = ("id", "status", "hidden", "redacted")
+
+
+def said(message: Mapping[str, Any]) -> ChatLine:
+    """Return a message as a comparison reads it."""
+    content = {name: value for name, value in message.items() if name not in _BESIDE}
+    return ChatLine(
+        content,
+        role=message["role"],
+        id=message.get("id"),
+        status=message.get("status"),
+        is_hidden=bool(message.get("hidden")),
+        is_redacted=bool(message.get("redacted")),
+    )
+
+
+def visible(messages: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Return what is seen of a chat: each user's words, and each turn's, if it has some."""
+    units = units_of([said(each) for each in messages])
+    return [(unit.kind, unit.words) for unit in units if unit.kind != REPLY or unit.words]
+
+
+def unseen(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what no screen need show of a chat: calls, results, reasoning, hidden and system messages, in order."""
+    found = []
+    for each in messages:
+        if each.get("hidden") or each["role"] in ("system", "tool"):
+            found.append(f"{each['role']} {each['content']}")
+        found += [f"call {call['id']}" for call in each.get("tool_calls") or ()]
+        if each.get("reasoning_content"):
+            found.append(f"reasoning {each['reasoning_content']}")
+    return found
+
+
+class Log:
+    """A log in memory. ``displaced`` are the messages that agreements took away."""
+
+    def __init__(self, messages: Sequence[Message] = ()) -> None:
+        self.messages: list[Message] = []
+        self.displaced: list[Message] = []
+        self.system = ""
+        self._count = 0
+        self.append(messages)
+
+    def append(self, messages: Sequence[Message]) -> None:
+        """Append messages; those without an id get one."""
+        for each in messages:
+            self._count += 1
+            self.messages.append({**copy.deepcopy(each), "id": each.get("id") or f"own-{self._count}"})
+
+    def put(self, sender: Sequence[Message], **how: Any) -> Agreement | IsPart:
+        """Make the log agree with the sender's list."""
+        log = LogLines.of([said(each) for each in self.messages])
+        found = agree(log, [said(each) for each in sender], system=self.system, **how)
+        assert not isinstance(found, More)
+        if isinstance(found, Agreement):
+            self._take(found, sender)
+        return found
+
+    def _take(self, found: Agreement, sender: Sequence[Message]) -> None:
+        old, self.messages = self.messages, self.messages[: found.keep]
+        kept = set()
+        for piece in found.pieces:
+            if isinstance(piece, Given):
+                self.append([sender[piece.place]])
+                continue
+            kept.add(piece.at)
+            message = copy.deepcopy(old[piece.at])
+            if message.get("status") == "in_progress":
+                message["status"] = "interrupted"
+            self.append([{**message, "content": piece.text} if isinstance(piece, Longer) else message])
+        self.displaced += [each for index, each in enumerate(old) if index >= found.keep and index not in kept]
+        if found.system is not None:
+            self.system = found.system
+
+
+# ---- what frontends send, as chat messages
+
+
+def from_ui(messages: Sequence[Mapping[str, Any]]) -> list[Message]:
+    """Return AI SDK's messages as chat messages: a message of a turn with steps becomes several."""
+    return [each for message in messages for each in _from_ui(message)]
+
+
+def _from_ui(message: Mapping[str, Any]) -> Iterator[Message]:
+    parts, identity = message["parts"], message["id"] or None
+    if message["role"] != "assistant":
+        content: list[Any] = [{"type": "text", "text": part["text"]} for part in parts if part["type"] == "text"]
+        content += [
+            {"type": "image_url", "image_url": {"url": part["url"]}} for part in parts if part["type"] == "file"
+        ]
+        yield {"role": message["role"], "content": content, "id": identity}
+        return
+    if not parts:
+        yield {"role": "assistant", "content": "", "id": identity, "status": "interrupted"}
+        return
+    for step in _steps(parts):
+        yield from _from_step(step, identity)
+        identity = None
+
+
+def _steps(parts: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+    """Yield the parts of each step: a model's answer with its calls, and their results."""
+    step: list[Mapping[str, Any]] = []
+    for part in parts:
+        is_next = part["type"] == "step-start" or (part["type"] == "text" and any(map(_result_of, step)))
+        if is_next and step:
+            yield step
+            step = []
+        if part["type"] != "step-start":
+            step.append(part)
+    if step:
+        yield step
+
+
+def _from_step(step: Sequence[Mapping[str, Any]], identity: str | None) -> Iterator[Message]:
+    reply: Message = {"role": "assistant", "content": None, "id": identity}
+    results = []
+    for part in step:
+        if part["type"] == "text":
+            reply["content"] = (reply["content"] or "") + part["text"]
+            if part.get("state") == "streaming":
+                reply["status"] = "interrupted"
+        elif part["type"] == "reasoning":
+            reply["reasoning_content"] = part["text"]
+        elif part["type"].startswith("tool-") or part["type"] == "dynamic-tool":
+            name = part.get("toolName") or part["type"].removeprefix("tool-")
+            called = {"name": name, "arguments": json.dumps(part.get("input"))}
+            reply.setdefault("tool_calls", []).append(
+                {"id": part["toolCallId"], "type": "function", "function": called}
+            )
+            if (text := _result_of(part)) is not None:
+                results.append({"role": "tool", "tool_call_id": part["toolCallId"], "content": text})
+    yield reply
+    yield from results
+
+
+def _result_of(part: Mapping[str, Any]) -> str | None:
+    has_ended = part.get("state") in ("output-available", "output-error", "output-denied")
+    return str(part.get("output", part.get("errorText"))) if has_ended else None
+
+
+def from_ag_ui(messages: Sequence[Mapping[str, Any]]) -> list[Message]:
+    """Return AG-UI's messages as chat messages: a thought is a member of the reply behind it."""
+    found: list[Message] = []
+    thought = None
+    for each in messages:
+        if each["role"] == "reasoning":
+            thought = each["content"]
+        elif each["role"] != "activity":
+            message = {"role": each["role"], "content": each.get("content"), "id": each["id"]}
+            if each.get("toolCalls"):
+                message["tool_calls"] = each["toolCalls"]
+            if each["role"] == "tool":
+                message["tool_call_id"] = each["toolCallId"]
+            if thought is not None and each["role"] == "assistant":
+                message["reasoning_content"], thought = thought, None
+            found.append(message)
+    return found
+
+
+def richer(sent: Sequence[Message], log: Log) -> list[Message]:
+    """Return what a server stores of the reply that a screen holds at its end: its own ids, and nothing twice."""
+    reply: list[Message] = []
+    for each in reversed(sent):
+        if each["role"] == "user":
+            break
+        reply.insert(0, each)
+    units = units_of([said(each) for each in log.messages])
+    there = units[-1].of if units and units[-1].kind == REPLY else []
+    calls = {word for each in there for call in each.calls for word in call}
+    words = {each.words for each in there}
+    results = {each.answers for each in there if each.kind == RESULT}
+    new = []
+    for each in reply:
+        one = said(each)
+        is_known = (
+            one.answers in results if one.kind == RESULT else any(word in calls for call in one.calls for word in call)
+        )
+        if not is_known and not (one.kind == REPLY and not one.calls and one.words in words):
+            new.append({**each, "id": None})
+    return new
+
+
+def is_unfinished(messages: Sequence[Message]) -> bool:
+    """Return whether a reply of the chat is."""
+    return any(each.get("status") in UNFINISHED for each in messages)
