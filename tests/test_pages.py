@@ -43,7 +43,10 @@ RUN_BY = {
         ("# Contributing", "sh"): "test_pages.py::test_every_module_and_path_exists",
     },
     "service/sash/api/README.md": {
-        ("## Your frontend has its own list? PUT it", "json"): "api/test_http_agree.py::test_the_page_s_list_begins_a_turn",
+        (
+            "## Your frontend has its own list? PUT it",
+            "json",
+        ): "api/test_http_agree.py::test_the_page_s_list_begins_a_turn",
         ("## Follow a conversation", "html"): "clients/test_follow_page.py::test_the_page_follows_a_conversation",
         ("## Follow a conversation", "python"): "clients/test_event_source.py::test_the_program_follows_a_conversation",
         ("## Receipts", "python"): "clients/test_receipts_page.py::test_the_program_reads_what_the_model_saw",

@@ -82,7 +82,7 @@ async def agree_messages(request: Incoming) -> Answer:
     context, target, asked = request.context, request.target, query_of(request, AgreeQuery)
     query = _window_of(asked) if _wants_window(request.scope["query_string"]) else None
     if query is not None:
-        context.windows.plan(query)  # raises for an unknown model, which must happen before the log changes
+        context.windows.asking(query)  # raises for an unknown model, which must happen before the log changes
     expected, sent = if_match(request), await read_list(request, asked)
     if (usual := usual_turn(request, sent, asked)) is not None:
         with suppress(HistoryEdited, PreconditionFailed, EntryConflict):  # the log says something else
