@@ -38,6 +38,7 @@ DONE: tuple[tuple[str, str, Any], ...] = (
     ("POST", f"{TALK}/messages", {"messages": [PICTURED]}),
     ("GET", f"{TALK}/media/{hashlib.sha256(PICTURE.encode()).hexdigest()[:32]}", None),
     ("PATCH", TALK, {"owner": f"{CANARY}-owner", "metadata": {CANARY: CANARY}, "model": CANARY}),
+    ("PUT", f"{TALK}/messages?list=end", {"messages": [{"message": {"role": "user", "content": f"{CANARY} again"}}]}),
     ("GET", TALK, None),
     ("GET", f"{TALK}/messages", None),
     ("GET", f"{TALK}/messages/1", None),

@@ -348,7 +348,7 @@ async def test_behind_a_message(client: httpx.AsyncClient, conversation: str) ->
     assert (body["agreed"], body["displaced"]) == (1, {"after_seq": 5, "messages": 1})
     for name in ("99", "id:nobody"):
         problem(await put_answer(client, conversation, user("x"), after_seq=name), 422, "unprocessable")
-    problem(await put_answer(client, conversation, user("x"), after_seq="1", list="end"), 400, "bad-request")
+    problem(await put_answer(client, conversation, user("x"), after_seq="1", list="end"), 422, "unprocessable")
 
 
 async def test_the_system_prompt(client: httpx.AsyncClient, conversation: str) -> None:

@@ -106,6 +106,7 @@ async def test_a_receipt_tells_another_tenant_nothing(path: str, store: Embedded
 NAMING: dict[str, tuple[str, str, Any]] = {
     "createConversation": ("POST", "/conversations", {"id": "secret-talk", "owner": "somebody"}),
     "appendMessages": ("POST", "/conversations/secret-talk/messages?model=gpt-4o-mini", {"messages": []}),
+    "agreeMessages": ("PUT", "/conversations/secret-talk/messages?model=gpt-4o-mini", {"messages": []}),
     "importConversation": ("POST", "/conversations/import?id=secret-talk", b'{"owner":"somebody"}'),
     "importConversation, in the file": ("POST", "/conversations/import", b'{"id":"secret-talk"}'),
     "forkConversation, to it": ("POST", "/conversations/own/fork", {"id": "secret-talk"}),
@@ -121,7 +122,7 @@ async def test_anothers_ids_are_free(what: str, store: EmbeddedStore) -> None:
     """An id that another tenant uses gets the same answer as a free one, and the other tenant's data does not change."""
     method, path, body = NAMING[what]
     given = {"content": body} if isinstance(body, bytes) else {"json": body}
-    if what == "appendMessages":
+    if what in {"appendMessages", "agreeMessages"}:
         given = {"json": turn("mine", id="m")}
     form = {"Content-Type": "application/x-ndjson" if isinstance(body, bytes) else "application/json"}
     answers, seen = [], []

@@ -16,7 +16,7 @@ from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers import PROVIDERS
 from sash.core.providers.reading.native import lacks_call
 from sash.core.providers.reading.native_entries import ReadEntries, chat_entries, read_entries
-from sash.problems import BadRequest, EntryConflict, Problem, TooLarge
+from sash.problems import EntryConflict, Problem, TooLarge, Unprocessable
 from sash.settings import Settings
 
 _MOST_UNITS = 5000
@@ -63,10 +63,10 @@ class SentList(NamedTuple):
 async def read_list(request: Incoming, asked: AgreeQuery) -> SentList:
     """Read and check the list. Under an Idempotency-Key each entry gets an id.
 
-    Raises BadRequest, InvalidEntry, TooLarge, EntryConflict for an id that it has twice.
+    Raises Unprocessable, InvalidEntry, TooLarge, EntryConflict for an id that it has twice.
     """
     if asked.part is not None and asked.after_seq is not None:
-        raise BadRequest.at("#/query/list", "Give list= or after_seq=: the place behind which the list begins")
+        raise Unprocessable.at("#/query/list", "Give list= or after_seq=: the place behind which the list begins")
     context, body = request.context, await read_body(request)
     read = await run_in_turn_if_large(len(body), _entries, body, asked.format, context.settings)
     try:

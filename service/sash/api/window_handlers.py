@@ -20,7 +20,7 @@ from sash.core.providers.messages.members import Names
 from sash.core.providers.reading.native_entries import ReadEntries
 from sash.operations.logging import best_effort
 from sash.operations.served import tell_window
-from sash.problems import Internal, ReceiptGone, WindowDoesNotFit
+from sash.problems import Internal, ReceiptGone, Unprocessable, WindowDoesNotFit
 from sash.processor import PROCESSOR
 from sash.store.data.layout import Target
 from sash.store.data.read_scripts import Known
@@ -90,6 +90,8 @@ async def compare_windows(request: Incoming) -> WindowDifference:
     context, target = request.context, request.target
     query = query_of(request, DifferenceQuery)
     place = "#/query/from"
+    if query.explain:
+        raise Unprocessable.at("#/query/explain", "A comparison tells what changed: ask for a window with explain=true")
     earlier, receipt = await window_of_receipt(request, context, target, query.earlier, query, place)
     if query.later is not None:
         later, _ = await window_of_receipt(request, context, target, query.later, query, "#/query/to")
