@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from sash.core.counts.costs.counting import is_estimate, reasoning_tokens
 from sash.core.counts.costs.message_cost import is_guessed
-from sash.core.counts.costs.request_shapes import RequestShape, defined_parts, has_stood, parts_in, parts_of, shape_of
+from sash.core.counts.costs.request_shapes import RequestShape, has_stood, parts_in, parts_of, shape_of
 from sash.core.counts.measures.measures import Extra
 from sash.core.counts.measures.native_parts import NativeParts
 from sash.core.counts.measures.rows import form_named, form_number
@@ -530,13 +530,12 @@ def _is_exact(asked: Asked, history: History, window: Window) -> bool:
 
 def _shape(asked: Asked, history: History, window: Window) -> RequestShape:
     """The shape of the request that a window is."""
-    model, fixed, summary = asked.plan.model, asked.plan.parts.fixed, window.summary
-    given = [*fixed.system, *fixed.few_shots, *([summary.measure] if summary is not None else ())]
-    bits = reduce(or_, map(parts_of, given), 0)
+    plan, model, bits = asked.plan, asked.plan.model, asked.plan.fixed_bits
+    if window.summary is not None:
+        bits |= parts_of(window.summary.measure)
     if history.records.details:
         bits |= _parts_sent(history, set(window.rows))
-    defined = defined_parts(*fixed.declared(model.format)) if fixed.tools else ""
-    return shape_of(model.format, model.rules.family, bits, defined)
+    return shape_of(model.format, model.rules.family, bits, plan.defined)
 
 
 def _parts_sent(history: History, sent: AbstractSet[int]) -> int:

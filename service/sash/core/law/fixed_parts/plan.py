@@ -1,11 +1,13 @@
 """A window's plan: what follows from settings, query and model alone, and so is the same in many windows."""
 
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import Any, Final
 
 import msgspec
 
 from sash.core.counts.costs.counting import is_system
+from sash.core.counts.costs.request_shapes import defined_parts, parts_of
 from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.conversation_settings import FixedParts
 from sash.core.law.history.enclosing import MESSAGE_BYTES
@@ -83,6 +85,17 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
         """Tokens of the line behind a reply at the end; 0 where the server takes a request that ends with a reply."""
         is_taken = takes_reply_at_end(self.query.format, self.model.provider, self.model.id)
         return 0 if is_taken else go_on_tokens(self.model)
+
+    @cached_property
+    def fixed_bits(self) -> int:
+        """The bits of what the prompt and the few-shots have, by ``parts_of``."""
+        return reduce(or_, map(parts_of, (*self.parts.fixed.system, *self.parts.fixed.few_shots)), 0)
+
+    @cached_property
+    def defined(self) -> str:
+        """What the definitions are in the request's shape; empty without any."""
+        fixed = self.parts.fixed
+        return defined_parts(*fixed.declared(self.model.format)) if fixed.tools else ""
 
     @cached_property
     def may_be_plain(self) -> bool:
