@@ -27,7 +27,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from sash.core.counts.models.families import DEVELOPER, USER
+from sash.core.counts.models.families import DEVELOPER, FUNCTION, USER
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import Number
 from sash.core.law.history.view import History, Perspective
@@ -72,6 +72,7 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
     if horizon and is_whole:
         is_near = _must_be_in(history, heads, [*question, *newest])
         is_near[front:] |= starts[np.maximum(0, heads[front:] - front)] >= horizon
+        is_near[_before_functions(records, visible.kept[is_near[visible.kept]], visible.kept)] = True
         visible = Visible(*(indexes[is_near[indexes]] for indexes in visible))
     kept = visible.kept
     tail = kept[kept >= front]
@@ -113,6 +114,12 @@ def back_for_view(history: History, seen: History, least: NeedOlder, budget: int
     read, sees = int(history.line_lengths().sum()), int(reference_costs(seen.tail, seen.column).sum())
     place = max(history.tokens - read * budget // max(1, sees), _horizon(history, block))
     return NeedOlder(least.messages, place if least.place is None else min(place, least.place))
+
+
+def _before_functions(records: Records, near: Number, kept: Number) -> Number:
+    """The rows directly before these that are results of functions: only there a function's call is answered."""
+    results = near[np.frombuffer(records.roles, np.uint8)[near] == FUNCTION]
+    return kept[np.maximum(0, np.searchsorted(kept, results) - 1)]
 
 
 def _horizon(history: History, block: int) -> int:
