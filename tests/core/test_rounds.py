@@ -333,3 +333,18 @@ def test_a_pinned_result_without_a_call_is_not_sent_from_any_tail() -> None:
     query = WindowQuery(model="gpt-4o", reserve=0, max_tokens=900, limit=2)
     assert [outcome(found, query, tail) for tail in (3, 7)] == [outcome(found, query, 1)] * 2
     assert outcome(found, query, 7)["kept"] == {"messages": 2, "first_seq": 7, "last_seq": 8}
+
+
+def test_a_view_keeps_what_stands_before_a_functions_result() -> None:
+    """A pinned function's result behind a later question costs a view the same in the smallest budget as in a larger one."""
+    call = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}
+    result, asked = {"role": "function", "name": "look", "content": "ok"}, said("user", "ok")
+    pinned = [Entry(message=each, pinned=True) for each in (call, result, asked, asked)]
+    found = Talk((pinned[0], Entry(message=asked), *pinned[1:]), ConversationSettings())
+
+    def needed(budget: int) -> int:
+        with pytest.raises(WindowDoesNotFit) as refused:
+            Driver(found, WindowQuery(model="gpt-4o-mini", reserve=0, max_tokens=budget, view="billing"), 1).made()
+        return refused.value.members["needed"]
+
+    assert needed(1) == needed(needed(1) - 1)
