@@ -17,6 +17,7 @@ from sash.api.append_handlers import (
     refuse_more,
     store,
     stored_settings,
+    wants_window,
     window_after,
 )
 from sash.api.body import if_match, query_of, run_in_turn_if_large
@@ -27,6 +28,7 @@ from sash.api.incoming import Incoming
 from sash.api.openapi.operation import documented
 from sash.api.schemas import AgreedMessage, AgreedMessages, AgreeMessages, DisplacedMessages
 from sash.api.sent_lists import AgreeQuery, SentList, read_list
+from sash.api.window_handlers import window_parameters
 from sash.core.chat.messages import BareEntry
 from sash.core.law.agree.agreement import Agreement, Carried, Given
 from sash.core.law.agree.chat_walk import Longer
@@ -80,7 +82,7 @@ async def agree_messages(request: Incoming) -> Answer:
     """
     started = time.perf_counter()
     context, target, asked = request.context, request.target, query_of(request, AgreeQuery)
-    query = _window_of(asked) if _wants_window(request.scope["query_string"]) else None
+    query = _window_of(asked) if wants_window(request.scope["query_string"], b"list=", b"view=") else None
     if query is not None:
         context.windows.asking(query)  # raises for an unknown model, which must happen before the log changes
     expected, sent = if_match(request), await read_list(request, asked)
@@ -103,16 +105,8 @@ async def agree_messages(request: Incoming) -> Answer:
     raise busy()
 
 
-@lru_cache(maxsize=1024)
-def _wants_window(query: bytes) -> bool:
-    """Whether the query has any parameter of a window beside the view. Cached, as every turn has the same query."""
-    others = (b"format=", b"after_seq=", b"list=", b"view=")
-    return any(not pair.startswith(others) for pair in query.split(b"&") if pair)
-
-
-@lru_cache(maxsize=1024)
-def _window_of(asked: AgreeQuery) -> WindowQuery:
-    return WindowQuery(**{name: getattr(asked, name) for name in WindowQuery.__struct_fields__})
+_window_of = lru_cache(maxsize=1024)(window_parameters)
+"""The parameters of the window. Cached, as every turn has the same query."""
 
 
 # ---- what changes

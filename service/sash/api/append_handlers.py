@@ -112,7 +112,7 @@ async def append_messages(request: Incoming) -> Answer:
     started = time.perf_counter()
     context, target = request.context, request.target
     asked, query = query_of(request, AppendQuery), None
-    if _wants_window(request.scope["query_string"]):
+    if wants_window(request.scope["query_string"]):
         query = asked if asked.after_seq is None else msgspec.structs.replace(asked, after_seq=None)
         context.windows.asking(query)  # raises for an unknown model, which must happen before the append
     expected, repeats = if_match(request), request.life_before
@@ -135,9 +135,12 @@ async def append_messages(request: Incoming) -> Answer:
 
 
 @lru_cache(maxsize=1024)
-def _wants_window(query: bytes) -> bool:
-    """Whether the query has any parameter of a window. Cached, as every turn has the same query."""
-    return any(not pair.startswith((b"format=", b"after_seq=")) for pair in query.split(b"&") if pair)
+def wants_window(query: bytes, *others: bytes) -> bool:
+    """Whether the query has any parameter of a window, beside the write's own and ``others``, each with its ``=``.
+
+    Cached, as every turn has the same query.
+    """
+    return any(not pair.startswith((b"format=", b"after_seq=", *others)) for pair in query.split(b"&") if pair)
 
 
 class _Sent(msgspec.Struct, frozen=True):

@@ -16,14 +16,14 @@ from sash.store.data.replies import State
 from sash.store.data.script_calls import HistoryEdited
 
 _MOST_NEW = 4
-"""New messages of a usual turn: a question or two, and the reply that is begun."""
+"""The most new messages of a usual turn: a question or two, and a reply that is begun."""
 _MOST_COMPARED = 20_000
-"""Messages of the log that one list is compared with."""
+"""The most messages of the log that a list is compared with."""
 _SPARE = 16
 _EACH = 4
-"""Messages of the log that one of the list may stand for: a turn's calls and results, which a screen does not show."""
+"""Messages of the log to read for each of the list: a screen does not show a turn's calls and results."""
 _BEFORE = 200
-"""Messages in which the turn begins that a message named by its id is of."""
+"""Messages to read before one that is named by its id, so that its turn is whole."""
 
 
 class ComparedLog(NamedTuple):
@@ -130,7 +130,7 @@ async def _after(request: Incoming, target: Target, named: str) -> int:
 
 
 async def _with_named(request: Incoming, target: Target, chat: Chat, named: str | None, view: str | None) -> Chat:
-    """The chat's end, from the turn on that has the message of this id."""
+    """The end of the chat, back to the turn that has the message with this id."""
     if named is None or any(each.id == named for each in chat.messages):
         return chat
     seq = await request.context.store.reader.seq_of(target, f"id:{named}")

@@ -96,7 +96,7 @@ async def compare_windows(request: Incoming) -> WindowDifference:
     if query.later is not None:
         later, _ = await window_of_receipt(request, context, target, query.later, query, "#/query/to")
     else:
-        again, _ = query_of_receipt(receipt, beside(query), place)
+        again, _ = query_of_receipt(receipt, window_parameters(query), place)
         room = request.exchange.make_room
         found = await context.windows.read(target, again, (), room)
         if isinstance(found, Known):
@@ -105,7 +105,7 @@ async def compare_windows(request: Incoming) -> WindowDifference:
     return await PROCESSOR.run(difference, target.id, earlier, later)
 
 
-def beside(query: WindowQuery) -> WindowQuery:
+def window_parameters(query: WindowQuery) -> WindowQuery:
     """The query's parameters that are a window's, without its other ones."""
     return WindowQuery(**{name: getattr(query, name) for name in WindowQuery.__struct_fields__})
 
@@ -125,7 +125,7 @@ async def window_of_receipt(
     """
     receipt = read_receipt(text, pointer)
     require_of(receipt, target, pointer)
-    query, explain = query_of_receipt(receipt, beside(given), pointer)
+    query, explain = query_of_receipt(receipt, window_parameters(given), pointer)
     room = request.exchange.make_room
     try:
         made = await context.served.again(target, receipt, query, room, explain=explain)

@@ -347,7 +347,10 @@ def with_result_lines(window: Window, history: History, order: Order, bodies: Bo
 
 
 def with_line_to_go_on(window: Window, bodies: Bodies, few_shots: Sequence[bytes], model: Model) -> Window:
-    """The window with a line behind the reply at its end; without the line's tokens where the reply may stand there."""
+    """The window with the line that asks to go on behind its last reply.
+
+    Where the reply may stand at the end, there is no line, and the line's tokens are taken off.
+    """
     seqs = reversed(window.seqs[: window.seqs.index(window.goes_on) + 1])
     newest_first = chain(map(bodies.body, seqs), reversed(few_shots))
     if is_asked_on(map(msgspec.json.decode, newest_first), model.format):

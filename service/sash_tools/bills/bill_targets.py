@@ -21,7 +21,7 @@ _OPENAI: Final = ("OpenAI", "OpenAI Responses")
 
 
 class Target(NamedTuple):
-    """One row: which bills it is about, a figure of them, and the least or the most that it may be."""
+    """A row of the sheet: the bills that it is about, their figure, and the bound that the figure should keep."""
 
     title: str
     bears_on: Callable[[Bill], bool]

@@ -1,6 +1,6 @@
 """The chat of a log, as an agreement compares it with the sender's, and the displaced messages that are appended again."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -11,6 +11,7 @@ from sash.core.law.agree.chat_lines import ChatLine, LogLines
 from sash.core.law.documents.grounding import parse_template
 from sash.core.law.records.details import Details
 from sash.core.law.records.records import Flags, Records, encode_grounding
+from sash.core.law.records.runs import runs
 from sash.core.providers.messages.members import Names
 from sash.problems import NotFound
 from sash.store.data.beside_entries import read_beside
@@ -23,8 +24,6 @@ from sash.store.data.sealing import PLAIN, AnySealer, Kind
 from sash.store.data.stored_messages import NewEntry, open_bodies
 
 _NO_TEMPLATE = parse_template()
-
-
 _NOTHING = LogLines.of([])
 
 
@@ -94,12 +93,12 @@ class Agreements:
     async def again(
         self, target: Target, chat: Chat, longer: dict[int, str], seqs: Sequence[int], now_ms: int, send: Names
     ) -> dict[int, NewEntry]:
-        """Return the messages ``seqs`` of the chat's state as entries to append, those in ``longer`` with that text.
+        """Return the messages ``seqs``, which are ascending, as entries to append; those in ``longer`` with that text.
 
         ``send`` is as in ``prepare``. Raises HistoryEdited.
         """
         entries: dict[int, NewEntry] = {}
-        for first, last in _stretches(seqs):
+        for first, last in runs(seqs):
             start = first
             while start <= last:
                 page = await self._reader.page(target, start, last)
@@ -162,18 +161,6 @@ def _stored(pages: Sequence[_Read], view: str | None) -> LogLines:
         results = (place for place, role in enumerate(roles) if role == TOOL)
         hidden |= {place for place in results if make(place).answers in calls}
     return LogLines(bodies, hidden.union(odd), make)
-
-
-def _stretches(seqs: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first and last of each row of ascending seqs without a gap."""
-    first = last = 0
-    for seq in seqs:
-        if first and seq != last + 1:
-            yield first, last
-            first = 0
-        first, last = first or seq, seq
-    if first:
-        yield first, last
 
 
 def _ended(message: Message) -> Message:

@@ -103,7 +103,7 @@ class Forgotten(msgspec.Struct, frozen=True):
 
 
 class SettingsChange(msgspec.Struct, frozen=True):
-    """Settings that an agreement changes in the same step, as stored, and those that windows had."""
+    """Settings that an agreement changes in the same step: the new ones, and what earlier windows need of the old."""
 
     settings: msgspec.Raw
     kept: msgspec.Raw

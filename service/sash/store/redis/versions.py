@@ -1,7 +1,8 @@
 """The number of the data's layout, kept with the data, so that a version never writes to data that it cannot read.
 
 ``sash:layout`` holds the number of the newest layout that was written here. The number grows only when older versions cannot
-read new data: a further field is no new layout. Each server's inspection reads it, and an unknown one refuses writes.
+read new data: a further field is no new layout. Each server's inspection reads it. Data of an unknown layout is neither read
+nor written.
 
     1  entries' ids as text, in ``ids`` and in details; never released
     2  a digest of the id in ``ids``, and its short form in details; entries' digests have 8 bytes

@@ -236,5 +236,5 @@ BUILT_IN: Final = (
     ("text_editor_", 704),
     ("bash_", 245),
 )
-"""Tokens of the definitions of tools that Claude knows and the client runs. They stand behind the same instructions as the
-client's own definitions, so these (``definitions``) are added where no other definition is: 14 bills, 4 of them here."""
+"""Tokens of each tool that Claude knows and the client runs. A request with any tool has the same instructions once
+(``definitions``), also if these are its only ones: 14 bills, 4 of them here."""

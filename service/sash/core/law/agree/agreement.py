@@ -102,8 +102,8 @@ def agree(
 
 
 def _alike(log: LogLines, sender: Sequence[ChatLine], start: int) -> int:
-    """How many messages, up to a question, are the same in both, to the byte. So a chat that was not changed is not divided
-    into units."""
+    """The number of messages at the start, up to a question, that are equal byte for byte. They need not be divided into
+    units."""
     last = 0
     for place, (body, one) in enumerate(zip(log.bodies[start:], sender, strict=False)):
         if body != one.encoded or one.status or start + place in log.odd:
@@ -222,7 +222,7 @@ class _Pieces:
         return before[-1] if before else max(len(self._walk.alike), len(leading(self._sender)))
 
     def _apart(self, places: Sequence[int]) -> dict[int, ChatLine]:
-        """The sender's messages at these places that are in no unit and are told apart: system messages, late results."""
+        """Of the sender's messages at these places, those that are in no unit: system messages and late results."""
         return {place: self._sender[place] for place in places if self._sender[place].kind in (SYSTEM, RESULT)}
 
     def _tell_agreed(self, places: Sequence[int], at: int) -> None:

@@ -1,7 +1,8 @@
-"""Units of a chat, a user's message or all of the assistant's between two of them, and when two of them are the same.
+"""A chat in units, and which units of two chats are the same.
 
-The words of both decide. A turn of the log may be shown as one text, as several, by its last texts, or by the first ones of
-a reply that is still being written.
+A unit is a user's message, or a turn: all of the assistant's messages between two of the user's. The words of both decide. A
+turn of the log may be shown as one text, as several, by its last texts, or by the first ones of a reply that is still being
+written.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
-"""How a request may end: some servers answer 400 to one that ends with a reply, as a stream leaves it that broke off.
+"""How a request may end. Some servers answer 400 to a request that ends with a reply, which a broken stream leaves.
 
-They are sent a line behind it that asks to go on. A reply that ends with calls waits for their results instead, and one that
-says to be a beginning (``prefix``) is taken by the servers that have the member.
+Behind the reply they are sent a line that asks to go on. A reply that ends with calls waits for their results instead. One
+that says to be a beginning (``prefix``) is taken by the servers that have the member.
 """
 
 import re
@@ -14,7 +14,7 @@ from sash.core.providers.messages.mends import Mend
 from sash.core.providers.messages.words_said import has_word
 
 GO_ON: Final = {"role": "user", "content": "Please continue."}
-"""The line. It is constant, and no part of the log."""
+"""The message that asks for the rest of the reply. It is always the same, and is not stored."""
 REPLY_AT_END: Final = Mend(
     name="reply_at_end",
     refused="A request that ends with a reply without calls: by Claude from 4.6, at Bedrock by all but Nova and earlier "
