@@ -16,6 +16,7 @@ import redis
 from conftest import Served, http, lifespan
 from rigs.dialogue import append, indexed, window
 from rigs.everything import CALLS, EVERYTHING, result, said, seen
+from store.whole import until_named
 
 from sash.app import create_app
 from sash.core.chat.messages import digest
@@ -66,13 +67,6 @@ async def service(own: EmbeddedStore, *keys: bytes, **settings: Any) -> AsyncIte
     wanted = Settings(redis_url=own.url, store_connections=2, durability="fast", encryption_key=keys, **settings)
     async with lifespan(create_app(wanted)) as app, http(app) as client:
         yield client
-
-
-async def until_named(client: httpx.AsyncClient, what: str) -> None:
-    """Wait until the answer of ``/readyz`` has this text."""
-    async with asyncio.timeout(10):
-        while what not in (await client.get("/readyz")).text:  # noqa: ASYNC110 - seen over HTTP
-            await asyncio.sleep(0.05)
 
 
 def on_disk(own: EmbeddedStore) -> bytes:

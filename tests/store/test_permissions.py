@@ -14,7 +14,7 @@ from redis.crc import key_slot
 from rigs.dialogue import user
 from rigs.servers import Cluster, Sentinels, Server, binaries, linked, server, wait_until
 from store.test_configuration import UNKNOWN_TO_7_0
-from store.whole import until_ready
+from store.whole import until_named, until_ready
 
 from sash.app import create_app
 from sash.settings import Settings
@@ -72,13 +72,6 @@ async def service(url: str, **settings: object) -> AsyncIterator[httpx.AsyncClie
 
 async def append(client: httpx.AsyncClient) -> httpx.Response:
     return await client.post("/conversations/p-1/messages", json={"messages": [user("hello")]})
-
-
-async def until_named(client: httpx.AsyncClient, name: str) -> None:
-    """Wait until ``/readyz`` names a permission: 503 where nothing is served without it, else 200."""
-    async with asyncio.timeout(10):
-        while name not in (await client.get("/readyz")).text:  # noqa: ASYNC110 - seen over HTTP
-            await asyncio.sleep(0.05)
 
 
 def conversations(link: redis.Redis) -> list[str]:

@@ -47,6 +47,13 @@ async def until_ready(client: httpx.AsyncClient, *, refused: str = "") -> httpx.
     return answer
 
 
+async def until_named(client: httpx.AsyncClient, what: str) -> None:
+    """Wait until the answer of /readyz has this text, whether it is 200 or 503; fail after 10 seconds."""
+    async with asyncio.timeout(10):
+        while what not in (await client.get("/readyz")).text:  # noqa: ASYNC110 - seen over HTTP
+            await asyncio.sleep(0.05)
+
+
 def _is_as(answer: httpx.Response, refused: str) -> bool:
     degraded = str(answer.json().get("degraded"))
     return answer.status_code == 200 and (refused in degraded if refused else degraded == "[]")
