@@ -117,9 +117,11 @@ def back_for_view(history: History, seen: History, least: NeedOlder, budget: int
 
 
 def _before_functions(records: Records, near: Number, kept: Number) -> Number:
-    """The rows directly before these that are results of functions: only there a function's call is answered."""
-    results = near[np.frombuffer(records.roles, np.uint8)[near] == FUNCTION]
-    return kept[np.maximum(0, np.searchsorted(kept, results) - 1)]
+    """The rows before those of these that are results of functions, back to one that is none: there its call is answered."""
+    roles, places = np.frombuffer(records.roles, np.uint8), np.arange(len(kept))
+    results = np.searchsorted(kept, near[roles[near] == FUNCTION])
+    begins = np.maximum.accumulate(np.where(roles[kept] != FUNCTION, places, 0))
+    return kept[np.unique([place for end in results for place in range(begins[end], end)]).astype(np.int64)]
 
 
 def _horizon(history: History, block: int) -> int:
