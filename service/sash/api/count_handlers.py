@@ -11,6 +11,7 @@ from msgspec import Meta
 from sash.api.body import LONG_BYTES, decode, if_match, query_of, read_body, run_in_turn_if_large
 from sash.api.context import Context
 from sash.api.incoming import Incoming
+from sash.api.model_destinations import destinations_of
 from sash.api.model_prices import prices_of, prompt_cache_of
 from sash.api.openapi.operation import documented
 from sash.api.schemas import (
@@ -84,7 +85,7 @@ async def model(request: Incoming, model_id: FromPath[str]) -> ModelInfo:
     except UnknownModel as unknown:
         raise NotFound(unknown.detail, members=unknown.members) from None
     calibration = await context.store.calibrations.read(request.tenant, found)
-    info = _info(found)
+    info = msgspec.structs.replace(_info(found), destinations=destinations_of(found))
     if calibration != NO_REPORTS:
         figures = shown(found, calibration), outcome_of(found, calibration)
         info = msgspec.structs.replace(info, calibration=figures[0], predictions=figures[1])

@@ -349,6 +349,39 @@ class ModelCache(msgspec.Struct, frozen=True):
     lifetimes: list[CacheLifetime]
 
 
+class DestinationFact(msgspec.Struct, frozen=True):
+    """What one of those that read a request refuses or wants, in which form, and where it is known from."""
+
+    kind: Annotated[Kind, Meta(title="DestinationFactKind")]
+    value: str
+    meaning: Annotated[str, Meta(description="What requests are like, so that they are taken.")]
+    of: Annotated[Party, Meta(title="DestinationParty")]
+    name: Annotated[str, Meta(description="The form, the maker, the host or the template whose fact it is.")]
+    evidence: Annotated[str, Meta(description="Reports by repository and number, a document, or an SDK's type.")]
+    read_on: Annotated[date, Meta(description="The day on which the evidence was read.")]
+
+
+class TakenMedia(msgspec.Struct, frozen=True):
+    """The media types that a format takes, beside texts; null where each is taken. Others are sent as a line of text."""
+
+    pictures: list[str] | None
+    files: list[str] | None
+    sounds: list[str] | None
+
+
+class ModelDestination(msgspec.Struct, frozen=True):
+    """Who reads a model's requests in one format, and what windows in it heed."""
+
+    format: str
+    host: Annotated[
+        str | None, Meta(description="The host that the model's name or the format says; null where none is said.")
+    ]
+    takes: TakenMedia
+    facts: Annotated[
+        list[DestinationFact], Meta(description="The strictest of each kind. What has no fact here is not restricted.")
+    ]
+
+
 class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A model's figures. Windows are in tokens, and null where Sash does not know them."""
 
@@ -388,6 +421,10 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     predictions: Annotated[
         PredictionOutcome | None,
         Meta(description="How close predictions are here; null without reports of usage, and in the list of models."),
+    ] = None
+    destinations: Annotated[
+        list[ModelDestination] | None,
+        Meta(description="By format: chat completions, and those of the model's maker; null in the list of models."),
     ] = None
 
 

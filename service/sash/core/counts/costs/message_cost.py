@@ -73,9 +73,9 @@ def message_cost(row: Row, model: Model, by: Arithmetic, *, parallel: Number = 0
         sent = _as_chat(row, model, by) if "pictured0" in row else Row(row)
         if "spoken0" in row and not hears(model.provider, model.id):
             _add_spoken(sent, row, by)
-        if "has_call_objects" in row and refused_by(model.provider) & ARGUMENTS:
+        if "has_call_objects" in row and refused_by(model.provider, model.id) & ARGUMENTS:
             _with_objects(sent, model, by)
-        if refused_by(model.provider) & SILENT:
+        if refused_by(model.provider, model.id) & SILENT:
             _with_words(sent, model, by)
     else:
         sent = _as_sent(row, model, sent_in, by)
