@@ -1,5 +1,6 @@
 """Bodies of requests and answers. Validation, encoding and the OpenAPI document follow from these declarations."""
 
+from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -22,6 +23,7 @@ from sash.core.law.fixed_parts.conversation_settings import ConversationSettings
 from sash.core.law.records.explained import Explained
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers import PROVIDERS
+from sash.core.providers.destinations.facts import Kind, Party
 from sash.core.providers.form.cache_marks import CacheKind
 from sash.core.providers.form.request_limits import RequestLimits
 from sash.operations.summary import Prices
