@@ -9,7 +9,7 @@ from sash.core.providers import PROVIDERS
 from sash.core.providers.destinations.destination import COMPATIBLE, FACTS, meet
 from sash.core.providers.destinations.facts import VALUES
 from sash.core.providers.destinations.hosts import PREFIXES, host_of
-from sash.core.providers.form.tool_names import ALPHABETS
+from sash.core.providers.destinations.tool_names import ALPHABETS
 
 HOSTS = {
     "groq/qwen/qwen3-32b": "groq",

@@ -14,8 +14,8 @@ from sash.core.law.history.view import History
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers.destinations.destination import meet
 from sash.core.providers.destinations.facts import VALUES
+from sash.core.providers.destinations.tool_names import ALPHABETS
 from sash.core.providers.form.request_limits import NO_LIMITS, RequestLimits
-from sash.core.providers.form.tool_names import ALPHABETS
 from sash.problems import FormatCannotCarry, Pointer, WindowDoesNotFit
 
 _TOKEN_BYTES: Final = 16

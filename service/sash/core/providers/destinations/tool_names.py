@@ -1,6 +1,6 @@
 """The alphabets of tools' names: a declared tool with another name would end every request of its conversation.
 
-Which destination has which alphabet, and where it is known from, is a fact of it (``destinations``).
+Which destination has which alphabet, and where it is known from, is a fact of it.
 """
 
 import re
