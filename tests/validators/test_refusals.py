@@ -77,7 +77,9 @@ CASES = [(rule, model) for rule, models in RULE_BREAKERS.items() for model in mo
 
 def histories(rule: str) -> st.SearchStrategy[list[Object]]:
     """Draw histories that break the rule somewhere; at the end, if it is a rule of the end."""
-    around = st.lists(st.sampled_from(PIECES), max_size=3).map(lambda pieces: sum(pieces, []))
+    around = st.lists(st.sampled_from(PIECES), max_size=3).map(
+        lambda pieces: [each for piece in pieces for each in piece]
+    )
     behind = st.just([]) if rule == "ending" else around
     return st.builds(lambda before, after: [*before, *BROKEN[rule], *after], around, behind)
 

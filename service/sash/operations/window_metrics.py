@@ -112,7 +112,7 @@ class WindowMetrics:
         self.receipts = counter(
             "sash_window_receipts_total", "Windows asked for by receipt: made again, or the reason why not.", "outcome"
         )
-        self.is_sampled = cycle(number == CHECKED_EVERY for number in range(1, CHECKED_EVERY + 1)).__next__
+        self.is_sampled = cycle([number == CHECKED_EVERY for number in range(1, CHECKED_EVERY + 1)]).__next__
         """Whether the next window is checked: one in ``CHECKED_EVERY``."""
         self.refused_by_rule = counter(
             "sash_requests_refused_by_rule_total",
