@@ -7,9 +7,9 @@ from typing import Final
 import msgspec
 
 from sash.core.providers.destinations.facts import Fact, Kind, Party
+from sash.core.providers.destinations.grammars import FORMS, TEMPLATES
 from sash.core.providers.destinations.hosts import HOSTS, OF_FORMS, host_of
 from sash.core.providers.destinations.makers import MAKERS
-from sash.core.providers.destinations.templates import FORMS, TEMPLATES
 
 FACTS: Final = (*FORMS, *MAKERS, *HOSTS, *TEMPLATES)
 """Every row."""

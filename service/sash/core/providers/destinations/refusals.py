@@ -19,20 +19,20 @@ from sash.core.providers.destinations.tool_names import ALPHABETS
 Object = Mapping[str, Any]
 
 
-class Refusal(NamedTuple):
+class BrokenRule(NamedTuple):
     """A rule that a request breaks, and the place as a JSON pointer, which holds no text of the request."""
 
     rule: Kind
     place: str
 
 
-def refusals(request: Object, to: Destination) -> Iterator[Refusal]:
+def refusals(request: Object, to: Destination) -> Iterator[BrokenRule]:
     """Yield each rule of the destination that a finished request breaks. One without messages waits for the next."""
     messages: list[Object] = request.get("messages") or []
     for kind, value in to.values.items():
         judge = _JUDGES.get(kind)
         if judge is not None and (messages or kind == "tool_names"):
-            yield from (Refusal(kind, place) for place in judge(request, messages, value))
+            yield from (BrokenRule(kind, place) for place in judge(request, messages, value))
 
 
 _Judge = Callable[[Object, list[Object], str], Iterator[str]]
