@@ -251,6 +251,7 @@ class StoredMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     message: Annotated[msgspec.Raw, Meta(title="ChatMessage")]
     tokens: EncodingTokens
     pinned: bool
+    sent: Annotated[bool, Meta(description="Whether windows may have it; it is given where they may not.")] = True
     grounding: Grounding | None = None
     grounding_tokens: EncodingTokens | None = None
     metadata: Annotated[msgspec.Raw, Meta(title="Metadata")] | None = None
@@ -276,6 +277,10 @@ class ChangeEntry(msgspec.Struct, forbid_unknown_fields=True):
 
     metadata: Metadata | None = None
     pinned: Annotated[bool | None, Meta(description="Whether the message is in every window.")] = None
+    sent: Annotated[
+        bool | None,
+        Meta(description="Whether windows may have the message and its tool group. Without, it stays in the log."),
+    ] = None
 
 
 class MessagePage(msgspec.Struct, frozen=True):

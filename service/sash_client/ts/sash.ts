@@ -29,6 +29,7 @@ export interface Envelope {
   id?: string;
   grounding?: { documents: Document[] };
   pinned?: boolean;
+  sent?: boolean;
   metadata?: Record<string, unknown>;
   status?: Status;
   /** Only continue or end the reply in progress with this id; 410 `reply-gone` if a rewind or an erasure took it away. */
