@@ -121,7 +121,7 @@ class Amendments:
         )
 
     async def _turned(self, target: Target, state: State, seq: int, record: Record, *, sent: bool | None) -> "_Turned":
-        """Return what changes in the tool group of the message at ``seq``, which gets this record, and in late results of it.
+        """Return what changes in the tool group of the message at ``seq``, which gets this record, and its late results.
 
         ``sent``: whether windows have the group from now on; None if that stays. Raises HistoryEdited.
         """
