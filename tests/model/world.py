@@ -489,16 +489,11 @@ class World:
             found.add("unprocessable")
         if op.kind in ("redact", "amend") and not 1 <= op.given["seq"] <= talk.length:
             found.add("not-found")
-        elif op.kind == "amend" and talk.entries[op.given["seq"] - 1].status == "in_progress":
-            found.add("unprocessable")
-        elif self._leaves_out_compaction(op, talk):
-            found.add("unprocessable")
+        elif op.kind == "amend":
+            entry, is_out = talk.entries[op.given["seq"] - 1], op.given["patch"].get("sent") is False
+            if entry.status == "in_progress" or (is_out and is_compaction(entry.message)):
+                found.add("unprocessable")
         return found
-
-    @staticmethod
-    def _leaves_out_compaction(op: Op, talk: Talk) -> bool:
-        is_out = op.kind == "amend" and op.given["patch"].get("sent") is False
-        return is_out and is_compaction(talk.entries[op.given["seq"] - 1].message)
 
     def _append_problems(self, op: Op, talk: Talk | None) -> set[str]:
         after = op.given.get("after_seq", 0)
