@@ -186,6 +186,8 @@ SAMPLES: Mapping[str, Sample] = {
     "listMessages.limit": Sample("1", "2"),
     "listMessages.cursor": Sample(None, "{page}", {"limit": "2"}),
     "listMessages.format": Sample("openai", "anthropic"),
+    "listMessages.receipt": Sample("{receipt}", "{other_receipt}"),
+    "listMessages.model": Sample(None, "gpt-4"),
     "listMessages.media": Sample("described", "inline"),
     "getMessage.media": Sample("described", "inline"),
     "followConversation.after": Sample(None, "2"),

@@ -490,10 +490,14 @@ class World:
         if op.kind in ("redact", "amend") and not 1 <= op.given["seq"] <= talk.length:
             found.add("not-found")
         elif op.kind == "amend":
-            entry, is_out = talk.entries[op.given["seq"] - 1], op.given["patch"].get("sent") is False
-            if entry.status == "in_progress" or (is_out and is_compaction(entry.message)):
-                found.add("unprocessable")
+            found |= self._amend_problems(op, talk.entries[op.given["seq"] - 1])
         return found
+
+    @staticmethod
+    def _amend_problems(op: Op, entry: Entry) -> set[str]:
+        is_out = op.given["patch"].get("sent") is False
+        is_refused = entry.status == "in_progress" or (is_out and is_compaction(entry.message))
+        return {"unprocessable"} if is_refused else set()
 
     def _append_problems(self, op: Op, talk: Talk | None) -> set[str]:
         after = op.given.get("after_seq", 0)

@@ -148,7 +148,8 @@ class Route:
         if "$ref" in schema and "text/html" in media:
             media["text/html"] = {"schema": {"type": "string"}, "example": "<!doctype html>"}
         if declared.gives_screens is not None:
-            media[SCREEN_TYPE] = {"schema": schema_of(declared.gives_screens)[0]}
+            shown = examples.example_in("ui", str(self.handler.operation_id)).answer
+            media[SCREEN_TYPE] = {"schema": schema_of(declared.gives_screens)[0], "example": shown}
         return answer | {"content": media}
 
     def _headers(self, status: int) -> Iterator[tuple[str, Json]]:
