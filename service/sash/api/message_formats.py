@@ -19,8 +19,8 @@ MessageFormat = Annotated[
     _Name,
     Meta(
         title="MessageFormat",
-        description="The form of the messages: a provider's, or a screen's: `ui` has UIMessages of the AI SDK. A window "
-        "beside a screen's messages is in the form `openai`.",
+        description="The form of the messages: a provider's, or a screen's: `ui` has UIMessages of the AI SDK, "
+        "`ag-ui` messages of AG-UI. A window beside a screen's messages is in the form `openai`.",
     ),
 ]
 

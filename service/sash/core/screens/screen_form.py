@@ -86,6 +86,8 @@ class ScreenForm(msgspec.Struct, frozen=True, kw_only=True):
     which paths of media become absolute."""
     read: Callable[[Object, str], Sequence[Entry]]
     """Reads one of the screen's messages at this pointer as entries. Raises BadRequest, Unprocessable."""
+    stands_before: Callable[[Object], bool] = lambda _: False
+    """Whether one of the screen's messages is none of a model's, and is kept with the one behind it."""
 
 
 def units_of(entries: Sequence[Told], starts: Sequence[int], *, is_end: bool) -> Iterator[ToldUnit]:

@@ -128,7 +128,10 @@ def _call(told: Told, call: tuple[str, str, str], result: Told | None, *, is_wai
         part["state"] = kept["state"]
     elif not is_waiting or told.status == "interrupted":
         part |= {"state": "output-error", "errorText": NO_RESULT}
-    return part | {member: value for member, value in kept.items() if member != "state"}
+    part |= {member: value for member, value in kept.items() if member != "state"}
+    if result is not None and isinstance(asked := part.get("approval"), dict):
+        part["approval"] = {"approved": True, **asked}  # it was, as there is a result, and the SDK wants to read it
+    return part
 
 
 def _json(text: str) -> Any:
