@@ -14,7 +14,7 @@ from sash.api.body import if_match, query_of, read_body, run_in_turn_if_large
 from sash.api.context import Context
 from sash.api.direct import Answer
 from sash.api.incoming import Incoming
-from sash.api.message_formats import MessageFormat, is_chat_form, read_own, window_form
+from sash.api.message_formats import MessageFormat, read_own, window_form
 from sash.api.openapi.operation import documented
 from sash.api.schemas import (
     AppendedMessage,
@@ -175,7 +175,7 @@ async def _read(request: Incoming, asked: AppendQuery) -> _Sent:
     """
     body, settings = await read_body(request), request.context.settings
     most, native = settings.max_entries, None
-    if is_chat_form(asked.format):
+    if asked.format == CHAT:
         read = await run_in_turn_if_large(len(body), decode_entries, body, _append)
         given, after = read.messages, read.after_seq
         refuse_more(len(given), most, "entries")

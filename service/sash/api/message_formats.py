@@ -25,11 +25,6 @@ MessageFormat = Annotated[
 ]
 
 
-def is_chat_form(form: str) -> bool:
-    """Whether messages in this form are chat messages."""
-    return form in PROVIDERS and PROVIDERS[form].is_chat_form
-
-
 def window_form(form: str) -> str:
     """The form of a window beside messages in this form."""
     return CHAT if form in SCREENS else form

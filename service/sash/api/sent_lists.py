@@ -8,7 +8,7 @@ from msgspec import Meta
 from sash.api.append_handlers import MESSAGES_AN_ENTRY, EntryInQuery, check_receipts, earlier_messages, refuse_more
 from sash.api.body import read_body, run_in_turn_if_large
 from sash.api.incoming import Incoming
-from sash.api.message_formats import MessageFormat, is_chat_form, read_own
+from sash.api.message_formats import MessageFormat, read_own
 from sash.api.schemas import AgreeMessages
 from sash.core.chat.messages import ROLE_AND_CONTENT, TEXT_IS_ENOUGH, Entry, decode_entries, decode_json
 from sash.core.law.agree.chat_lines import USER, ChatLine
@@ -89,7 +89,7 @@ async def read_list(request: Incoming, asked: AgreeQuery) -> SentList:
 
 
 def _entries(body: bytes, form: str, settings: Settings) -> ReadEntries:
-    if is_chat_form(form):
+    if form == CHAT:
         read = chat_entries(decode_entries(body, _messages).messages)
     else:
         values = decode_json(body, _native_messages).messages

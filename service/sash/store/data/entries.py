@@ -9,7 +9,7 @@ import msgspec
 
 from sash.core.chat.messages import NO_CALLS, Entry, calls_of
 from sash.core.counts.costs.counting import reference_tokens
-from sash.core.counts.models.families import TOOL
+from sash.core.counts.models.families import DEVELOPER, TOOL
 from sash.core.law.documents.grounding import Template
 from sash.core.law.measured_entries import as_stored, content_digest, entry_digest, measure_entry
 from sash.core.law.records.identities import CHANCE_BITS, Identity, stamp_of, ulid_of
@@ -75,7 +75,8 @@ def _prepare(entry: Entry, template: Template, stamp: int, named: int, send: Nam
         makes=None if in_progress else calls.opens or None,
         answers=calls.answers or None,
         links=record.links,
-        always=is_always(record),
+        always=record.flags & (Flags.PINNED | Flags.WITHHELD) == Flags.PINNED
+        or (measured.role <= DEVELOPER and not record.flags & Flags.LEFT_OUT),
         tokens=tokens,
         tokens_parallel=reference_tokens(measured, parallel=True) if measured.role == TOOL else tokens,
         grounding_tokens=record.grounding or (0, 0),
