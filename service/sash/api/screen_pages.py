@@ -18,10 +18,8 @@ from sash.store.data.stored_messages import STEP_BYTES
 
 _AT_ONCE = 32
 _ATTEMPTS = 8
-_EACH = 4
-"""Messages to read for each unit."""
-_FEWEST, _MOST = 64, 1000
-"""Messages to read at once."""
+_FEWEST, _MOST = 16, 1000
+"""Messages to read at once. Each time there are twice as many, as turns may be long."""
 _TITLE = 80
 
 ReadPages = Callable[[int, int], Awaitable[tuple[Page, Page]]]
@@ -92,9 +90,9 @@ async def screen_page(
 
 async def _onwards(read: ReadPages, start: int | None, limit: int) -> _Gathered | None:
     """The messages from ``start`` on, until ``limit`` units are whole. None if the log was edited meanwhile."""
-    first, gathered = start or 1, None
+    first, gathered, count = start or 1, None, limit + _FEWEST
     while True:
-        count = min(_MOST, max(_FEWEST, _EACH * limit))
+        count = min(_MOST, count)
         page, seen = await read(first, first + count - 1)
         gathered = _with(gathered, page, seen)
         if gathered is None:
@@ -104,12 +102,12 @@ async def _onwards(read: ReadPages, start: int | None, limit: int) -> _Gathered 
         units = len(_starts(messages))
         if last >= page.length or units > limit or (units > 1 and _size(messages) > STEP_BYTES):
             return gathered
-        first = last + 1
+        first, count = last + 1, 2 * count
 
 
 async def _backwards(read: ReadPages, start: int | None, limit: int) -> _Gathered | None:
     """The messages up to ``start``, back to the beginning of ``limit`` units. None if the log was edited meanwhile."""
-    count, gathered = min(_MOST, max(_FEWEST, _EACH * limit)), None
+    count, gathered = min(_MOST, limit + _FEWEST), None
     span = (max(1, start - count + 1), start) if start else (-count, -1)
     while True:
         page, seen = await read(*span)
@@ -122,6 +120,7 @@ async def _backwards(read: ReadPages, start: int | None, limit: int) -> _Gathere
         units = len(_starts(messages)) - (not _is_begun(messages[0]))
         if units >= limit or (units > 0 and _size(messages) > STEP_BYTES):
             return gathered
+        count = min(_MOST, 2 * count)
         span = (max(1, messages[0].seq - count), messages[0].seq - 1)
 
 
