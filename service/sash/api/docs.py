@@ -20,6 +20,7 @@ from sash.core.providers import PROVIDERS
 from sash.operations.dashboard import page_of
 from sash.operations.pages import index, page, runbook
 from sash.problems import NotFound, problem_types
+from sash.processor import PROCESSOR
 
 _PAGE = page_of(files("sash.api").joinpath("docs.html").read_bytes())
 _FORMATS = " | ".join(f'"{name}"' for name in PROVIDERS)
@@ -93,19 +94,19 @@ class PagesQuery(msgspec.Struct, forbid_unknown_fields=True):
     q: Annotated[str, Meta(max_length=1000, description="Words that a page has; without them, all pages.")] = ""
 
 
-@get("/docs/pages", operation_id="getPages", sync_to_thread=False)
-@documented("The project's pages", "operations", query=PagesQuery, gives=str, gives_types=("text/html",))
-def get_pages(request: Incoming) -> Response[bytes]:
+@get("/docs/pages", operation_id="getPages")
+@documented("The project's pages", "operations", query=PagesQuery, gives=str, gives_types=("text/html",), errors=(400,))
+async def get_pages(request: Incoming) -> Response[bytes]:
     """The list of the project's pages, by group, or those that have all words of ``q``."""
-    served = index(query_of(request, PagesQuery).q)
+    served = await PROCESSOR.run(index, query_of(request, PagesQuery).q)
     return Response(served.body, headers=served.headers, media_type="text/html")
 
 
-@get("/docs/pages/{page_name:str}", operation_id="getPage", sync_to_thread=False)
+@get("/docs/pages/{page_name:str}", operation_id="getPage")
 @documented("One of the project's pages", "operations", gives=str, gives_types=("text/html",))
-def get_page(page_name: FromPath[str]) -> Response[bytes]:
+async def get_page(page_name: FromPath[str]) -> Response[bytes]:
     """A page of the project: a framework, a provider, a task, an alert. It needs no other host."""
-    served = page(page_name)
+    served = await PROCESSOR.run(page, page_name)
     if served is None:
         raise NotFound("There is no page of this name: GET /docs/pages lists them.")
     return Response(served.body, headers=served.headers, media_type="text/html")
@@ -118,11 +119,11 @@ def get_typescript_client() -> Response[bytes]:
     return Response(TYPESCRIPT_CLIENT, headers={"Cache-Control": "max-age=300"}, media_type="text/plain; charset=utf-8")
 
 
-@get("/runbook", operation_id="getRunbook", sync_to_thread=False)
+@get("/runbook", operation_id="getRunbook")
 @documented("What to do about an alert", "operations", gives=str, gives_types=("text/html",))
-def get_runbook() -> Response[bytes]:
+async def get_runbook() -> Response[bytes]:
     """The runbook as a page. The entry of an alert has its name in small letters: ``/runbook#sashstorefull``."""
-    served = runbook()
+    served = await PROCESSOR.run(runbook)
     return Response(served.body, headers=served.headers, media_type="text/html")
 
 

@@ -57,7 +57,7 @@ _HEAD: Final = (
 )
 
 
-class Page(NamedTuple):
+class WrittenPage(NamedTuple):
     """A page: its name in the address, its title and group, its HTML, and its words, for the search."""
 
     name: str
@@ -153,8 +153,8 @@ class _Section(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def pages() -> dict[str, Page]:
-    """All pages by name, made at the first call."""
+def pages() -> dict[str, WrittenPage]:
+    """All pages by name, made at the first call, in half a second."""
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     sections = [each for source in _SOURCES for each in _sections(source, markdown)]
     places = {(each.source, anchor): each.name for each in sections for anchor in _anchors(each.tokens)}
@@ -164,7 +164,7 @@ def pages() -> dict[str, Page]:
         _relink(each, places)
         text = " ".join(token.content for token in each.tokens if token.type in ("inline", "fence"))
         html = str(markdown.renderer.render(each.tokens, markdown.options, {}))
-        made[each.name] = Page(each.name, each.title, _SOURCES[each.source][0], html, text)
+        made[each.name] = WrittenPage(each.name, each.title, _SOURCES[each.source][0], html, text)
     return made
 
 
