@@ -91,14 +91,16 @@ def get_docs() -> Response[bytes]:
 class PagesQuery(msgspec.Struct, forbid_unknown_fields=True):
     """What is searched for."""
 
-    q: Annotated[str, Meta(max_length=1000, description="Words that a page has; without them, all pages.")] = ""
+    q: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=1000)] | None, Meta(description="Words of a page; else all pages.")
+    ] = None
 
 
 @get("/docs/pages", operation_id="getPages")
 @documented("The project's pages", "operations", query=PagesQuery, gives=str, gives_types=("text/html",), errors=(400,))
 async def get_pages(request: Incoming) -> Response[bytes]:
     """The list of the project's pages, by group, or those that have all words of ``q``."""
-    served = await PROCESSOR.run(index, query_of(request, PagesQuery).q)
+    served = await PROCESSOR.run(index, query_of(request, PagesQuery).q or "")
     return Response(served.body, headers=served.headers, media_type="text/html")
 
 

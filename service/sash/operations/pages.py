@@ -82,7 +82,7 @@ def runbook() -> ServedPage:
 
 def index(query: str = "") -> ServedPage:
     """All pages by group; with a query those that have all its words, the ones with a word in the title first."""
-    field = f"<input name=q type=search aria-label='Search the pages' value='{escape(query, quote=True)}'>"
+    field = f"<input name=q type=search required aria-label='Search the pages' value='{escape(query, quote=True)}'>"
     asked = f"<h1>Pages</h1><form action=pages>{field} <button>Search</button></form>"
     words = query.lower().split()
     return _served("pages", asked + (_hits(_found(words), words) if words else _groups()), up="../")
