@@ -10,7 +10,7 @@ from sash.api.incoming import Incoming
 from sash.api.shown_messages import stored_message
 from sash.core.counts.models.families import DEVELOPER, USER
 from sash.core.screens import SCREENS
-from sash.core.screens.screen_form import Told, units_of
+from sash.core.screens.screen_form import ShownEntry, units_of
 from sash.problems import edited_too_fast
 from sash.store.data.layout import Target
 from sash.store.data.replies import Message, Page
@@ -76,7 +76,7 @@ async def screen_page(
         starts = starts[-limit:]
         end = last + 1
         following = starts[0] - 1 if starts and starts[0] > 1 else None
-    told: list[Told] = []
+    told: list[ShownEntry] = []
     for place, (message, page) in enumerate(seen):
         if place % _AT_ONCE == _AT_ONCE - 1:
             await asyncio.sleep(0)  # let other requests run between them
@@ -160,7 +160,7 @@ def _starts(messages: list[Message]) -> list[int]:
     return starts
 
 
-def _told(message: Message, page: Page, target: Target, in_window: Collection[int] | None) -> Told:
+def _told(message: Message, page: Page, target: Target, in_window: Collection[int] | None) -> ShownEntry:
     """A message as a screen's form shows it."""
     stored = stored_message(message, page, target)
     grounding = page.grounding.get(message.seq)
@@ -168,7 +168,7 @@ def _told(message: Message, page: Page, target: Target, in_window: Collection[in
     for index, (identity, text) in enumerate(grounding.documents if grounding else ()):
         title = grounding.levels(index)[-1] if grounding else text
         documents.append((identity, title[:_TITLE]))
-    return Told(
+    return ShownEntry(
         seq=stored.seq,
         id=stored.id,
         created_at=stored.created_at,

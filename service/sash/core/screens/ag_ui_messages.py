@@ -23,8 +23,8 @@ from sash.core.screens.screen_form import (
     KEPT,
     Object,
     ScreenForm,
-    Told,
-    ToldUnit,
+    ShownEntry,
+    ShownUnit,
     calls_of,
     results_of,
     text_of,
@@ -44,7 +44,7 @@ _OWN: Final = frozenset({"role", "content", "toolCalls", "toolCallId", "id", "me
 # ---- what a screen is shown
 
 
-def show(unit: ToldUnit, address: str) -> Sequence[Object]:
+def show(unit: ShownUnit, address: str) -> Sequence[Object]:
     """The messages of a unit."""
     if unit.is_users:
         return _users(unit.entries[0], address)
@@ -70,13 +70,13 @@ def show(unit: ToldUnit, address: str) -> Sequence[Object]:
     return shown
 
 
-def _message(told: Told, message: Object) -> Object:
+def _message(told: ShownEntry, message: Object) -> Object:
     own = {name: each for name, each in told.metadata.items() if name != KEPT}
-    metadata = {**own, KEPT: ToldUnit([told], is_newest=False).told()}
+    metadata = {**own, KEPT: ShownUnit([told], is_newest=False).told()}
     return {"id": told.kept.get("id", told.id), **told.kept.get("more", {}), **message, "metadata": metadata}
 
 
-def _users(told: Told, address: str) -> list[Object]:
+def _users(told: ShownEntry, address: str) -> list[Object]:
     content = told.message.get("content")
     said: Any = text_of(told)
     if isinstance(content, list) and not told.is_redacted:
@@ -103,7 +103,7 @@ def _source(part: Object) -> Object:
     return {"type": name, "source": source}
 
 
-def _replys(told: Told, *, is_begun: bool) -> list[Object]:
+def _replys(told: ShownEntry, *, is_begun: bool) -> list[Object]:
     kept = told.kept
     shown: list[Object] = [*kept.get("before", ())]
     if thought := thought_of(told):

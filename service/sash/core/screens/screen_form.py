@@ -19,7 +19,7 @@ _WORDS: Final = ("text", "thinking", "reasoning", "summary")
 """Members with the words of a thought that a person can read."""
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class ShownEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A stored entry, as a screen is told of it. ``in_window``: whether a window has it; None where none was named."""
 
     seq: int
@@ -46,10 +46,10 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
         return found if isinstance(found, dict) else {}
 
 
-class ToldUnit(msgspec.Struct, frozen=True):
+class ShownUnit(msgspec.Struct, frozen=True):
     """A user's message, or a turn. ``is_newest``: nothing stands behind it, so that its last calls still wait."""
 
-    entries: Sequence[Told]
+    entries: Sequence[ShownEntry]
     is_newest: bool
 
     @property
@@ -81,7 +81,7 @@ class ScreenForm(msgspec.Struct, frozen=True, kw_only=True):
     """One screen's form of a history."""
 
     name: str
-    show: Callable[[ToldUnit, str], Sequence[Object]]
+    show: Callable[[ShownUnit, str], Sequence[Object]]
     """The screen's messages of a unit, none where a screen shows nothing. The text is the address of the service, with
     which paths of media become absolute."""
     read: Callable[[Object, str], Sequence[Entry]]
@@ -90,25 +90,25 @@ class ScreenForm(msgspec.Struct, frozen=True, kw_only=True):
     """Whether one of the screen's messages is none of a model's, and is kept with the one behind it."""
 
 
-def units_of(entries: Sequence[Told], starts: Sequence[int], *, is_end: bool) -> Iterator[ToldUnit]:
+def units_of(entries: Sequence[ShownEntry], starts: Sequence[int], *, is_end: bool) -> Iterator[ShownUnit]:
     """The units of entries in order. ``starts`` are the seqs with which units begin, ascending. ``is_end``: the last one is
     the newest of the conversation. System messages are in none."""
-    units: list[list[Told]] = [[] for _ in starts]
+    units: list[list[ShownEntry]] = [[] for _ in starts]
     for each in entries:
         place = bisect_right(starts, each.seq) - 1
         if place >= 0 and each.role not in ("system", "developer"):
             units[place].append(each)
     for place, unit in enumerate(units, 1):
         if unit:
-            yield ToldUnit(unit, is_end and place == len(units))
+            yield ShownUnit(unit, is_end and place == len(units))
 
 
-def text_of(told: Told) -> str:
+def text_of(told: ShownEntry) -> str:
     """All text of an entry; that of a redacted one is empty."""
     return "".join(texts_of(told))
 
 
-def texts_of(told: Told) -> Sequence[str]:
+def texts_of(told: ShownEntry) -> Sequence[str]:
     """The texts of an entry, part by part, with a refusal; none of a redacted one."""
     if told.is_redacted:
         return ()
@@ -118,7 +118,7 @@ def texts_of(told: Told) -> Sequence[str]:
     return [text for text in (*found, told.message.get("refusal") or "") if text]
 
 
-def calls_of(told: Told) -> Sequence[tuple[str, str, str]]:
+def calls_of(told: ShownEntry) -> Sequence[tuple[str, str, str]]:
     """The id, the name and the arguments of each call that an entry makes. One in the old form has its entry's id."""
     found = [(call["id"], call[call["type"]]) for call in told.message.get("tool_calls") or ()]
     if old := told.message.get("function_call"):
@@ -126,9 +126,9 @@ def calls_of(told: Told) -> Sequence[tuple[str, str, str]]:
     return [(identity, call["name"], call.get("arguments", call.get("input", ""))) for identity, call in found]
 
 
-def results_of(unit: ToldUnit) -> Mapping[str, Told]:
+def results_of(unit: ShownUnit) -> Mapping[str, ShownEntry]:
     """The newest result of each call, by the call's id."""
-    found: dict[str, Told] = {}
+    found: dict[str, ShownEntry] = {}
     caller = ""
     for each in unit.entries:
         if each.role == "tool":
@@ -139,13 +139,13 @@ def results_of(unit: ToldUnit) -> Mapping[str, Told]:
     return found
 
 
-def waiting_of(unit: ToldUnit) -> Told | None:
+def waiting_of(unit: ShownUnit) -> ShownEntry | None:
     """The entry whose calls still wait for results: the newest turn's last, if it makes calls; else None."""
     said = [each for each in unit.entries if each.role == "assistant"]
     return said[-1] if unit.is_newest and said else None
 
 
-def thought_of(told: Told) -> str:
+def thought_of(told: ShownEntry) -> str:
     """The words of an entry's reasoning that a person can read, with blank lines between; empty if there are none."""
     if told.is_redacted:
         return ""

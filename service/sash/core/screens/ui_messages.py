@@ -26,8 +26,8 @@ from sash.core.screens.screen_form import (
     KEPT,
     Object,
     ScreenForm,
-    Told,
-    ToldUnit,
+    ShownEntry,
+    ShownUnit,
     calls_of,
     results_of,
     text_of,
@@ -48,7 +48,7 @@ _OURS: Final = "data-sash"
 # ---- what a screen is shown
 
 
-def show(unit: ToldUnit, address: str) -> Sequence[Object]:
+def show(unit: ShownUnit, address: str) -> Sequence[Object]:
     """The UIMessage of a unit; none for a reply without anything to show, unless it is being written."""
     first = unit.entries[0]
     if unit.is_users:
@@ -65,7 +65,7 @@ def show(unit: ToldUnit, address: str) -> Sequence[Object]:
     return [{**first.kept.get("more", {}), **shown}]
 
 
-def _users_parts(told: Told, address: str) -> list[Object]:
+def _users_parts(told: ShownEntry, address: str) -> list[Object]:
     content = told.message.get("content")
     parts: list[Object] = []
     for part in content if isinstance(content, list) and not told.is_redacted else ():
@@ -83,7 +83,7 @@ def _source(document: tuple[str | None, str], index: int) -> Object:
     return {"type": "source-document", "sourceId": name, "mediaType": "text/plain", "title": title}
 
 
-def _turns_parts(unit: ToldUnit, address: str) -> list[Object]:
+def _turns_parts(unit: ShownUnit, address: str) -> list[Object]:
     results, waiting = results_of(unit), waiting_of(unit)
     parts: list[Object] = []
     for told in unit.entries:
@@ -99,7 +99,7 @@ def _turns_parts(unit: ToldUnit, address: str) -> list[Object]:
     return parts
 
 
-def _replys_parts(told: Told, address: str) -> list[Object]:
+def _replys_parts(told: ShownEntry, address: str) -> list[Object]:
     """The texts and files of a reply, without its calls."""
     if compaction_of(told.message) is not None:
         return [{"type": _OURS, "data": {"kind": "compaction"}}]
@@ -110,7 +110,7 @@ def _replys_parts(told: Told, address: str) -> list[Object]:
     return parts + [file_part(part, address) for part in media if part["type"] not in ("text", "refusal")]
 
 
-def _call(told: Told, call: tuple[str, str, str], result: Told | None, *, is_waiting: bool) -> Object:
+def _call(told: ShownEntry, call: tuple[str, str, str], result: ShownEntry | None, *, is_waiting: bool) -> Object:
     identity, name, arguments = call
     kept: Object = told.kept.get("calls", {}).get(identity, {})
     part: Object = {"type": f"tool-{name}", "toolCallId": identity, "state": "input-available"}
