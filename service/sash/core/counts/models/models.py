@@ -77,6 +77,9 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the prices are the operator's."""
     correction: float | None = None
     """The margin, if it was computed from reported bills."""
+    constant: int = 0
+    """Tokens that reported bills show once a request beside its estimate, such as a host's own prompt; a negative number
+    takes away priming."""
     format: str = CHAT
     """The format in which messages are sent. Native parts of a message cost tokens only in their own format."""
     ratios: str | None = None
@@ -130,8 +133,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def priming(self) -> int:
-        """Tokens of a request without messages: the start of the reply."""
-        return math.ceil(self.rules.priming * self.margin)
+        """Tokens of a request without messages: the start of the reply, and what a host puts before every request."""
+        return math.ceil(self.rules.priming * self.margin) + self.constant
 
     @property
     def lone(self) -> int:
