@@ -32,6 +32,15 @@ _NOVA_IMAGES: Final = PatchRules(factor=1.0, patch=28, longest=1_568, budget=1_6
 """One bill, of one pixel; a larger picture is assumed to cost a token more for each patch of 28 pixels."""
 
 
+# 12 and 10 for a square of 64 pixels: 6 bills. A row of patches has a mark at its end, so a patch costs a little over 1. One
+# picture behind a link, which may be of any size, was billed 2,100.
+_MISTRAL_IMAGES: Final = PatchRules(factor=1.02, patch=28, longest=1_540, budget=3_025, each=3)
+# Pixtral bills more and smaller patches, without a rule for larger ones: two bills elsewhere, of 1,400 and 1,530
+_PIXTRAL_IMAGES: Final = PatchRules(factor=1.02, patch=16, longest=1_024, budget=4_096, each=3)
+# at most 6 for pictures of 16 by 16 and 60 by 30 pixels: 2 bills; a larger one costs at most what one without a rule does
+_QWEN_IMAGES: Final = PatchRules(factor=1.0, patch=28, budget=1_440, each=5)
+
+
 def _template(
     family: str, priming: int, message: int, *, definitions: int = 110, call: int = 30, **more: Any
 ) -> VendorRules:
@@ -65,11 +74,13 @@ TEMPLATES: Final[Mapping[str, VendorRules]] = MappingProxyType(
                 thinking=79,
                 json_object=20,
             ),
-            _template("qwen", 7, 4, definitions=82),
-            _template("qwen-2.5", 7, 4, lone=16, definitions=82),  # "You are Qwen, created by …": 8 bills
-            _template("qwen-3", 7, 4, definitions=120),
-            _template("qwen-3.5", 5, 5, definitions=204, forced=21, call=76),
-            _template("qwen-3.5-venice", 935, 5, definitions=204),
+            _template("qwen", 7, 4, definitions=82, images=_QWEN_IMAGES),
+            _template(
+                "qwen-2.5", 7, 4, lone=16, definitions=82, images=_QWEN_IMAGES
+            ),  # "You are Qwen, created by …": 8 bills
+            _template("qwen-3", 7, 4, definitions=120, images=_QWEN_IMAGES),
+            _template("qwen-3.5", 5, 5, definitions=204, forced=21, call=76, images=_QWEN_IMAGES),
+            _template("qwen-3.5-venice", 935, 5, definitions=204, images=_QWEN_IMAGES),
             _template("llama-2", 8, 4, definitions=80),
             _template("llama-3", 5, 4, definitions=100),
             _template("llama-3.1", 30, 4, definitions=192, json_object=12),
@@ -79,15 +90,16 @@ TEMPLATES: Final[Mapping[str, VendorRules]] = MappingProxyType(
             _template("llama-guard", 185, 4),
             _template("llama-guard-4", 196, 4),
             _template("hermes", 78, 4, definitions=100),
-            _template("mistral", 13, 2, definitions=12, call=26),
-            _template("mistral-small-3.1", 13, 2, lone=163, definitions=12, call=10),
+            _template("mistral", 13, 2, definitions=12, call=26, images=_MISTRAL_IMAGES),
+            _template("pixtral", 13, 2, definitions=12, call=26, images=_PIXTRAL_IMAGES),
+            _template("mistral-small-3.1", 13, 2, lone=163, definitions=12, call=10, images=_MISTRAL_IMAGES),
             # Ollama's template has Mistral's whole prompt, in which dates grow: 341 in 13 bills
-            _template("mistral-small-3.1-ollama", 13, 2, lone=350, definitions=12, call=10),
+            _template("mistral-small-3.1-ollama", 13, 2, lone=350, definitions=12, call=10, images=_MISTRAL_IMAGES),
             # templates with a prompt of their own: one bill each
-            _template("mistral-small-24b", 13, 2, lone=150, definitions=12, call=10),
-            _template("devstral-small-2505", 13, 2, lone=1_220, definitions=12, call=10),
-            _template("mistral-small-3.2", 13, 2, lone=543, definitions=12, call=10),
-            _template("mistral-small-3.2-venice", 954, 2, lone=640, definitions=12, call=20),
+            _template("mistral-small-24b", 13, 2, lone=150, definitions=12, call=10, images=_MISTRAL_IMAGES),
+            _template("devstral-small-2505", 13, 2, lone=1_220, definitions=12, call=10, images=_MISTRAL_IMAGES),
+            _template("mistral-small-3.2", 13, 2, lone=543, definitions=12, call=10, images=_MISTRAL_IMAGES),
+            _template("mistral-small-3.2-venice", 954, 2, lone=640, definitions=12, call=20, images=_MISTRAL_IMAGES),
             _template("gemma", 5, 4, definitions=100),
             _template("gemma-3n", 11, 4, definitions=100),
             _template("compound", 14_090, 4),
@@ -203,13 +215,14 @@ ESTIMATES: tuple[Estimate, ...] = (
         32_768,
         "mistral",
     ),
+    Estimate(r"pixtral", "mistral", "pixtral", 32_768, "tekken"),
     Estimate(r"mistral-small-24b", "mistral", "mistral-small-24b", 32_768, "tekken"),
     Estimate(r"mistral-small3\.1", "mistral", "mistral-small-3.1-ollama", 32_768, "tekken"),  # as Ollama spells it
     Estimate(r"mistral-small-3[.-]1", "mistral", "mistral-small-3.1", 32_768, "tekken"),
     Estimate(r"mistral-small-3-2-24b", "mistral", "mistral-small-3.2-venice", 32_768, "tekken"),  # as Venice spells it
     Estimate(r"mistral-small-3[.-]2", "mistral", "mistral-small-3.2", 32_768, "tekken"),
     Estimate(r"devstral-small-2505", "mistral", "devstral-small-2505", 32_768, "tekken"),
-    Estimate(r"mistral|devstral|magistral|ministral|pixtral", "mistral", "mistral", 32_768, "tekken"),
+    Estimate(r"mistral|devstral|magistral|ministral", "mistral", "mistral", 32_768, "tekken"),
     Estimate(r"hermes-?4", "nousresearch", "hermes", 131_072, "llama3"),
     Estimate(r"llama-?guard-?[4-9]", "meta", "llama-guard-4", 8_192, "llama4"),
     Estimate(r"llama-?guard", "meta", "llama-guard", 8_192, "llama3"),

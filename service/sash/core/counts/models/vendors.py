@@ -31,7 +31,7 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     each definition. The definitions' JSON, each as a ``function`` of Claude's or a ``tool`` of OpenAI's, costs ``spelled``
     times its tokens as text. If ``spelled`` is 0, the tokens of their words count instead, and ``parameter`` is added for
     each parameter, ``member`` for each fact about one (such as a description), ``optional`` for each optional one,
-    ``nested`` for each object in an object.
+    ``nested`` for each object in an object. If it ``escapes``, words are written as in a string of code.
 
     A called function's name counts ``names`` times, for the call and its result together. ``call`` is added for a call and
     its result, and ``together`` for each of several calls. The tags of a call's arguments cost ``tagged`` times the
@@ -56,6 +56,7 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     member: int = 0
     optional: int = 0
     nested: int = 0
+    escapes: bool = False
     call: int
     names: int = 2
     together: int = 0
@@ -142,8 +143,8 @@ _CLAUDE_5 = msgspec.structs.replace(
 _GEMINI = VendorRules(
     family="gemini-2.5",
     priming=0,
-    message=0,
-    wrapped=1,  # 1 is billed, and 1 for a system text: 114 of 150 bills of text with Gemma's vocabulary
+    message=1,  # and 1 for a system text: 114 of 150 bills of text with Gemma's vocabulary
+    wrapped=1,
     more_call=8,  # 5 to 8 in 46 bills with Gemma's vocabulary
     # told as functions of Python: 18, and 8 a parameter with its name twice: 46 different lists of tools
     definition=20,
@@ -151,6 +152,7 @@ _GEMINI = VendorRules(
     member=1,
     optional=5,
     nested=36,
+    escapes=True,  # line breaks cost a token more: 5 bills of long descriptions
     call=15,  # 11 to 13, less what texts are estimated above their tokens, and 2: 62 bills
     names=3,
     page=258,  # 9 bills
@@ -174,7 +176,7 @@ _GEMINI_3 = msgspec.structs.replace(
     sealed=0.215,
     images=TileRules(base=1_120, tile=0),
 )
-_WORDS_ALONE = {"parameter": 1, "member": 0, "optional": 0, "nested": 0, "call": 0, "result": 0.9}
+_WORDS_ALONE = {"parameter": 1, "member": 0, "optional": 0, "nested": 0, "escapes": False, "call": 0, "result": 0.9}
 
 VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
     {
@@ -192,6 +194,7 @@ VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
             msgspec.structs.replace(
                 _GEMINI,
                 family="gemini-2.0",
+                message=0,
                 wrapped=0,
                 heard=25.0,  # a second: 3 bills
                 definition=2,
