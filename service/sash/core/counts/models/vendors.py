@@ -37,7 +37,8 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     its result, and ``together`` for each of several calls. The tags of a call's arguments cost ``tagged`` times the
     arguments' tokens, at most ``most_tags`` a call. A token of a result costs ``result``. ``json_object`` is added for a
     reply in JSON, ``response_format`` for a reply's schema, whose JSON costs ``format_spelled`` times its tokens as text. A
-    PDF's page costs ``page``, and its words at most ``page_words``, if they are billed too. A character of sealed reasoning
+    PDF's page costs ``page``, or ``lone_page`` if a message has no other, and its words at most ``page_words``, if they are
+    billed too. A character of sealed reasoning
     costs ``sealed``, also of a text if the family ``seals_texts``. If the family ``forgets_thinking``, all reasoning before
     the newest turn are free. ``adaptive`` is added for adaptive thinking.
     """
@@ -66,8 +67,8 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     response_format: int = 0
     json_object: int = 0
     format_spelled: float = 0.0
-    page: int
     page_words: int = 0
+    lone_page: int | None = None
     sealed: float = 0.25
     seals_texts: bool = False
     adaptive: int = 0
@@ -156,6 +157,7 @@ _GEMINI = VendorRules(
     call=15,  # 11 to 13, less what texts are estimated above their tokens, and 2: 62 bills
     names=3,
     page=258,  # 9 bills
+    lone_page=1_290,  # one bill, and 7 elsewhere: of 2.0, and of 2.5 behind Vertex; 4 of 2.5 cost 258
     heard=32.0,  # a second, the last token whole: 13 bills elsewhere
     heard_begun=True,
     sealed=0.175,
@@ -173,6 +175,7 @@ _GEMINI_3 = msgspec.structs.replace(
     optional=0,
     call=10,
     page=560,
+    lone_page=None,
     sealed=0.215,
     images=TileRules(base=1_120, tile=0),
 )
