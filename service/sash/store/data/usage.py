@@ -22,7 +22,6 @@ import msgspec
 from sash.core.counts.models.models import Model, find_model, unknown_model
 from sash.core.counts.requests.calibration import (
     MOST_RATIO,
-    NO_REPORTS,
     BilledSize,
     Correction,
     ModelReports,
@@ -124,10 +123,12 @@ class Calibrations:
         if name is None or model is None:
             return models
         try:
-            calibration = await self.read(tenant, model)
+            cached = await self._current(tenant, model)
         except (StoreUnavailable, StoreFull):
             return models
-        return models if calibration == NO_REPORTS else {**models, name: corrected(model, calibration)}
+        if cached.calibration.reports == 0:
+            return models
+        return {**models, name: corrected_by(model, cached.corrections[-1][0])}
 
     async def _current(self, tenant: str, model: Model) -> _Cached:
         cached = self._cache.get((tenant, model.id))
@@ -218,11 +219,6 @@ def estimated(name: str | None, models: Mapping[str, Model]) -> Model | None:
     except UnknownModel:
         return None
     return None if model is None or model.exact else model
-
-
-def corrected(model: Model, calibration: ModelReports) -> Model:
-    """Return the model with its margin and its constant corrected."""
-    return corrected_by(model, applied_correction(model, calibration))
 
 
 def corrected_by(model: Model, correction: Correction) -> Model:

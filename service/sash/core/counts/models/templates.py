@@ -132,6 +132,8 @@ TEMPLATES: Final[Mapping[str, VendorRules]] = MappingProxyType(
                 "grok-code", 202, 2, definitions=140, spelled=0.55, call=150, response_format=4, format_spelled=0.7
             ),
             _template("command", 492, 2, told=31, definitions=900, call=90, json_object=107),
+            # without Cohere's own prompt: 14 bills
+            _template("command-bedrock", -_SPARE_PRIMING, 0, definitions=-_SPARE_DEFINITIONS, spelled=0.4, call=8),
             _template("command-a-reasoning", 1386, 2),
             _template("command-a-plus", 20, 4, definitions=170),
             _template("kimi-k2", 8, 3, lone=13, definitions=15, spelled=0.8, call=30),
@@ -243,6 +245,7 @@ ESTIMATES: tuple[Estimate, ...] = (
     Estimate(r"grok-?4(?![.-][2-9])", "x-ai", "grok-4", 131_072, "other"),
     Estimate(r"grok-?([4-9])", "x-ai", "grok-4.3", 131_072, "other"),
     Estimate(r"grok", "x-ai", "grok", 32_768, "other"),
+    Estimate(r"cohere\.command", "cohere", "command-bedrock", 8_192, "other"),  # as Bedrock spells it
     Estimate(r"command-a-reasoning", "cohere", "command-a-reasoning", 128_000, "other"),
     Estimate(r"command-a-plus", "cohere", "command-a-plus", 128_000, "other"),
     Estimate(r"\bcommand(-|$)|c4ai|\baya-", "cohere", "command", 8_192, "other"),

@@ -15,6 +15,7 @@ from statistics import median
 from typing import Final, NamedTuple
 
 import msgspec
+import numpy as np
 
 # One report is enough to raise a margin. A margin is lowered fully only after this many reports.
 _ENOUGH = 10
@@ -140,10 +141,11 @@ def _steepest(sizes: Sequence[BilledSize], least: float) -> float:
 
     The sum is convex in the ratio, so halves of the range are left out where it rises.
     """
-    bare = sum(each.bare for each in sizes)
+    bare, billed = np.array(sizes, np.float64).T
+    total = float(bare.sum())
 
     def predicted(ratio: float) -> float:
-        return len(sizes) * _constant_beside(ratio, sizes, least) + ratio * bare
+        return len(sizes) * max(least, float((billed - ratio * bare).max())) + ratio * total
 
     low, high = _LEAST_MARGIN, MOST_RATIO
     while high - low > _SMALLEST_STEP:
