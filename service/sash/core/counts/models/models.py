@@ -190,7 +190,8 @@ def unknown_model(name: str) -> Model:
 def countable_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
     """Return the model whose tokens a name's request costs: ``find_model``'s, or an unknown maker's without a limit.
 
-    Counting needs no window, and nothing is sent, so only a misspelling of a known name is refused.
+    Counting needs no window, and nothing is sent, so only a misspelling of a known name is refused. A known name with other
+    marks between its letters and digits, as in gpt4o, is that name.
 
     Raises:
         UnknownModel: the name is a misspelling; ``members["near"]`` lists what it may mean.
@@ -199,9 +200,16 @@ def countable_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
     try:
         return find_model(name, extra)
     except UnknownModel as unknown:
+        meant = next((near for near in unknown.members["near"] if _letters(near) == _letters(short)), None)
+        if meant is not None:
+            return msgspec.structs.replace(find_model(meant, extra), id=short, exact=False, assumed=meant)
         if not read_name(short).bare or any(is_slip(short, near) for near in unknown.members["near"]):
             raise
     return unknown_model(short)
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name.lower()))
 
 
 def published_name(name: str) -> str:
