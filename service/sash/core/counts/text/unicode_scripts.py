@@ -261,4 +261,4 @@ def _too_much(estimate: Number, o200k: Number, family: str, by: Arithmetic) -> N
         return 0.0
     few, more = _SHORT[family]
     share = by.least(1.0, by.most(0.0, (few + more - o200k) / more))
-    return by.most(0.0, estimate - o200k) * share
+    return by.where(o200k > 1, by.most(0.0, estimate - o200k) * share, 0.0)  # one word was billed 1 and 2
