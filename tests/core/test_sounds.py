@@ -55,11 +55,12 @@ def part(content: bytes, form: str) -> dict[str, Any]:
     ids=["wav", "mp3", "flac", "m4a"],
 )
 def test_the_header_states_the_seconds(content: bytes, form: str, seconds: int) -> None:
-    """The seconds of a sound are those of its header, in each format that providers take."""
-    assert sound_length(part(content, form)) / HEARD_A_SECOND == pytest.approx(seconds, rel=0.01)
+    """The seconds of a sound are those of its header, in each format that providers take; half a second more if not WAV."""
+    spare = 0 if form == "wav" else 0.5
+    assert sound_length(part(content, form)) / HEARD_A_SECOND == pytest.approx(seconds + spare, abs=0.01)
 
 
-@pytest.mark.parametrize(("model", "tokens"), [("gpt-4o-audio-preview", 100), ("gemini-2.5-flash", 321)])
+@pytest.mark.parametrize(("model", "tokens"), [("gpt-4o-audio-preview", 105), ("gemini-2.5-flash", 337)])
 def test_a_sound_costs_its_seconds(model: str, tokens: int) -> None:
     """OpenAI bills ten tokens a second, and Gemini 32, also a begun one; the text beside is counted as without the sound."""
     said: list[dict[str, Any]] = [{"type": "text", "text": "What is said?"}]
