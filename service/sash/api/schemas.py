@@ -317,7 +317,10 @@ class Calibration(msgspec.Struct, frozen=True):
     n: int
     mean_error: float
     worst_error: int
-    correction: float
+    correction: Annotated[float, Meta(description="What estimates are multiplied by.")]
+    constant: Annotated[
+        int, Meta(description="Tokens that are then added once a request, such as those of a host's own prompt.")
+    ] = 0
 
 
 class PredictionOutcome(msgspec.Struct, frozen=True):
