@@ -25,6 +25,7 @@ from sash.core.law.history.lines import go_on_tokens, line_of
 from sash.core.law.history.results import Edit, cut_result, left_out_line, line_costs
 from sash.core.law.history.view import History, Order
 from sash.core.law.limits.lost_media import lost_seqs
+from sash.core.law.limits.unreadable import unreadable_in
 from sash.core.law.recall.recall import Recollection, Searched
 from sash.core.law.records.costs import message_costs, written_cost
 from sash.core.law.records.explained import Explained
@@ -205,8 +206,11 @@ def made(
         _note(mends, history.order, history, window)
     if window.goes_on:
         mends.add(REPLY_AT_END, window.goes_on)
-    for seq in lost_seqs(window, history) if window.lined else ():
-        mends.add(LOST_MEDIUM, seq)
+    if window.lined:
+        for seq in lost_seqs(window, history):
+            mends.add(LOST_MEDIUM, seq)
+        for seq, mend in unreadable_in(window, history, model):
+            mends.add(mend, seq)
     seqs = window.seqs
     request = _request(asked, history, window, bodies, documents, mends)
     if hints is not None:

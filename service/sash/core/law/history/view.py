@@ -50,6 +50,8 @@ class History(msgspec.Struct, frozen=True, dict=True):
     """The seq in the log of each row, where messages of the tail are left out, or are not in the order of the log."""
     lost: Mapping[int, Sequence[int]] = MappingProxyType({})
     """The numbers of media whose bytes the storage has lost, by the seq of their message in the log."""
+    now: int = 0
+    """The time of the newest message in seconds since 1970, by which references end; 0 where it is not known."""
     seen: "Perspective | None" = None
     """What one agent sees, if not all is for it."""
     order: "Order | None" = None

@@ -2,8 +2,8 @@
 
 What must be in the window counts first; if that is over a limit, there is no window. Then pictures, files and sounds are
 taken from the newest to the oldest, as long as the limits have room. The others become one line of text each
-(``medium_line``), before any message is left out. A picture that the provider would refuse by itself, or whose bytes are
-lost, is always a line.
+(``medium_line``), before any message is left out. A picture that the provider would refuse by itself, whose bytes are
+lost, or whose address cannot be read, is always a line.
 
 Pictures are chosen before messages, and bytes depend on the messages that are kept. So a window is made, measured, and made
 again with fewer pictures if it is too large. Each time, less room is given to pictures, so that a larger limit never leads
@@ -35,11 +35,14 @@ from sash.core.law.records.need_older import NeedOlder
 from sash.core.law.records.records import Record
 from sash.core.law.selection.stable import Cut
 from sash.core.law.selection.window import ALL, Allowed, Window
+from sash.core.providers.messages.mends import ENDED_REFERENCE, FOREIGN_REFERENCE
 
 Build = Callable[[History, Allowed], Window | NeedOlder]
 """Makes the window of a history, inside what is allowed."""
 T = TypeVar("T", int, str)
 _ROUNDS: Final = 64
+_NOT_LIMITS: Final = {"images_kept", LOST, FOREIGN_REFERENCE.name, ENDED_REFERENCE.name}
+"""Reasons for a line beside the limits of a request."""
 
 
 def fitted(history: History, spec: WindowSpec, build: Build) -> Window | NeedOlder:
@@ -154,7 +157,7 @@ class _Fitting:
         found = {each.key: each.medium for each in self.media.all}
         media = [found[key] for key, _ in told]
         images = sum(medium.kind == IMAGE for medium in media)
-        why = {reason for _, reason in told} - {"images_kept", LOST}
+        why = {reason for _, reason in told} - _NOT_LIMITS
         stop = window.stop_reason
         if stop == "complete" and why:
             stop = "bytes" if "bytes" in why else "images"

@@ -85,6 +85,21 @@ LOST_MEDIUM: Final = Mend(
     evidence="A name in the log is no proof that the bytes are there: objects are removed by hand, by rules of a bucket, or "
     "lost with a disk",
 )
+FOREIGN_REFERENCE: Final = Mend(
+    name="foreign_reference",
+    refused="A file that was uploaded to another provider, such as Gemini's at Claude",
+    sent="One line of text in its place, with its type",
+    evidence="Google's files answer 403 to all but the key that wrote them (google-gemini/deprecated-generative-ai-python "
+    "692, snailyp/gemini-balance 401); OpenAI and Anthropic answer 404 to an id that is not theirs",
+)
+ENDED_REFERENCE: Final = Mend(
+    name="ended_reference",
+    refused="A file of which the address has ended: a file of Gemini's after 48 hours, a signed address after its time",
+    sent="One line of text in its place, with its type",
+    evidence="'You do not have permission to access the File … or it may not exist' (google-gemini/"
+    "deprecated-generative-ai-python 692, vicajilau/quizdy 214); a signed address of S3, Google or Azure answers 403 after "
+    "its time, which it tells",
+)
 TOOL_SCHEMA: Final = Mend(
     name="tool_schema",
     refused="In a tool's definition: `null`; a tool named twice; parameters by reference, without `type` or `properties`, "
@@ -97,5 +112,15 @@ TOOL_SCHEMA: Final = Mend(
     "(spring-projects/spring-ai 4776); Anthropic: 'input_schema does not support oneOf, allOf, or anyOf at the top level' "
     "(anthropics/claude-code 40075), 'It must match JSON Schema draft 2020-12' (Dokploy/mcp 74, kintone/mcp-server 553)",
 )
-OF_ALL: Final = (UNANSWERED_CALL, LATE_RESULT, FOREIGN_MEMBERS, AS_TEXT, LEFT_OUT, LOST_MEDIUM, TOOL_SCHEMA)
+OF_ALL: Final = (
+    UNANSWERED_CALL,
+    LATE_RESULT,
+    FOREIGN_MEMBERS,
+    AS_TEXT,
+    LEFT_OUT,
+    LOST_MEDIUM,
+    FOREIGN_REFERENCE,
+    ENDED_REFERENCE,
+    TOOL_SCHEMA,
+)
 """Mends of all forms."""
