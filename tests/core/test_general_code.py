@@ -39,6 +39,7 @@ EXCEPTIONS = {
     "core/providers/messages/endings.py": "a table of servers, with the evidence of its mend",
     "core/providers/writing/media_types.py": "the evidence of its mends",
     "core/providers/writing/shared_mends.py": "the evidence of its mends",
+    "core/providers/messages/references.py": "a table of issuers, with how their references begin",
     "core/providers/messages/hosted.py": "members without words for a reader, whoever writes them",
     "core/law/records/split_media.py": "members with a data URL, whoever writes them",
 }

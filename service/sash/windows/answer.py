@@ -313,6 +313,7 @@ def _request(
             model=model.id,
             drops=drops,
             hinted=asked.plan.query.cache == "auto",
+            now=history.now,
         )
     if model.provider == OPENAI.maker and not (is_rich or parts.odd_shots):
         return chat_messages(parts, window, bodies, grounding, Marked(), mends)

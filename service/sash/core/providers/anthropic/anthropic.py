@@ -34,7 +34,7 @@ from sash.core.providers.anthropic.claude_mends import (
     mended,
     takes_system_role,
 )
-from sash.core.providers.anthropic.claude_request import OF_REQUESTS, is_hour, marked, without_refused
+from sash.core.providers.anthropic.claude_request import OF_REQUESTS, container_of, is_hour, marked, without_refused
 from sash.core.providers.form.cache_marks import (
     BREAKPOINTS,
     CacheKind,
@@ -92,7 +92,7 @@ from sash.core.providers.writing.turns import (
 
 
 _REPLY: Final = frozenset({"id", "type", "model", "stop_reason", "stop_sequence", "stop_details", "usage", "container"})
-"""Members of a reply that a request does not take."""
+"""Members of a reply that a request's messages do not have. Its ``container`` is stored: a request may need it."""
 
 
 _MARKED: Final = frozenset({"type", "cache_control"})
@@ -199,6 +199,8 @@ def _read_message(message: Mapping[str, Any], pointer: str) -> list[Piece]:
     """Return the pieces of one message, or of a whole reply. Raises InvalidEntry."""
     given = convert(message, _AnthropicMessage, pointer)
     own = {name: value for name, value in message.items() if name not in _REPLY}
+    if given.role == "assistant" and container_of(message) is not None:
+        own["container"] = message["container"]
     if isinstance(given.content, str):
         piece = Piece(role=given.role, own=own)
         piece.add_text(given.content)
@@ -763,6 +765,7 @@ class AnthropicRequest(msgspec.Struct):
     system: AnthropicSystem = ""
     tools: list[ProviderObject] = []
     tool_choice: ProviderObject = {}
+    container: str = ""
 
 
 ANTHROPIC = Provider(

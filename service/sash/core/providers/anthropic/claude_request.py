@@ -1,6 +1,8 @@
 """The mends of a whole request to Anthropic's Messages: what one message alone does not show."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import datetime
 from typing import Any, Final
 
 from sash.core.providers.anthropic.claude_mends import LAST_THINKING, THOUGHTS, is_claude
@@ -19,7 +21,8 @@ HOSTED_PAIR: Final = Mend(
     name="hosted_pair",
     refused="A call of a tool that Anthropic runs without its result, or a result without its call",
     sent="The message without the block; a call in a reply that nothing but results follow stays, because Claude goes on "
-    "with it",
+    "with it, in the reply's container, whose id the request has. Once the container has ended, the block is left out, and "
+    "the calls that its code made are Claude's own",
     evidence="'web_search tool use with id … was found without a corresponding web_search_tool_result block' "
     "(anthropics/anthropic-sdk-python 961, 1339, gsd-build/gsd-2 2870); "
     "'unexpected `tool_use_id` found in `advisor_tool_result` blocks. Each block must have a corresponding "
@@ -43,7 +46,15 @@ def without_refused(request: Block, newest: int, writing: RequestWriting, *, has
     ``has_own``: some blocks came in Anthropic's form; only these are thinking, or of tools that Anthropic runs.
     """
     if has_own:
-        messages = _paired(request["messages"], writing)
+        going_on = _open_reply(request["messages"])
+        if (container := _needed_container(going_on)) is not None:
+            if _has_ended(container, writing.now):
+                going_on = None
+            else:
+                request["container"] = container["id"]
+        messages = _paired(request["messages"], going_on, writing)
+        if any("container" in message for message in messages):
+            messages = [{name: each[name] for name in each if name != "container"} for each in messages]
         if is_claude(writing.model):
             messages = _without_last_reasoning(messages, writing)
         request = {**request, "messages": messages}
@@ -76,15 +87,18 @@ def _is_hosted_result(block: Block) -> bool:
     return str(block.get("type")).endswith("_tool_result") and isinstance(block.get("tool_use_id"), str)
 
 
-def _paired(messages: list[Block], writing: RequestWriting) -> list[Block]:
-    """Return the messages without hosted calls and results that have no counterpart."""
+def _paired(messages: list[Block], going_on: Block | None, writing: RequestWriting) -> list[Block]:
+    """Return the messages without hosted calls and results that have no counterpart, but in the reply that is going on.
+
+    Code that is left out has called nothing: the calls of its tools are those of Claude's.
+    """
     hosted = [
         (message, block)
         for message in messages
         for block in content_parts(message["content"])
         if _is_hosted_call(block) or _is_hosted_result(block)
     ]
-    alone = {*_results_alone(hosted), *_calls_alone(hosted, _open_reply(messages))}
+    alone = {*_results_alone(hosted), *_calls_alone(hosted, going_on)}
 
     def keeps(block: Block) -> bool:
         if id(block) not in alone:
@@ -92,7 +106,51 @@ def _paired(messages: list[Block], writing: RequestWriting) -> list[Block]:
         writing.mends.add(HOSTED_PAIR, writing.owners.get(id(block), 0))
         return False
 
+    callers = {block["id"] for _, block in hosted if id(block) not in alone and _is_hosted_call(block)}
+    messages = [_without_callers(message, callers, writing) for message in messages]
     return _kept(messages, keeps) if alone else messages
+
+
+def container_of(reply: Mapping[str, Any]) -> Block | None:
+    """Return the container that a reply tells beside its content; None without one."""
+    container = reply.get("container")
+    return container if isinstance(container, dict) and isinstance(container.get("id"), str) else None
+
+
+def _needed_container(going_on: Block | None) -> Block | None:
+    """The container in which code of a reply waits for the result of a tool, or goes on."""
+    if going_on is None or (container := container_of(going_on)) is None:
+        return None
+    blocks = content_parts(going_on["content"])
+    done = {block["tool_use_id"] for block in blocks if _is_hosted_result(block)}
+    return container if any(_is_hosted_call(block) and block["id"] not in done for block in blocks) else None
+
+
+def _has_ended(container: Block, now: int) -> bool:
+    """Whether the container's time, as the reply told it, was over at a time in seconds since 1970."""
+    try:
+        return datetime.fromisoformat(str(container.get("expires_at"))).timestamp() < now
+    except ValueError:
+        return False
+
+
+def _without_callers(message: Block, callers: AbstractSet[str], writing: RequestWriting) -> Block:
+    """Return the message, in which no call is of code that is not sent."""
+    content = message["content"]
+    if message["role"] != "assistant" or not isinstance(content, list):
+        return message
+    left = [_without_caller(block, callers, writing) for block in content]
+    return {**message, "content": left} if left != content else message
+
+
+def _without_caller(block: Block, callers: AbstractSet[str], writing: RequestWriting) -> Block:
+    match block:
+        case {"type": "tool_use", "caller": {"tool_id": str(code)}} if code not in callers:
+            seq = writing.owners.get(id(block), 0)
+            writing.mends.add(HOSTED_PAIR, seq)
+            (left,) = writing.owned([{name: block[name] for name in block if name != "caller"}], seq)
+            return left
+    return block
 
 
 def _open_reply(messages: Sequence[Block]) -> Block | None:

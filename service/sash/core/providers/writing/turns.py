@@ -48,7 +48,7 @@ class RequestWriting:
     """Parts that a form cannot carry, gathered over the whole request, so that one answer names every place; and ``mends``,
     what is changed so that the provider accepts it. ``drops``: parts of messages are left out in place of an error.
     ``model`` is the name of the model that reads the request, where it is known. ``hinted``: hints for the prompt cache are
-    added later."""
+    added later. ``now`` is the time of the newest message in seconds since 1970; 0 where it is not known."""
 
     def __init__(
         self,
@@ -58,6 +58,7 @@ class RequestWriting:
         model: str = "",
         drops: bool = False,
         hinted: bool = False,
+        now: int = 0,
     ) -> None:
         self.format_name = format_name
         self.errors: list[Pointer] = []
@@ -65,6 +66,7 @@ class RequestWriting:
         self.model = model
         self.drops = drops
         self.hinted = hinted
+        self.now = now
         self.owners: dict[int, int] = {}
         """The seq of the message of each block that is sent, by the block's identity; not of plain texts."""
 
