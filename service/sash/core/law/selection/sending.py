@@ -13,7 +13,14 @@ from sash.core.counts.measures.rows import Row
 from sash.core.counts.models.families import FUNCTION, TOOL, USER
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import MANY, ONE, Arithmetic, Number
-from sash.core.law.history.fillers import blank_line_tokens, came_in, joined_systems, unseen_tokens, with_filler
+from sash.core.law.history.fillers import (
+    blank_line_tokens,
+    came_in,
+    joined_systems,
+    noted_tokens,
+    unseen_tokens,
+    with_filler,
+)
 from sash.core.law.history.results import Edit, line_costs, share_of, shared_limits
 from sash.core.law.history.view import History, View
 from sash.core.law.records.costs import for_each, message_costs
@@ -109,7 +116,7 @@ def _of_each(
 
 def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> View:
     """The view with costs that include the words sent in ``form`` for the user's empty messages, and the blank lines
-    between system texts. ``has_system``: a system prompt comes before the messages."""
+    between system texts, or the words before them. ``has_system``: a system prompt comes before the messages."""
     records = view.history.records
     names_files = PROVIDERS[form].names_files
     is_empty = (records.tokens(0) <= names_files) & (np.frombuffer(records.roles, np.uint8) == USER)
@@ -121,7 +128,10 @@ def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> Vi
     costs = view.costs.copy()
     for index in indexes - _without_files(view, form) if view.edits else indexes:
         costs[index] = with_filler(records[index].measure, costs.item(index), model, form)
-    costs[joined_systems(view, model, form)[0 if has_system else 1 :]] += blank_line_tokens(model)
+    if systems := joined_systems(view, model, form):  # whether they stand first depends on the cut
+        costs[systems] += max(blank_line_tokens(model), noted_tokens(model, form))
+        if not has_system and view.history.first_seq == 1 and systems[0] == 0:
+            costs[0] = view.costs[0]
     return msgspec.structs.replace(view, costs=costs)
 
 

@@ -83,6 +83,7 @@ from sash.core.providers.writing.turns import (
     Said,
     as_line,
     asks,
+    in_place,
     only_text,
     read_steps,
     tell_sounds,
@@ -413,7 +414,8 @@ def _write(
     """Return ``messages``, with ``system``, ``tools`` and ``tool_choice`` where they are not empty."""
     tidy = partial(FOREIGN.sub, "_")
     steps = read_steps(messages, _SHAPE, writing, tidy=tidy, renames=CALL_ID, groups=True, takes=CLAUDES_MEDIA)
-    history = [_with_place(step, writing) for step in steps]
+    has_role = takes_system_role(writing.model)
+    history = in_place([_with_place(step, writing) for step in steps], messages, writing, has_role=has_role)
     system = [step for step in history if isinstance(step, Said) and step.is_system]
     turns = [turn for step in history for turn in _turns(step, writing)]
     if any(isinstance(step, NativeMessages) for step in history):  # results that are written here stand first
@@ -450,7 +452,7 @@ def _system(messages: Iterable[Said], writing: RequestWriting) -> str | list[Blo
     return "\n\n".join(text for text in joined if text.strip())
 
 
-def _turns(step: HistoryStep, writing: RequestWriting) -> Sequence[_Turn]:
+def _turns(step: HistoryStep, writing: RequestWriting) -> Sequence[_Turn]:  # noqa: PLR0911 - one line a kind of step
     match step:
         case PlainRun():
             return list(map(_plain_turn, step.messages))
@@ -463,6 +465,8 @@ def _turns(step: HistoryStep, writing: RequestWriting) -> Sequence[_Turn]:
             texts = _texts(step.parts, writing, "assistant")
             blocks = [*_thinking(step, writing), *texts, *_uses(step, writing)]
             return (("assistant", writing.owned(blocks, step.seq)),)
+        case Said(role="note"):
+            return (("system", writing.owned(_texts(step.parts, writing, "system"), step.seq)),)
         case Said(is_system=False):
             return (("user", writing.owned(list(_blocks(step.parts, step.seq, writing)) or [dict(_EMPTY)], step.seq)),)
         case Said():

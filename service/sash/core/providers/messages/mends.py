@@ -100,6 +100,14 @@ ENDED_REFERENCE: Final = Mend(
     "deprecated-generative-ai-python 692, vicajilau/quizdy 214); a signed address of S3, Google or Azure answers 403 after "
     "its time, which it tells",
 )
+SYSTEM_NOTE: Final = Mend(
+    name="system_note",
+    refused="A system message behind other messages, where the form has system texts before them alone",
+    sent='A text of the user\'s in its place: "System note: …". In front it would change the beginning of the request, and '
+    "the provider's cache would have nothing of it",
+    evidence="Of 4,835 tokens 4,756 were read from the cache with the note in its place, none with it in front "
+    "(BerriAI/litellm 38053, Blaizzy/mlx-vlm 2052)",
+)
 TOOL_SCHEMA: Final = Mend(
     name="tool_schema",
     refused="In a tool's definition: `null`; a tool named twice; parameters by reference, without `type` or `properties`, "
@@ -121,6 +129,7 @@ OF_ALL: Final = (
     LOST_MEDIUM,
     FOREIGN_REFERENCE,
     ENDED_REFERENCE,
+    SYSTEM_NOTE,
     TOOL_SCHEMA,
 )
 """Mends of all forms."""
