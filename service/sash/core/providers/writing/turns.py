@@ -326,7 +326,16 @@ def in_place(
     )
     leading = {each.seq for each in history[:begins]}
     later = {id(step) for step in told if step.seq not in leading}
-    return [_as_note(step, writing, has_role=has_role) if id(step) in later else step for step in steps]
+    placed, notes = list[HistoryStep](), list[HistoryStep]()
+    for step in steps:
+        if id(step) in later:
+            notes.append(_as_note(step, writing, has_role=has_role))
+        elif answers_call(step):  # results stand right behind their calls
+            placed.append(step)
+        else:
+            placed += [*notes, step]
+            notes = []
+    return placed + notes
 
 
 def _as_note(step: HistoryStep, writing: RequestWriting, *, has_role: bool) -> HistoryStep:
