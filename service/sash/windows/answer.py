@@ -314,6 +314,7 @@ def _request(
             drops=drops,
             hinted=asked.plan.query.cache == "auto",
             now=history.now,
+            came=history.came,
         )
     if model.provider == OPENAI.maker and not (is_rich or parts.odd_shots):
         return chat_messages(parts, window, bodies, grounding, Marked(), mends)

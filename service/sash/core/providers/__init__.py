@@ -56,7 +56,7 @@ Reasons:
 ``tools`` and ``tool_choice`` are left out when there are no tools: every provider refuses a choice without tools.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -90,18 +90,19 @@ def render_request(
     drops: bool = False,
     hinted: bool = False,
     now: int = 0,
+    came: Callable[[int], int] = lambda _seq: 0,
 ) -> dict[str, Any]:
     """Return the arguments that the SDK of ``format``, a name in PROVIDERS, takes beside the model and the reply's limit.
 
     Without messages beside the fixed parts, the list of messages is empty, and the caller adds its next turn to it.
-    ``mends`` gathers what is changed so that the provider accepts the request. ``model``, ``drops``, ``hinted`` and ``now``
-    are as in ``RequestWriting``.
+    ``mends`` gathers what is changed so that the provider accepts the request. ``model``, ``drops``, ``hinted``, ``now`` and
+    ``came`` are as in ``RequestWriting``.
 
     Raises:
         FormatCannotCarry: the form has no place for some parts; the problem names each: ``#/messages/{seq}/content/1``.
     """
     offered = tools or []
-    writing = RequestWriting(format, mends, model=model, drops=drops, hinted=hinted, now=now)
+    writing = RequestWriting(format, mends, model=model, drops=drops, hinted=hinted, now=now, came=came)
     request = PROVIDERS[format].write(messages, offered, tool_choice if offered else None, writing)
     writing.check()
     return request

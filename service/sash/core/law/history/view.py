@@ -149,6 +149,11 @@ class History(msgspec.Struct, frozen=True, dict=True):
         found: list[int] = np.flatnonzero(np.isin(self.seqs, [*self.recalled])).tolist() if self.recalled else []
         return found
 
+    def came(self, seq: int) -> int:
+        """The time of a message that was read, in seconds since 1970; 0 where it is not known."""
+        details = self.records.details
+        return details[self.row(seq)].identity.created_ms // 1000 if seq and details else 0
+
     def lines_tokens(self, row: int, model: Model) -> int:
         """The tokens of the lines behind the call of a row; 0 without lines."""
         gap = self.order.lines.get(row) if self.order else None

@@ -30,6 +30,9 @@ from sash.core.law.records.records import RESULTS, Flags
 from sash.core.law.records.units import unit_at
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.messages.owed_reasoning import owes_reasoning, refuses_reasoning
+from sash.core.providers.messages.references import is_readable
+from sash.core.providers.openai.chat_mends import SEALED
+from sash.core.providers.openai.openai import OPENAI
 
 Q = TypeVar("Q", bound=WindowQuery)
 
@@ -69,6 +72,7 @@ def _sent_and_whole(
     is_forgotten = (index < history.asked) & (model.rules.forgets and knows_questions)
     tokens = reasoning_cost(row, model, form, by, is_forgotten=is_forgotten)
     whole = by.where(tokens > 0, tokens, reasoning_cost(row, model, CHAT, by, is_forgotten=is_forgotten))
+    tokens = _readable(tokens, row, model, by)
     if options.reasoning == "all":
         return tokens, whole
     is_old = index <= begins_turn(history)
@@ -82,6 +86,13 @@ def _sent_and_whole(
     return by.where(is_left, seals, tokens), whole
 
 
+def _readable(tokens: Number, row: Row, model: Model, by: Arithmetic) -> Number:
+    """The tokens of a message's reasoning; 0 where its issuer sealed it, and the model cannot read that."""
+    if "odd" not in row or is_readable(OPENAI.maker, PROVIDERS[model.format].maker, model.provider, model.id):
+        return tokens
+    return by.where((row["odd"] & SEALED) != 0, 0, tokens)
+
+
 def _lasting_and_passing(
     model: Model, options: WindowQuery, row: Row, _index: Number, by: Arithmetic
 ) -> tuple[Number, Number]:
@@ -93,7 +104,7 @@ def _lasting_and_passing(
         later = 0 * now
     else:
         later = reasoning_cost(row, model, options.format, by, seals_alone=is_turn, is_forgotten=is_forgotten)
-    later = by.where(is_owed, now, later)
+    later, now = (_readable(each, row, model, by) for each in (by.where(is_owed, now, later), now))
     return later, now - later
 
 

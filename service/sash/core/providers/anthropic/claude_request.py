@@ -34,8 +34,22 @@ LAST_WHITE_SPACE: Final = Mend(
     sent="The words without it",
     evidence="'final assistant content cannot end with trailing whitespace' (crewAIInc/crewAI 4413)",
 )
-OF_REQUESTS: Final = (CACHE_MARKS, HOSTED_PAIR, LAST_WHITE_SPACE)
+TOOL_REFERENCE: Final = Mend(
+    name="tool_reference",
+    refused="A `tool_reference` to a tool that the request does not declare",
+    sent="The tool's name as a text; nothing in the result of Anthropic's search for tools",
+    evidence="\"Tool reference 'x' not found in available tools\" (code-yeongyu/senpi 437)",
+)
+SOME_CITATIONS: Final = Mend(
+    name="some_citations",
+    refused="Documents, or search results, of which some have `citations` and others have none",
+    sent="All of them without citations",
+    evidence="'Citations must be enabled on all or none of the documents within a request' (platform.claude.com, citations; "
+    "UKGovernmentBEIS/inspect_ai 4480)",
+)
+OF_REQUESTS: Final = (CACHE_MARKS, HOSTED_PAIR, LAST_WHITE_SPACE, TOOL_REFERENCE, SOME_CITATIONS)
 
+_REFERRING: Final = frozenset({"tool_reference", "tool_search_tool_result"})
 _MARKS_OF_OURS: Final = 2
 """Marks that ``cache=auto`` has at least, where a client has too many."""
 
@@ -57,6 +71,8 @@ def without_refused(request: Block, newest: int, writing: RequestWriting, *, has
             messages = [{name: each[name] for name in each if name != "container"} for each in messages]
         if is_claude(writing.model):
             messages = _without_last_reasoning(messages, writing)
+            messages = _citing_alike(messages, writing)
+        messages = _referring(messages, {tool.get("name") for tool in request.get("tools", ())}, writing)
         request = {**request, "messages": messages}
     if request["messages"] and request["messages"][-1]["role"] == "assistant":
         _end_cleanly(request["messages"][-1], newest, writing)
@@ -213,6 +229,79 @@ def _end_cleanly(message: Block, newest: int, writing: RequestWriting) -> None:
         case _:
             return
     writing.mends.add(LAST_WHITE_SPACE, newest)
+
+
+# ---- documents and references
+
+
+def _changed(
+    messages: list[Block], change: Callable[[Block], Block], mend: Mend, writing: RequestWriting
+) -> list[Block]:
+    """Return the messages with changed blocks, also inside tool results."""
+
+    def within(block: Block) -> Block:
+        found = change(block)
+        if block.get("type") == "tool_result" and isinstance(inner := block.get("content"), list):
+            left = [change(each) for each in inner]
+            found = {**block, "content": left} if left != inner else block
+        if found == block:
+            return block
+        seq = writing.owners.get(id(block), 0)
+        writing.mends.add(mend, seq)
+        return writing.owned([found], seq)[0]
+
+    return [
+        {**message, "content": [within(block) for block in message["content"]]}
+        if isinstance(message["content"], list)
+        else message
+        for message in messages
+    ]
+
+
+def _blocks_of(messages: Iterable[Block]) -> Iterator[Block]:
+    for message in messages:
+        for block in message["content"] if isinstance(message["content"], list) else ():
+            yield block
+            if block.get("type") == "tool_result" and isinstance(inner := block.get("content"), list):
+                yield from inner
+
+
+def _citing_alike(messages: list[Block], writing: RequestWriting) -> list[Block]:
+    """Return the messages; where only some documents or search results are cited, none is."""
+    cited: dict[str, set[bool]] = {"document": set(), "search_result": set()}
+    for block in _blocks_of(messages):
+        if (kind := str(block.get("type"))) in cited:
+            cited[kind].add(_is_cited(block))
+    mixed = {kind for kind, found in cited.items() if len(found) > 1}
+
+    def change(block: Block) -> Block:
+        if block.get("type") in mixed and _is_cited(block):
+            return {name: value for name, value in block.items() if name != "citations"}
+        return block
+
+    return _changed(messages, change, SOME_CITATIONS, writing) if mixed else messages
+
+
+def _is_cited(block: Block) -> bool:
+    citations = block.get("citations")
+    return isinstance(citations, dict) and bool(citations.get("enabled"))
+
+
+def _referring(messages: list[Block], declared: AbstractSet[Any], writing: RequestWriting) -> list[Block]:
+    """Return the messages without references to tools that are not declared."""
+    if not any(str(block.get("type")) in _REFERRING for block in _blocks_of(messages)):
+        return messages
+
+    def change(block: Block) -> Block:
+        match block:
+            case {"type": "tool_reference", "tool_name": str(name)} if name not in declared:
+                return {"type": "text", "text": name}
+            case {"type": "tool_search_tool_result", "content": {"tool_references": list(found)} as content}:
+                left = [each for each in found if each.get("tool_name") in declared]
+                return {**block, "content": {**content, "tool_references": left}} if left != found else block
+        return block
+
+    return _changed(messages, change, TOOL_REFERENCE, writing)
 
 
 # ---- marks of the prompt cache

@@ -83,6 +83,15 @@ def is_googles_file(part: Mapping[str, Any]) -> bool:
     return False
 
 
+def is_sealed(message: Mapping[str, Any]) -> bool:
+    """Return whether a stored message of the assistant has own items with reasoning that their issuer alone can read."""
+    native = message.get("native")
+    if native is None or message["role"] != "assistant":
+        return False
+    sealed = (own.get("encrypted_content") for own in native.get("messages", ()) if own.get("type") == "reasoning")
+    return any(isinstance(text, str) and reference_of(text).issuer for text in sealed)
+
+
 def is_readable(issuer: str, form_maker: str, maker: str, model: str) -> bool:
     """Return whether a reference of this issuer can be read by a model of ``maker``, in the form of ``form_maker``.
 

@@ -39,7 +39,7 @@ from sash.core.providers.messages.pieces import (
     to_json,
 )
 from sash.core.providers.openai.item_kinds import unknown_items
-from sash.core.providers.openai.item_mends import ITEM_MENDS, ITEMS_MEDIA, Placed, as_taken, is_spoken
+from sash.core.providers.openai.item_mends import ITEM_MENDS, ITEMS_MEDIA, Placed, as_ended, as_taken, is_spoken
 from sash.core.providers.openai.openai import openai_caching, openai_limits, openai_marks
 from sash.core.providers.writing.native_messages import NativeMessages, Shape
 from sash.core.providers.writing.turns import (
@@ -353,7 +353,7 @@ def _write(
         case [Said(role="system" | "developer") as first, *rest]:
             request["instructions"] = words(first.parts, writing, "system")
             history = rest
-    items = [placed for step in history for placed in _items(step, writing)]
+    items = as_ended([placed for step in history for placed in _items(step, writing)], writing)
     functions = {step.call.id for step in history if isinstance(step, Result)}  # their results were cut or redacted
     request["input"] = as_taken(items, functions, as_function, writing.mends)
     if tools:

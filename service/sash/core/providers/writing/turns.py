@@ -51,7 +51,8 @@ class RequestWriting:
     """Parts that a form cannot carry, gathered over the whole request, so that one answer names every place; and ``mends``,
     what is changed so that the provider accepts it. ``drops``: parts of messages are left out in place of an error.
     ``model`` is the name of the model that reads the request, where it is known. ``hinted``: hints for the prompt cache are
-    added later. ``now`` is the time of the newest message in seconds since 1970; 0 where it is not known."""
+    added later. ``now`` is the time of the newest message in seconds since 1970, and ``came`` returns that of a
+    message; 0 where it is not known."""
 
     def __init__(
         self,
@@ -62,6 +63,7 @@ class RequestWriting:
         drops: bool = False,
         hinted: bool = False,
         now: int = 0,
+        came: Callable[[int], int] = lambda _seq: 0,
     ) -> None:
         self.format_name = format_name
         self.errors: list[Pointer] = []
@@ -70,6 +72,7 @@ class RequestWriting:
         self.drops = drops
         self.hinted = hinted
         self.now = now
+        self.came = came
         self.owners: dict[int, int] = {}
         """The seq of the message of each block that is sent, by the block's identity; not of plain texts."""
 
