@@ -25,7 +25,7 @@ class Medium(msgspec.Struct, array_like=True, frozen=True):
     ``tokens`` are the estimate of a file or sound, of which ``paged`` are for its ``pages``, and ``sounded``
     for the length ``heard``. ``form`` is the only form that
     sends it; empty if others do. ``in_reasoning``: it is sent where the model's reasoning is. An unknown figure is 0.
-    ``issuer``, ``until`` and ``lasts`` are as in ``Reference``.
+    ``issuer``, ``until`` and ``lasts`` are as in ``Reference``; ``name`` is a file's.
     """
 
     kind: int
@@ -44,6 +44,7 @@ class Medium(msgspec.Struct, array_like=True, frozen=True):
     issuer: str = ""
     until: int = 0
     lasts: int = 0
+    name: str = ""
 
     @property
     def side(self) -> int:
@@ -77,7 +78,7 @@ def media_of(
             found.append(_referring(medium, one))
         else:
             guess = next(others)
-            medium = Medium(kind, one.media_type, len(one.data), is_linked=one.is_linked)
+            medium = Medium(kind, one.media_type, len(one.data), is_linked=one.is_linked, name=one.name)
             found.append(_referring(msgspec.structs.replace(medium, **guess._asdict()), one))
     return tuple(found)
 

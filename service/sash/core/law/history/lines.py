@@ -30,6 +30,7 @@ def medium_line(medium: Medium, seq: int, path: str, *, is_lost: bool = False) -
     provider's prompt cache holds.
     """
     facts = [_KINDS[medium.kind]]
+    facts += [medium.name] if medium.name else []
     facts += [medium.media_type] if medium.media_type else []
     facts += [f"{medium.width}x{medium.height}"] if medium.width else []
     facts += [] if medium.is_linked else [f"{-(-medium.size * 3 // 4000)} kB"]

@@ -29,19 +29,19 @@ from sash.core.law.history.view import History, grouped_units
 from sash.core.law.limits.history_media import HistoryMedia
 from sash.core.law.limits.media_room import LOST, Left, Room, newest_first
 from sash.core.law.limits.media_steps import lines_in_steps
+from sash.core.law.limits.unreadable import UNREADABLE
 from sash.core.law.records.costs import message_costs, record_cost
 from sash.core.law.records.explained import Explained
 from sash.core.law.records.need_older import NeedOlder
 from sash.core.law.records.records import Record
 from sash.core.law.selection.stable import Cut
 from sash.core.law.selection.window import ALL, Allowed, Window
-from sash.core.providers.messages.mends import ENDED_REFERENCE, FOREIGN_REFERENCE
 
 Build = Callable[[History, Allowed], Window | NeedOlder]
 """Makes the window of a history, inside what is allowed."""
 T = TypeVar("T", int, str)
 _ROUNDS: Final = 64
-_NOT_LIMITS: Final = {"images_kept", LOST, FOREIGN_REFERENCE.name, ENDED_REFERENCE.name}
+_NOT_LIMITS: Final = {"images_kept", LOST, *(each.name for each in UNREADABLE)}
 """Reasons for a line beside the limits of a request."""
 
 

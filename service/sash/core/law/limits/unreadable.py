@@ -1,14 +1,21 @@
-"""Pictures and files of which a message has only an address or a name that the window's model cannot read."""
+"""Pictures, files and sounds that the window's model cannot read: by their type, their issuer, or their time."""
 
 from collections.abc import Iterator
+from typing import Final
 
-from sash.core.counts.measures.media_facts import Medium
+from sash.core.counts.measures.media_facts import AUDIO, FILE, Medium
 from sash.core.counts.models.models import Model
 from sash.core.law.history.view import History
 from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS
-from sash.core.providers.messages.mends import ENDED_REFERENCE, FOREIGN_REFERENCE, Mend
+from sash.core.providers.messages.mends import AS_TEXT, ENDED_REFERENCE, FOREIGN_REFERENCE, Mend
 from sash.core.providers.messages.references import is_readable
+from sash.core.providers.writing.media_types import UNTAKEN
+
+UNREADABLE: Final = (FOREIGN_REFERENCE, ENDED_REFERENCE, UNTAKEN, AS_TEXT)
+"""The mends of these media."""
+_NAMES: Final = {FILE: "file", AUDIO: "audio"}
+"""Kinds of media of which a type that is not taken is a line here. Pictures have their lines in their cost."""
 
 
 def why_unreadable(medium: Medium, model: Model, now: int) -> Mend | None:
@@ -16,11 +23,14 @@ def why_unreadable(medium: Medium, model: Model, now: int) -> Mend | None:
 
     ``now`` is the window's time in seconds since 1970; 0 if it is not known.
     """
-    if not (medium.issuer or medium.until):
-        return None
-    if not is_readable(medium.issuer, PROVIDERS[model.format].maker, model.provider, model.id):
+    sent_in = PROVIDERS[model.format]
+    if not is_readable(medium.issuer, sent_in.maker, model.provider, model.id):
         return FOREIGN_REFERENCE
-    return ENDED_REFERENCE if 0 < medium.until < now else None
+    if 0 < medium.until < now:
+        return ENDED_REFERENCE
+    if medium.kind not in _NAMES or medium.issuer or (sent_in.is_chat_form and model.provider != sent_in.maker):
+        return None
+    return sent_in.takes.mend_of(_NAMES[medium.kind], medium.media_type, is_link=medium.is_linked and medium.size > 0)
 
 
 def has_unreadable(history: History, model: Model) -> bool:

@@ -35,6 +35,8 @@ _ISSUERS: Final = (
 )
 _OPEN_WEIGHTS: Final = "gpt-oss"
 """Models of a maker that others run, who cannot read what the maker sealed or keeps (lidge-jun/opencodex 2228)."""
+_SELLERS: Final = frozenset({"aws"})
+"""Issuers who sell others' models, too."""
 _UNKNOWN: Final = "unknown"
 """The maker of a model whose name is not known, such as a deployment's."""
 _SIGNED: Final = re.compile(r"[?&](?:x-amz-expires|x-goog-expires|x-oss-expires|expires|se|exp)=", re.IGNORECASE)
@@ -100,7 +102,9 @@ def is_readable(issuer: str, form_maker: str, maker: str, model: str) -> bool:
     """
     if not issuer:
         return True
-    return issuer == form_maker and maker in (issuer, _UNKNOWN) and _OPEN_WEIGHTS not in model.lower()
+    if issuer != form_maker or _OPEN_WEIGHTS in model.lower():
+        return False
+    return issuer in _SELLERS or maker in (issuer, _UNKNOWN)
 
 
 def _end_of(address: str) -> int:

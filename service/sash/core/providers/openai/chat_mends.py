@@ -118,7 +118,9 @@ _KINDS: Final = {
     **dict.fromkeys(("image/heic", "image/heif", ""), UNTAKEN_BY_SOME),
     **dict.fromkeys(("image/bmp", "image/tiff"), RARE),
 }
-OPENAIS_MEDIA: Final = Takes(pictures=USUAL_PICTURES | {"image/jpg"}, files=frozenset({PDF}), sounds=SOUNDS)
+OPENAIS_MEDIA: Final = Takes(
+    pictures=USUAL_PICTURES | {"image/jpg"}, files=frozenset({PDF}), sounds=SOUNDS, links=False
+)
 """What chat completions of OpenAI's own models take."""
 _PICTURES: Final = OPENAIS_MEDIA.pictures or frozenset()
 _OPENAI: Final = "openai"
