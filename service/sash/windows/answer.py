@@ -1,5 +1,6 @@
 """A window as JSON: the encoded figures, then the stored bodies, spliced in unchanged."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import reduce
@@ -52,6 +53,7 @@ from sash.core.providers.writing.turns import is_of
 from sash.windows.asked import Asked
 from sash.windows.cache_hints import Hints
 from sash.windows.server_marks import refused_by_servers
+from sash.windows.tokens_sent import saved_by_mends, saved_by_turns
 
 _encode = msgspec.json.Encoder().encode
 _members: Any = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -213,6 +215,10 @@ def made(
             mends.add(mend, seq)
     seqs = window.seqs
     request = _request(asked, history, window, bodies, documents, mends)
+    less = saved_by_turns(window, history, asked.plan) if PROVIDERS[query.format].fills else Counter[int]()
+    if mends.told:
+        less += saved_by_mends(window, history, model, mends)
+    window = cheaper(window, less)
     if hints is not None:
         request = _with_hints(asked, request, hints)
     known = model.context_window < NO_WINDOW

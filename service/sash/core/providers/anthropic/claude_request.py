@@ -119,6 +119,7 @@ def _paired(messages: list[Block], going_on: Block | None, writing: RequestWriti
     def keeps(block: Block) -> bool:
         if id(block) not in alone:
             return True
+        writing.mends.replaced.append((writing.owners.get(id(block), 0), block, None))
         writing.mends.add(HOSTED_PAIR, writing.owners.get(id(block), 0))
         return False
 
@@ -248,6 +249,8 @@ def _changed(
             return block
         seq = writing.owners.get(id(block), 0)
         writing.mends.add(mend, seq)
+        if block.get("type") != "tool_result":
+            writing.mends.replaced.append((seq, block, found))
         return writing.owned([found], seq)[0]
 
     return [

@@ -6,7 +6,7 @@ has them for each message. A provider's own mends stand in its record; those bel
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -28,6 +28,8 @@ class Mends(msgspec.Struct):
     """The mends of one request, gathered while it is made: names by the message's seq. Fixed parts have seq 0."""
 
     told: dict[int, set[str]] = {}
+    replaced: list[tuple[int, dict[str, Any], dict[str, Any] | None]] = []
+    """Parts of own messages that are left out or replaced: a message's seq, the part, and what is sent in its place."""
 
     def add(self, mend: Mend, seq: int) -> None:
         """Note that message ``seq`` was changed by this mend."""
