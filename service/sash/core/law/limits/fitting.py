@@ -29,7 +29,7 @@ from sash.core.law.history.view import History, grouped_units
 from sash.core.law.limits.history_media import HistoryMedia
 from sash.core.law.limits.media_room import LOST, Left, Room, newest_first
 from sash.core.law.limits.media_steps import lines_in_steps
-from sash.core.law.limits.unreadable import UNREADABLE
+from sash.core.law.limits.unreadable import UNREADABLE, told_among
 from sash.core.law.records.costs import message_costs, record_cost
 from sash.core.law.records.explained import Explained
 from sash.core.law.records.need_older import NeedOlder
@@ -135,7 +135,8 @@ class _Fitting:
         if media != extra.media:
             measure = msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, media=media))
         seq = self.history.seqs.item(row)
-        lines = medium_lines(record, numbers, seq, self.path, self.history.lost.get(seq, ()))
+        told = told_among(media, numbers, self.model, self.history.now)
+        lines = medium_lines(record, numbers, seq, self.path, self.history.lost.get(seq, ()), told)
         own_tokens = record.own_tokens
         if own_tokens is not None and self.model.vocabulary is not None:
             own_tokens += sum(map(self.model.vocabulary.count, lines.values())) + 2 * len(lines)

@@ -1,6 +1,6 @@
 """Pictures, files and sounds that the window's model cannot read: by their type, their issuer, or their time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from sash.core.counts.measures.media_facts import AUDIO, FILE, Medium
@@ -31,6 +31,11 @@ def why_unreadable(medium: Medium, model: Model, now: int) -> Mend | None:
     if medium.kind not in _NAMES or medium.issuer or (sent_in.is_chat_form and model.provider != sent_in.maker):
         return None
     return sent_in.takes.mend_of(_NAMES[medium.kind], medium.media_type, is_link=medium.is_linked and medium.size > 0)
+
+
+def told_among(media: Sequence[Medium], numbers: Iterable[int], model: Model, now: int) -> list[int]:
+    """The numbers of those media whose line tells what they are, because their type or their address is not taken."""
+    return [number for number in numbers if why_unreadable(media[number], model, now) in (UNTAKEN, AS_TEXT)]
 
 
 def has_unreadable(history: History, model: Model) -> bool:

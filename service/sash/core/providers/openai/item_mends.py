@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple
 
+from sash.core.providers.messages.call_inputs import input_text
 from sash.core.providers.messages.hosted import line_of, media_line
 from sash.core.providers.messages.mends import Mend, Mends
 from sash.core.providers.messages.pieces import to_json
@@ -50,7 +51,7 @@ ITEM_SHAPE: Final = Mend(
     name="item_shape",
     refused="An item without a member that OpenAI's type requires: an assistant's parts without `id` or `status`, an image "
     "without `detail`, a hosted call without its `status`, a local shell's output without its `call_id` or `id`; a member "
-    "that is null; an image's address as an object; an image or a file that is nowhere",
+    "that is null; arguments that are no text; an image's address as an object; an image or a file that is nowhere",
     sent="The item with the member's default, or without what is null; an assistant's text as a string; the address as a "
     "string",
     evidence="openai.types.responses.ResponseInputItemParam; OpenAI answers 400 to an assistant's `input_text`; a local "
@@ -412,6 +413,8 @@ def _complete(item: Item) -> Item:
         return {**item, "id": call_of(item)}
     if defaults := {name: value for name, value in _DEFAULTS.get(kind, {}).items() if item.get(name) is None}:
         item = {**item, **defaults}
+    if not isinstance(given := item.get("arguments", ""), str):
+        item = {**item, "arguments": input_text(given)}
     if kind in _NAMED and item.get("status", "completed") not in _STATUSES:
         item = {name: value for name, value in item.items() if name != "status"}
     return {**item, "output": _output(item.get("output"))} if kind in _RESULTS else item

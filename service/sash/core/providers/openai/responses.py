@@ -25,6 +25,7 @@ from sash.core.providers.form.part_kinds import PartKinds, kinds
 from sash.core.providers.form.provider import Provider
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
 from sash.core.providers.form.tool_names import PLAIN_NAMES
+from sash.core.providers.messages.call_inputs import GivenInput, input_text
 from sash.core.providers.messages.pieces import (
     Keeps,
     Name,
@@ -101,7 +102,7 @@ class _MessageItem(msgspec.Struct):
 class _FunctionCall(msgspec.Struct):
     call_id: CallId
     name: Name
-    arguments: str
+    arguments: GivenInput
 
 
 class _CustomCall(msgspec.Struct):
@@ -118,7 +119,7 @@ class _Output(msgspec.Struct):
 class _ApprovalRequest(msgspec.Struct):
     id: CallId
     name: str
-    arguments: str
+    arguments: GivenInput
     server_label: str
 
 
@@ -217,7 +218,7 @@ def _read_call(item: Object, kind: str, piece: Piece, pointer: str) -> None:
     match kind:
         case "function_call":
             call = convert(item, _FunctionCall, pointer)
-            piece.add_call(call.call_id, call.name, call.arguments)
+            piece.add_call(call.call_id, call.name, input_text(call.arguments))
         case "custom_tool_call":
             custom = convert(item, _CustomCall, pointer)
             piece.add_call(custom.call_id, custom.name, custom.input, custom=True)
