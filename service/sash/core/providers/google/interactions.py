@@ -440,7 +440,7 @@ def _mended(step: Block, seq: int, writing: RequestWriting) -> Iterator[Block]:
                 writing.mends.add(EMPTY_PART, seq)
             if content or kind == "user_input":
                 yield {**step, "content": content or [{"type": "text", "text": NOTHING_SAID}]}
-        case {"arguments": given} if given is not None:
+        case {"arguments": _}:
             yield with_object(step, "arguments", seq, writing.mends)
         case _:
             yield step
