@@ -215,10 +215,10 @@ def made(
             mends.add(mend, seq)
     seqs = window.seqs
     request = _request(asked, history, window, bodies, documents, mends)
-    less = saved_by_turns(window, history, asked.plan) if PROVIDERS[query.format].fills else Counter[int]()
+    less = saved_by_turns(window, history, asked.plan) if PROVIDERS[query.format].fills else None
     if mends.told:
-        less += saved_by_mends(window, history, model, mends)
-    window = cheaper(window, less)
+        less = (less or Counter[int]()) + saved_by_mends(window, history, model, mends)
+    window = cheaper(window, less) if less else window
     if hints is not None:
         request = _with_hints(asked, request, hints)
     known = model.context_window < NO_WINDOW

@@ -36,14 +36,14 @@ class _Turn(NamedTuple):
     is_own: bool
 
 
-def saved_by_turns(window: Window, history: History, plan: Plan) -> Counter[int]:
+def saved_by_turns(window: Window, history: History, plan: Plan) -> Counter[int] | None:
     """The tokens that messages cost less, by seq, in a form that fills: those that are joined with the one before them, and
     system texts, whose place decides whether a blank line is before them, or words (``with_fillers``)."""
     roles = _roles_of(window.rows, history.records.roles)
     has_system = SYSTEM in roles or DEVELOPER in roles
     are_alike = any(alike in roles for alike in _ALIKE)
     if not (has_system or are_alike) and message_costs(history.records, plan.model).all():  # as nearly always
-        return Counter()
+        return None
     turns = list(_turns(window, history, plan.model, roles))
     saved = _by_systems(turns, history, plan) if has_system else Counter[int]()
     return +(saved + _by_joints(turns, history, plan.model))

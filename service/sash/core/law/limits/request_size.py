@@ -33,7 +33,7 @@ def is_far_below(history: History, plan: Plan, documents: Documents) -> bool:
         check_tools(fixed.tools, plan.model)
     if fixed.tools and fixed.has_odd_names:
         _check_names(fixed.tools, plan.model, options.format)
-    if history.lost or has_unreadable(history, plan.model):
+    if history.lost or (history.records.details and has_unreadable(history, plan.model)):
         return False
     if limits is NO_LIMITS and options.images_kept is None:
         return True

@@ -39,11 +39,9 @@ def told_among(media: Sequence[Medium], numbers: Iterable[int], model: Model, no
 
 
 def has_unreadable(history: History, model: Model) -> bool:
-    """Whether a message that was read has such a medium."""
-    records = history.records
-    if not records.details:
-        return False
-    return any(why_unreadable(medium, model, history.now) for media in records.media.values() for medium in media)
+    """Whether a message that was read has such a medium. The details must have been read."""
+    found = history.records.media.values()
+    return any(why_unreadable(medium, model, history.now) for media in found for medium in media)
 
 
 def unreadable_in(window: Window, history: History, model: Model) -> Iterator[tuple[int, Mend]]:

@@ -197,9 +197,11 @@ def is_spoken(part: Mapping[str, Any]) -> bool:
     return part.get("type") in _SOUNDS and not isinstance(part.get("input_audio"), dict)
 
 
-def as_ended(items: Sequence[Placed], writing: RequestWriting) -> list[Placed]:
+def as_ended(items: list[Placed], writing: RequestWriting) -> list[Placed]:
     """Return the items with a line in place of each hosted call that is not done, or whose container has ended since it was
     last used. Reasoning before it is of no item then."""
+    if _REQUIRED.keys().isdisjoint([placed.item.get("type") for placed in items]):  # as nearly always
+        return items
     used = {
         item["container_id"]: writing.came(seq) for seq, item, _ in items if isinstance(item.get("container_id"), str)
     }

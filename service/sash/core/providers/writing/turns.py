@@ -320,7 +320,7 @@ def in_place(
     Moved up to the system text, each would change the first bytes of the request, and so cool the provider's whole prompt
     cache. ``has_role``: the form takes them as they are. Then their role is ``note``.
     """
-    told = [step for step in steps if isinstance(step, Said) and step.is_system and step.seq]
+    told = [step for step in steps if isinstance(step, Said) and step.seq and step.is_system]
     if not told:
         return steps
     history = [each for each in messages if each.seq]
