@@ -58,9 +58,11 @@ class TestSystemText:
         """A system text behind other messages is a text of the user's, and what stands before it does not change."""
         request, before = rendered(form, *self.MESSAGES), rendered(form, *self.MESSAGES[:2])
 
-        assert "Be brief." in str(request) and "German" not in str({**request, turns: []})
+        assert "Be brief." in str(request)
+        assert "German" not in str({**request, turns: []})
         assert {**request, turns: []} == {**before, turns: []}
-        assert "System note: Now in " in str(request[turns][-2]) and "German." in str(request[turns][-2])
+        assert "System note: Now in " in str(request[turns][-2])
+        assert "German." in str(request[turns][-2])
 
     @pytest.mark.parametrize("model", ["claude-opus-4-8", "claude-sonnet-5"])
     def test_a_model_that_takes_the_role_gets_it(self, model):
