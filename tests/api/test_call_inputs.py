@@ -114,6 +114,53 @@ async def test_an_input_that_is_no_object_is_stored_and_an_object_is_sent(
     assert arguments == (given if isinstance(given, str) else json.dumps(given or {}, separators=(",", ":")))
 
 
+@pytest.mark.parametrize("name", ["anthropic", "converse", "interactions"])
+async def test_an_input_that_is_null_is_an_empty_object(
+    client: httpx.AsyncClient, conversation: str, name: str
+) -> None:
+    """A form that requires the input is sent an object where a program wrote null."""
+    form = FORMS[name]
+    path = f"/conversations/{conversation}/messages"
+    answer = await client.post(path, params={"format": name}, json={"messages": form.said(None)})
+    assert answer.status_code == 201, answer.text
+    made = await window(client, conversation, model=form.model, format=name)
+
+    assert form.sent(made["request"]) == {}
+    assert made["mended"]["reasons"]["broken_arguments"] == 1
+
+
+@pytest.mark.parametrize(("given", "text"), [({"a": 1}, '{"a":1}'), ([], "{}"), (None, "{}"), ('{"a', '{"a')])
+async def test_arguments_of_an_item_are_a_text(
+    client: httpx.AsyncClient, conversation: str, given: Any, text: str
+) -> None:
+    """A Responses item whose arguments came as an object, a list or null is sent with their text."""
+    call = {"type": "function_call", "call_id": "c1", "name": "edit", "arguments": given}
+    found = {"type": "function_call_output", "call_id": "c1", "output": "done"}
+    path = f"/conversations/{conversation}/messages"
+    body = {"messages": [{"role": "user", "content": "q"}, call, found]}
+    answer = await client.post(path, params={"format": "responses"}, json=body)
+    assert answer.status_code == 201, answer.text
+    made = await window(client, conversation, model="gpt-5", format="responses")
+
+    assert made["request"]["input"][1]["arguments"] == text
+
+
+@pytest.mark.parametrize("given", [[], None, {}])
+async def test_arguments_of_a_chat_call_are_a_text(client: httpx.AsyncClient, conversation: str, given: Any) -> None:
+    """PHP's programs write an empty object as a list: chat completions get the text of an object."""
+    call = {"id": "c1", "type": "function", "function": {"name": "edit", "arguments": given}}
+    messages = [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "done"},
+    ]
+    answer = await client.post(f"/conversations/{conversation}/messages", json={"messages": messages})
+    assert answer.status_code == 201, answer.text
+    made = await window(client, conversation, model="gpt-4o")
+
+    assert made["request"]["messages"][1]["tool_calls"][0]["function"]["arguments"] == "{}"
+
+
 WORDS = st.characters(exclude_categories=["Cc", "Cs"])
 """Of control characters, JSON makes digits that an estimate of Qwen's vocabulary does not see."""
 VALUES = st.dictionaries(

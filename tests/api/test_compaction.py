@@ -151,11 +151,31 @@ async def test_openai_s_output_with_a_compaction_begins_the_next_input(
 
 
 async def test_xai_s_item_stands_for_the_whole_conversation(client: httpx.AsyncClient, conversation: str) -> None:
-    """The next request of xAI's Responses API is the compaction item, verbatim, and the new message."""
+    """The next request of xAI's Responses API is its compaction item, verbatim, and the new message."""
+    sealed = {**SEALED, "encrypted_content": "kZ3x" * 60}
     chat = Chat(client, conversation, model="grok-4", format="responses")
-    await chat.append(*turns(*TALK), SEALED, *turns(("user", "What did we decide?")))
+    await chat.append(*turns(*TALK), sealed, *turns(("user", "What did we decide?")))
 
-    assert await chat.sent() == [SEALED, {"role": "user", "content": "What did we decide?"}]
+    assert await chat.sent() == [sealed, {"role": "user", "content": "What did we decide?"}]
+
+
+@pytest.mark.parametrize("model", ["grok-4", "gpt-oss-120b", "qwen3-32b"])
+@pytest.mark.parametrize("is_put", [False, True])
+async def test_another_makers_model_gets_the_messages_behind_openai_s_compaction(
+    client: httpx.AsyncClient, conversation: str, model: str, *, is_put: bool
+) -> None:
+    """Who cannot read a sealed compaction, in the form that it came in, is sent what it stands for."""
+    chat = Chat(client, conversation, model=model, format="responses")
+    await chat.append(*turns(*TALK))
+    if is_put:
+        body = {"through_seq": len(TALK), "item": SEALED}
+        assert (await client.put(f"/conversations/{conversation}/summary", json=body)).status_code == 200
+    else:
+        await chat.append(SEALED)
+    await chat.append(*turns(("user", "And then?")))
+
+    sent = await chat.sent()
+    assert [each["content"] for each in sent] == [text for _, text in (*TALK, ("user", "And then?"))]
 
 
 async def test_the_output_of_the_compact_endpoint_stands_whole(client: httpx.AsyncClient, conversation: str) -> None:

@@ -321,7 +321,6 @@ UNTAKEN = [
         "[image: image/svg+xml",
     ),
     ({"type": "image_url", "image_url": {"url": "data:image/bmp;base64,Qk0AAAAA"}}, "[image: image/bmp, 1 kB]\n"),
-    ({"type": "image_url", "image_url": {"url": "gs://pictures/a.png"}}, "[image: gs://pictures/a.png]\n"),
     ({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "m4a"}}, "[audio: audio/m4a, 1 kB]\n"),
 ]
 EMPTY = [

@@ -59,6 +59,18 @@ FOUND_PAGE = {
     "url": "https://x.test/a",
     "title": "t",
 }
+
+
+def tools_found(*names: str) -> list[dict[str, Any]]:
+    """Claude's search for tools, and what it found."""
+    found = [{"type": "tool_reference", "tool_name": name} for name in names]
+    kinds = "tool_search_tool_regex", "tool_search_tool_result", "tool_search_tool_search_result"
+    return [
+        {"type": "server_tool_use", "id": "srvtoolu_2", "name": kinds[0], "input": {"pattern": "g"}},
+        {"type": kinds[1], "tool_use_id": "srvtoolu_2", "content": {"type": kinds[2], "tool_references": found}},
+    ]
+
+
 CASES: dict[str, tuple[list[Any], str, list[Any]]] = {
     "an empty text beside a call": (
         [ASKED, reply(text(""), USE), said(RESULT)], "blank_text", [ASKED, reply(USE), said(RESULT)],
@@ -135,6 +147,21 @@ CASES: dict[str, tuple[list[Any], str, list[Any]]] = {
         [said({**PAPER, "source": {"type": "content", "content": [text("a"), text("b", **MARK)]}})],
         "nested_mark",
         [said({**PAPER, "source": {"type": "content", "content": [text("a"), text("b")]}, **MARK})],
+    ),
+    "documents of which one is cited": (
+        [said({**PAPER, "citations": {"enabled": True}}), reply(text("a")), said(PAPER)],
+        "some_citations",
+        [said(PAPER), reply(text("a")), said(PAPER)],
+    ),
+    "a reference to a tool that is not declared": (
+        [ASKED, reply(USE), said({**RESULT, "content": [{"type": "tool_reference", "tool_name": "gone"}]})],
+        "tool_reference",
+        [ASKED, reply(USE), said({**RESULT, "content": [text("gone")]})],
+    ),
+    "a search for tools that are not declared": (
+        [ASKED, reply(*tools_found("gone"), text("a")), ASKED],
+        "tool_reference",
+        [ASKED, reply(*tools_found(), text("a")), ASKED],
     ),
     "a search that was interrupted": (
         [ASKED, reply(text("a"), OPEN_SEARCH), ASKED, reply(text("b")), ASKED],
@@ -607,3 +634,43 @@ async def test_user_and_assistant_alternate_for_gemma(client: httpx.AsyncClient,
     assert await counted(client, made) <= made["tokens"]["total"]
     others = (await window(client, conversation, model="llama-3.3-70b-instruct"))["request"]["messages"]
     assert [message["role"] for message in others] == ["user", "user", "user", "assistant", "user"]
+
+
+CODE = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "code_execution", "input": {"code": "r = await t()"}}
+CALLED = {**USE, "caller": {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}}
+RAN = {"type": "code_execution_tool_result", "tool_use_id": "srvtoolu_1", "content": {"type": "code_execution_result"}}
+LATER, EARLIER = "2100-01-01T00:00:00Z", "2024-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("ends", "more", "is_given"),
+    [(LATER, [], True), (EARLIER, [], False), (LATER, [ASKED], False), (LATER, [reply(RAN, text("7")), ASKED], False)],
+)
+async def test_claudes_container_is_given_back_while_its_code_waits(
+    client: httpx.AsyncClient, conversation: str, ends: str, more: list[Any], *, is_given: bool
+) -> None:
+    """The reply's container is the request's, until it ends or another message follows; then no call is of its code."""
+    waiting = {**reply(CODE, CALLED), "container": {"id": "container_1", "expires_at": ends}}
+    body = {"messages": [ASKED, waiting, said(RESULT), *more]}
+    answer = await client.post(f"/conversations/{conversation}/messages", params={"format": "anthropic"}, json=body)
+    assert answer.status_code == 201, answer.text
+    made = await window(client, conversation, model=CLAUDE, format="anthropic")
+    request = made["request"]
+
+    assert request.get("container") == ("container_1" if is_given else None)
+    assert all(message.keys() == {"role", "content"} for message in request["messages"])
+    is_sent = is_given or len(more) > 1
+    assert ("caller" in json.dumps(request)) is is_sent
+    assert ("r = await t()" in json.dumps(request)) is is_sent
+
+
+async def test_a_reply_is_read_as_it_came_with_its_container(client: httpx.AsyncClient, conversation: str) -> None:
+    """What the reply said beside its content is in the log."""
+    container = {"id": "container_1", "expires_at": LATER}
+    body = {"messages": [ASKED, {**reply(text("a")), "container": container}]}
+    path = f"/conversations/{conversation}/messages"
+    await client.post(path, params={"format": "anthropic"}, json=body)
+    read = (await client.get(path, params={"format": "anthropic"})).json()
+
+    assert json.dumps(container) in json.dumps(read)
+    assert "container" not in (await window(client, conversation, model=CLAUDE, format="anthropic"))["request"]

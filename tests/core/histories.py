@@ -125,7 +125,7 @@ class Talk:
             grounding_messages=len(grounded),
             grounding_tokens=sum(grounded),
             question=self.question,
-            summary=newest_summary(self._summary(), self._compaction(model.format), model.format),
+            summary=newest_summary(self._summary(), self._compaction(model.format), model.format, model=model),
         ).with_required({seq: records[seq - 1] for seq in self.always if seq < first_seq})
 
     @cached_property

@@ -327,7 +327,7 @@ CASES: dict[str, tuple[str, str, list[dict[str, Any]], dict[str, Any]]] = {
     "Claude takes no marks in the form of Responses": ("claude-sonnet-5", "responses", TURNS, {}),
     "a note changes Claude's system text": ("claude-sonnet-5", "anthropic", TURNS, {"limit": 2, "note": True}),
     "a note changes the marked text": ("gpt-6.1-sol", "openai", TURNS, {"limit": 2, "note": True}),
-    "a system message changes Claude's system text": (
+    "a system message stays behind Claude's history": (
         "claude-sonnet-5",
         "anthropic",
         [*TURNS, {"role": "system", "content": "Be polite."}],

@@ -43,19 +43,34 @@ class TestSystemText:
         assert request["instructions"] == "Be brief."
         assert [item["role"] for item in request["input"]] == ["user", "developer", "assistant"]
 
-    def test_anthropic_moves_all_of_it_up(self):
-        """All system text is joined in order by blank lines, outside of the turns."""
-        request = rendered("anthropic", *self.MESSAGES)
+    def test_system_texts_before_all_messages_are_one(self):
+        """Leading system texts are joined in order by blank lines, outside of the turns."""
+        first, *rest = self.MESSAGES
+        request = rendered("anthropic", first, {"role": "developer", "content": "Now in German."}, *rest)
 
         assert request["system"] == "Be brief.\n\nNow in German."
-        assert [message["role"] for message in request["messages"]] == ["user", "assistant"]
 
-    def test_gemini_moves_all_of_it_up(self):
-        """All system text is joined in order by blank lines, as the system instruction."""
-        request = rendered("gemini", *self.MESSAGES)
+    @pytest.mark.parametrize(
+        ("form", "turns"),
+        [("anthropic", "messages"), ("gemini", "contents"), ("interactions", "input"), ("converse", "messages")],
+    )
+    def test_a_later_system_text_stays_in_its_place(self, form, turns):
+        """A system text behind other messages is a text of the user's, and what stands before it does not change."""
+        request, before = rendered(form, *self.MESSAGES), rendered(form, *self.MESSAGES[:2])
 
-        assert request["config"]["systemInstruction"] == "Be brief.\n\nNow in German."
-        assert [content["role"] for content in request["contents"]] == ["user", "model"]
+        assert "Be brief." in str(request)
+        assert "German" not in str({**request, turns: []})
+        assert {**request, turns: []} == {**before, turns: []}
+        assert "System note: Now in " in str(request[turns][-2])
+        assert "German." in str(request[turns][-2])
+
+    @pytest.mark.parametrize("model", ["claude-opus-4-8", "claude-sonnet-5"])
+    def test_a_model_that_takes_the_role_gets_it(self, model):
+        """Claude from Opus 4.8 on takes system messages among the others."""
+        request = rendered("anthropic", *self.MESSAGES, model=model)
+
+        assert [message["role"] for message in request["messages"]] == ["user", "system", "assistant"]
+        assert request["system"] == "Be brief."
 
     def test_anthropic_keeps_the_mark_of_the_prompt_cache(self):
         """System text with a mark of the prompt cache is sent as blocks, which keep the mark."""
@@ -75,7 +90,7 @@ class TestSystemText:
         assert request.get("input", request.get("messages", request.get("contents"))) == []
 
     def test_a_system_message_between_call_and_result_does_not_part_them(self):
-        """A system message between a call and its result moves to the system text, so the result still follows its call."""
+        """A system message between a call and its result stands behind the result, which follows its call."""
         request = rendered(
             "anthropic", QUESTION, calling(("a", "look", "{}")), {"role": "system", "content": "Hm."}, result("a", "3")
         )

@@ -40,6 +40,7 @@ EXCEPTIONS = {
     "core/providers/destinations/": "tables of servers, with their evidence",
     "core/providers/writing/media_types.py": "the evidence of its mends",
     "core/providers/writing/shared_mends.py": "the evidence of its mends",
+    "core/providers/messages/references.py": "a table of issuers, with how their references begin",
     "core/providers/messages/hosted.py": "members without words for a reader, whoever writes them",
     "core/screens/ag_ui_messages.py": "members of AG-UI's messages",
     "core/law/records/split_media.py": "members with a data URL, whoever writes them",

@@ -1,5 +1,6 @@
 """A window as JSON: the encoded figures, then the stored bodies, spliced in unchanged."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import reduce
@@ -25,6 +26,7 @@ from sash.core.law.history.lines import go_on_tokens, line_of
 from sash.core.law.history.results import Edit, cut_result, left_out_line, line_costs
 from sash.core.law.history.view import History, Order
 from sash.core.law.limits.lost_media import lost_seqs
+from sash.core.law.limits.unreadable import unreadable_in
 from sash.core.law.recall.recall import Recollection, Searched
 from sash.core.law.records.costs import message_costs, written_cost
 from sash.core.law.records.explained import Explained
@@ -51,6 +53,7 @@ from sash.core.providers.writing.turns import is_of
 from sash.windows.asked import Asked
 from sash.windows.cache_hints import Hints
 from sash.windows.server_marks import refused_by_servers
+from sash.windows.tokens_sent import saved_by_mends, saved_by_turns
 
 _encode = msgspec.json.Encoder().encode
 _members: Any = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -205,10 +208,17 @@ def made(
         _note(mends, history.order, history, window)
     if window.goes_on:
         mends.add(REPLY_AT_END, window.goes_on)
-    for seq in lost_seqs(window, history) if window.lined else ():
-        mends.add(LOST_MEDIUM, seq)
+    if window.lined:
+        for seq in lost_seqs(window, history):
+            mends.add(LOST_MEDIUM, seq)
+        for seq, mend in unreadable_in(window, history, model):
+            mends.add(mend, seq)
     seqs = window.seqs
     request = _request(asked, history, window, bodies, documents, mends)
+    less = saved_by_turns(window, history, asked.plan) if PROVIDERS[query.format].fills else None
+    if mends.told:
+        less = (less or Counter[int]()) + saved_by_mends(window, history, model, mends)
+    window = cheaper(window, less) if less else window
     if hints is not None:
         request = _with_hints(asked, request, hints)
     known = model.context_window < NO_WINDOW
@@ -309,6 +319,8 @@ def _request(
             model=model.id,
             drops=drops,
             hinted=asked.plan.query.cache == "auto",
+            now=history.now,
+            came=history.came,
         )
     if not (refused_by(model.provider, model.id) or is_rich or parts.odd_shots):
         return chat_messages(parts, window, bodies, grounding, Marked(), mends)

@@ -14,13 +14,15 @@ from sash.core.law.history.enclosing import with_records
 from sash.core.law.history.lines import medium_lines
 from sash.core.law.history.view import History
 from sash.core.law.limits.lost_media import enclosed_names
+from sash.core.law.limits.unreadable import told_among
 from sash.core.law.records.costs import message_costs, record_cost, written_cost
 from sash.core.law.records.records import Record
 from sash.core.law.records.split_media import StoredMedium, stand_in
 from sash.core.law.render import Bodies
 from sash.core.law.selection.window import Window
+from sash.core.providers.messages.hosted import media_line
 from sash.core.providers.messages.pieces import Object
-from sash.core.providers.reading.enclosures import with_lines
+from sash.core.providers.reading.enclosures import enclosed, with_lines
 from sash.core.providers.writing.turns import is_of
 from sash.windows.answer import Trimmed, cheaper, edit, with_documents_priced
 
@@ -67,7 +69,11 @@ def _lined(window: Window, history: History, bodies: Bodies, model: Model) -> tu
     for seq, bound in window.lined.items():
         each, record = window.edits[seq], history.records[window.row_of[seq]]
         message = msgspec.json.decode(bodies.body(seq))
-        lines = medium_lines(record, each.media, seq, window.path, history.lost.get(seq, ()))
+        told = told_among(record.enclosed, each.media, model, history.now)
+        lines = medium_lines(record, each.media, seq, window.path, history.lost.get(seq, ()), told)
+        if told:
+            found = enclosed(message)
+            lines |= {number: media_line(found[number].part) for number in told if not found[number].form}
         message = with_lines(message, lines)
         if not is_of(message, model.format):
             message.pop("native", None)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -60,6 +60,8 @@ from sash.windows.recalling import Old, Question
 from sash.windows.request import TextsRequest, WindowRequest
 from sash.windows.sent import SentChat, texts_of
 
+_STEP_SECONDS: Final = 3600
+"""The steps of a window's time, so that windows of the same messages are mostly the same."""
 Given = tuple[Entry, dict[str, Any], Place]
 """An entry, its message as it would be stored, and its place among the tool groups."""
 Measured = tuple[Record, bytes, bytes]
@@ -133,7 +135,7 @@ def _whole(entries: list[Given], asked: Asked, *, digests: bool) -> SeenHistory:
     model = asked.plan.model
     kept = measured_entries(entries, asked.plan.parts.template, model, digests=digests)
     compaction = newest_compaction(kept, asked.plan.query.format)
-    summary = newest_summary(None, compaction, asked.plan.query.format, asked.plan.query.view)
+    summary = newest_summary(None, compaction, asked.plan.query.format, asked.plan.query.view, model)
     documents = [record.grounding for record, _, _ in kept if record.grounding is not None]
     history = whole_history(records_of(kept, entries, model), model, documents, summary)
     return SeenHistory(
@@ -245,6 +247,7 @@ def whole_history(
         grounding_tokens=sum(tokens[column] for tokens in documents),
         question=records.sent_roles.rfind(USER) + 1,
         summary=summary,
+        now=int(time.time()) // _STEP_SECONDS * _STEP_SECONDS,
     )
 
 

@@ -267,7 +267,7 @@ class Windows:
             read.count(await self._counts.each(read, vocabulary, uncounted))
         mode = "all" if asked.plan.query.explain else asked.plan.query.grounding  # each document has a line
         grounding = await read.grounding(mode, asked.plan.query.view) if read.state.grounding_messages else {}
-        history = read.history(asked.plan.model.column, asked.plan.query.format, asked.plan.query.view)
+        history = read.history(asked.plan.model, asked.plan.query.view)
         if grounding:
             await read.read_bodies(sorted(grounding), history)
         has_media = bool(read.records.details or read.outside) and read.has_media

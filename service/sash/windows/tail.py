@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from sash.core.counts.models.families import TOOL
+from sash.core.counts.models.models import Model
 from sash.core.law.history.compaction import newest_summary
 from sash.core.law.history.view import History
 from sash.core.law.limits.lost_media import fillers_of
@@ -217,13 +218,12 @@ class GrowingTail:
         records |= {seq: message.record for seq, message in self.outside.items()}
         return {seq: record for seq, record in records.items() if record.grounding is not None}
 
-    def history(self, column: int, form: str, view: str | None) -> History:
-        """The tail in the form of the core, for a window in ``form`` and a view; ``column`` is the encoding's in the stored
-        counts."""
-        state, last, summary = self.state, self._compaction, self.state.summary
-        if last is not None or view is not None:
+    def history(self, model: Model, view: str | None) -> History:
+        """The tail in the form of the core, for a window of a model in its form, and a view."""
+        state, last, summary, column = self.state, self._compaction, self.state.summary, model.column
+        if last is not None or view is not None or summary is not None:
             appended = (last.seq, last.record, last.body) if last is not None else None
-            summary = newest_summary(summary, appended, form, view)
+            summary = newest_summary(summary, appended, model.format, view, model)
         records = (
             Records(self.records.packed, self.records.details, self.own_tokens) if self.own_tokens else self.records
         )
@@ -244,6 +244,9 @@ class GrowingTail:
             question=state.question,
             summary=summary,
             lost={**self.lost},
+            now=self.records.details[-1].identity.created_ms // 1000
+            if self.records.details and len(self.records)
+            else 0,
         )
 
 

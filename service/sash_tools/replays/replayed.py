@@ -127,7 +127,7 @@ class Replayed:
             summary = None
         if summary is not None:
             summary = summary.for_those(self._who_may_see(summary.through_seq))
-        summary = newest_summary(summary, newest_compaction(self._kept[:length], form), form, view)
+        summary = newest_summary(summary, newest_compaction(self._kept[:length], form), form, view, self._model)
         documents = [record.grounding for record, _, _ in self._kept[:length] if record.grounding is not None]
         history = whole_history(records, self._model, documents, summary)
         sends = self._asked.plan.query.grounding

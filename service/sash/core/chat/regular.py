@@ -7,6 +7,7 @@ irregular                                       made regular                    
 a call without ``type``                         ``function``, or ``custom``       Mistral, Ollama
 ``arguments`` as an object                      its JSON text                     Mistral, Ollama
 ``arguments`` null, or a call with only a name  ``{}``                            vLLM (#12937)
+``arguments`` as an empty list                  ``{}``                            PHP's programs
 an image's URL as ``image_url``                 ``{"url": …}``                    Mistral
 a call without ``id``, or with an empty one     one from its place and words      Ollama, llama.cpp, Gemini's copy
 ``id`` or ``tool_call_id`` that is a number     its digits                        small servers
@@ -181,7 +182,7 @@ def _function(body: Any) -> Any:
     match body:
         case {"arguments": dict(arguments)}:
             return {**body, "arguments": msgspec.json.encode(arguments).decode()}
-        case {"arguments": None}:
+        case {"arguments": None | []}:  # PHP writes an empty object as a list
             return {**body, "arguments": "{}"}
         case {"name": str()} if len(body) == 1:
             return {**body, "arguments": "{}"}

@@ -17,8 +17,8 @@ A part without an exact place in a form goes where it loses least. A part that t
 ==================  ==========================  ===============================  ==================================
 in the history      responses                   anthropic                        gemini
 ==================  ==========================  ===============================  ==================================
-system, developer   the first: instructions;    ``system``, in order, a blank    ``systemInstruction``, likewise
-                    later ones in their place   line between
+system, developer   the first: instructions;    the first: ``system``; later     the first: ``systemInstruction``;
+                    later ones in their place   ones in their place              later ones in their place
 user after user     two items                   one turn                         one turn
 first is assistant  as it is                    a user turn ``…`` before it      a user turn ``…`` before it
 empty user message  empty text                  ``…``                            ``…``
@@ -37,9 +37,9 @@ hosted tool's part  a line of text              a line of text                  
 
 Reasons:
 
-* A later system message moves up to the system text. It loses its place and keeps its authority; sent as a user's message
-  it would keep its place, but any user could write the same. Anthropic takes ``role: system`` inside the history only for
-  its newest models and answers 400 for the others. Anthropic's OpenAI endpoint also puts all system text at the top.
+* A later system message stays in its place, with its role where the model takes it (Claude from Opus 4.8 on), and else as a
+  text of the user's, "System note: …". Moved up, it would change the first bytes of the request, so that the provider's
+  cache has nothing of the history (BerriAI/litellm 38053). It has the authority that any user's words have there.
 * An empty reply of the assistant that was interrupted is left out of chat completions too, before a form is chosen: Mistral
   answers 400 ('Assistant message must have either content or tool_calls, but not none').
 * A history may begin with the assistant (a greeting, or a cut): ``start=user`` avoids the ``…``.
@@ -56,7 +56,7 @@ Reasons:
 ``tools`` and ``tool_choice`` are left out when there are no tools: every provider refuses a choice without tools.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -89,18 +89,20 @@ def render_request(
     model: str = "",
     drops: bool = False,
     hinted: bool = False,
+    now: int = 0,
+    came: Callable[[int], int] = lambda _seq: 0,
 ) -> dict[str, Any]:
     """Return the arguments that the SDK of ``format``, a name in PROVIDERS, takes beside the model and the reply's limit.
 
     Without messages beside the fixed parts, the list of messages is empty, and the caller adds its next turn to it.
-    ``mends`` gathers what is changed so that the provider accepts the request. ``model``, ``drops`` and ``hinted`` are as in
-    ``RequestWriting``.
+    ``mends`` gathers what is changed so that the provider accepts the request. ``model``, ``drops``, ``hinted``, ``now`` and
+    ``came`` are as in ``RequestWriting``.
 
     Raises:
         FormatCannotCarry: the form has no place for some parts; the problem names each: ``#/messages/{seq}/content/1``.
     """
     offered = tools or []
-    writing = RequestWriting(format, mends, model=model, drops=drops, hinted=hinted)
+    writing = RequestWriting(format, mends, model=model, drops=drops, hinted=hinted, now=now, came=came)
     request = PROVIDERS[format].write(messages, offered, tool_choice if offered else None, writing)
     writing.check()
     return request

@@ -21,11 +21,13 @@ from sash.core.counts.text import Pair, both, count_text, count_texts
 from sash.core.counts.text.unicode_scripts import Mix, is_plain, mix_of
 from sash.core.providers.messages.hosted import media_line
 from sash.core.providers.messages.members import has_foreign
+from sash.core.providers.messages.references import is_sealed
 from sash.core.providers.messages.sharing import restore
 from sash.core.providers.openai.chat_mends import (
     GIF,
     MEDIA,
     NAMES,
+    SEALED,
     fitting_function,
     fitting_name,
     is_gif,
@@ -288,7 +290,7 @@ _PLACES: Final = (
 
 def mended_fields(message: Mapping[str, Any], text: str, counted: Pair) -> dict[str, Any]:
     """The measure's fields of a message that is not sent as it came. Names are measured as OpenAI gets them."""
-    odd = oddities(message)
+    odd = oddities(message) | (SEALED if is_sealed(message) else 0)
     fields: dict[str, Any] = {"odd": odd} if odd else {}
     if odd & NAMES:
         came = [_string(message.get("name")), *(_string(call.get("name")) for call in functions_called(message))]

@@ -12,6 +12,7 @@ import msgspec
 from sash.core.counts.measures.attachments import FILE_CHARACTERS, UPLOADED_FILE, Guess, Image, image_size, pages_in
 from sash.core.counts.text import strings
 from sash.core.providers.messages.pieces import data_url
+from sash.core.providers.messages.references import LONGEST_NAME, NO_REFERENCE, reference_of
 from sash.core.providers.reading.enclosures import Enclosure, enclosed
 
 IMAGE, FILE, AUDIO, REPLY = range(4)
@@ -24,6 +25,7 @@ class Medium(msgspec.Struct, array_like=True, frozen=True):
     ``tokens`` are the estimate of a file or sound, of which ``paged`` are for its ``pages``, and ``sounded``
     for the length ``heard``. ``form`` is the only form that
     sends it; empty if others do. ``in_reasoning``: it is sent where the model's reasoning is. An unknown figure is 0.
+    ``issuer``, ``until`` and ``lasts`` are as in ``Reference``; ``name`` is a file's.
     """
 
     kind: int
@@ -39,6 +41,10 @@ class Medium(msgspec.Struct, array_like=True, frozen=True):
     in_reasoning: bool = False
     heard: int = 0
     sounded: int = 0
+    issuer: str = ""
+    until: int = 0
+    lasts: int = 0
+    name: str = ""
 
     @property
     def side(self) -> int:
@@ -68,12 +74,22 @@ def media_of(
         told.add(one.data)
         if kind == IMAGE:
             width, height, _ = next(pictures)
-            found.append(Medium(kind, one.media_type, len(one.data), width, height, is_linked=one.is_linked))
+            medium = Medium(kind, one.media_type, len(one.data), width, height, is_linked=one.is_linked)
+            found.append(_referring(medium, one))
         else:
             guess = next(others)
-            medium = Medium(kind, one.media_type, len(one.data), is_linked=one.is_linked)
-            found.append(msgspec.structs.replace(medium, **guess._asdict()))
+            medium = Medium(kind, one.media_type, len(one.data), is_linked=one.is_linked, name=one.name)
+            found.append(_referring(msgspec.structs.replace(medium, **guess._asdict()), one))
     return tuple(found)
+
+
+def _referring(medium: Medium, one: Enclosure) -> Medium:
+    """The medium with what its address or its name tells."""
+    names = strings(one.part) if one.form else [one.data] if one.is_linked or len(one.data) <= LONGEST_NAME else []
+    told = next((found for name in names if (found := reference_of(name)) is not NO_REFERENCE), NO_REFERENCE)
+    if told is NO_REFERENCE:
+        return medium
+    return msgspec.structs.replace(medium, is_linked=True, **told._asdict())
 
 
 def _alone(one: Enclosure, kind: int, *, is_told: bool) -> Medium:
@@ -84,4 +100,4 @@ def _alone(one: Enclosure, kind: int, *, is_told: bool) -> Medium:
     pages = pages_in(url) if kind == FILE else 0
     tokens = 0 if is_told or kind in (IMAGE, REPLY) else max(UPLOADED_FILE, len(one.data) // FILE_CHARACTERS)
     found = Medium(kind, one.media_type, len(one.data), *size, pages, tokens, form=one.form, is_linked=one.is_linked)
-    return msgspec.structs.replace(found, in_reasoning=one.in_reasoning)
+    return _referring(msgspec.structs.replace(found, in_reasoning=one.in_reasoning), one)

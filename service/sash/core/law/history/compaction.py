@@ -14,13 +14,15 @@ import numpy as np
 
 from sash.core.counts.measures.measures import measure
 from sash.core.counts.models.families import DEVELOPER, TOOL
+from sash.core.counts.models.models import Model
 from sash.core.law.history.notes import summary_message
 from sash.core.law.history.view import History
 from sash.core.law.records.late_results import heads_of
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.records import Flags, Record, Summary
 from sash.core.providers import PROVIDERS
-from sash.core.providers.reading.native import compaction_of
+from sash.core.providers.messages.references import is_readable
+from sash.core.providers.reading.native import compaction_of, issuer_of
 
 
 def readable(form: str) -> str:
@@ -29,14 +31,23 @@ def readable(form: str) -> str:
 
 
 def newest_summary(
-    summary: Summary | None, appended: tuple[int, Record, bytes] | None, form: str, view: str | None = None
+    summary: Summary | None,
+    appended: tuple[int, Record, bytes] | None,
+    form: str,
+    view: str | None = None,
+    model: Model | None = None,
 ) -> Summary | None:
     """The summary that was put, or the compaction that was ``appended`` if it covers more.
 
     ``appended`` are the seq, the record and the body of the newest one that windows in ``form`` can have. What the agent of
-    a ``view`` may not see stands neither in its windows nor in the way of what it may see.
+    a ``view`` may not see stands neither in its windows nor in the way of what it may see. Nor does a compaction that the
+    ``model`` cannot read: its windows have the messages that it stands for.
     """
     found = _summary_of(*appended, form) if appended is not None else None
+    if model is not None:
+        summary, found = (
+            each if each is None or _is_readable(each, form, model) else _in_words(each) for each in (summary, found)
+        )
     if view is not None:
         summary, found = (each if each is not None and each.is_seen(view) else None for each in (summary, found))
     if found is None:
@@ -44,6 +55,20 @@ def newest_summary(
     if summary is not None and summary.through_seq >= found.seq and summary.sent_as(form) is not None:
         return msgspec.structs.replace(summary, replaces=True)
     return found
+
+
+def _is_readable(summary: Summary, form: str, model: Model) -> bool:
+    """Whether a model can read the compaction of a summary, if this form sends it."""
+    compaction = summary.compaction
+    if compaction is None or compaction["native"]["format"] != form:
+        return True
+    issuer = issuer_of(compaction)
+    return is_readable(issuer, PROVIDERS[form].maker, model.provider, model.id)
+
+
+def _in_words(summary: Summary) -> Summary | None:
+    """The summary without its compaction; None if it has no words."""
+    return msgspec.structs.replace(summary, compaction=None) if summary.text else None
 
 
 def _summary_of(seq: int, record: Record, body: bytes, form: str) -> Summary | None:

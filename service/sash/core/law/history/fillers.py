@@ -22,7 +22,7 @@ from sash.core.law.history.view import View
 from sash.core.law.records.records import Record
 from sash.core.providers import PROVIDERS
 from sash.core.providers.destinations.destination import meet
-from sash.core.providers.writing.turns import NOTHING_SAID
+from sash.core.providers.writing.turns import NOTE, NOTHING_SAID
 
 _FILE_NAME = 12
 """Tokens of the name that a file gets, or of the number behind its own."""
@@ -106,6 +106,15 @@ def longest_opening(model: Model, form: str) -> int:
 def blank_line_tokens(model: Model) -> int:
     """Return the tokens of the blank line between two system texts, which are sent as one."""
     return plain_text_tokens("\n\n", model)
+
+
+@lru_cache(maxsize=64)
+def noted_tokens(model: Model, form: str) -> int:
+    """Return the tokens that a system message costs more where it stays in its place: mostly in a turn of the user's."""
+    if PROVIDERS[form].has_system_messages(model.id):
+        return 0
+    as_user, as_system = (message_tokens(Measure(role, *both("a")), model) for role in (USER, SYSTEM))
+    return plain_text_tokens(NOTE, model) + max(0, as_user - as_system)
 
 
 def joined_systems(view: View, model: Model, form: str) -> list[int]:

@@ -21,6 +21,9 @@ from sash.core.providers.messages.pieces import Object
 NO_RESULT: Final = "No result was recorded: the call was interrupted."
 """The text of such a line. It is constant, so that a provider's prompt cache holds."""
 _KINDS: Final = ("image", "file", "audio", "audio")
+_LONGEST: Final = 300
+"""Characters of an address in a line."""
+_CHARACTER: Final = "~"
 
 
 def medium_line(medium: Medium, seq: int, path: str, *, is_lost: bool = False) -> str:
@@ -30,6 +33,7 @@ def medium_line(medium: Medium, seq: int, path: str, *, is_lost: bool = False) -
     provider's prompt cache holds.
     """
     facts = [_KINDS[medium.kind]]
+    facts += [medium.name] if medium.name else []
     facts += [medium.media_type] if medium.media_type else []
     facts += [f"{medium.width}x{medium.height}"] if medium.width else []
     facts += [] if medium.is_linked else [f"{-(-medium.size * 3 // 4000)} kB"]
@@ -39,12 +43,30 @@ def medium_line(medium: Medium, seq: int, path: str, *, is_lost: bool = False) -
     return f"[{', '.join(facts)}, left out{where}]\n"
 
 
+def told_line(medium: Medium) -> str:
+    """The text in place of a medium of a type that is not taken: what it is. Of an address, as many characters."""
+    address = _CHARACTER * min(medium.size, _LONGEST) if medium.is_linked else ""
+    size = "" if medium.is_linked else f"{-(-medium.size * 3 // 4000)} kB"
+    return f"[{_KINDS[medium.kind]}: {', '.join(filter(None, (medium.name, medium.media_type, address, size)))}]\n"
+
+
 def medium_lines(
-    record: Record, numbers: Sequence[int], seq: int, path: str, lost: Sequence[int] = ()
+    record: Record,
+    numbers: Sequence[int],
+    seq: int,
+    path: str,
+    lost: Sequence[int] = (),
+    told: Sequence[int] = (),
 ) -> dict[int, str]:
-    """The texts in place of a message's media of these numbers, as ``medium_line`` writes them; some are ``lost``."""
+    """The texts in place of a message's media of these numbers, as ``medium_line`` writes them. Some are ``lost``, and some
+    are ``told`` as ``told_line`` does."""
     media = record.enclosed
-    return {number: medium_line(media[number], seq, path, is_lost=number in lost) for number in sorted(numbers)}
+    return {
+        number: told_line(media[number])
+        if number in told
+        else medium_line(media[number], seq, path, is_lost=number in lost)
+        for number in sorted(numbers)
+    }
 
 
 class Gap(msgspec.Struct, frozen=True):

@@ -50,6 +50,8 @@ class History(msgspec.Struct, frozen=True, dict=True):
     """The seq in the log of each row, where messages of the tail are left out, or are not in the order of the log."""
     lost: Mapping[int, Sequence[int]] = MappingProxyType({})
     """The numbers of media whose bytes the storage has lost, by the seq of their message in the log."""
+    now: int = 0
+    """The time of the newest message in seconds since 1970, by which references end; 0 where it is not known."""
     seen: "Perspective | None" = None
     """What one agent sees, if not all is for it."""
     order: "Order | None" = None
@@ -146,6 +148,11 @@ class History(msgspec.Struct, frozen=True, dict=True):
         """The rows of recalled messages, ascending."""
         found: list[int] = np.flatnonzero(np.isin(self.seqs, [*self.recalled])).tolist() if self.recalled else []
         return found
+
+    def came(self, seq: int) -> int:
+        """The time of a message that was read, in seconds since 1970; 0 where it is not known."""
+        details = self.records.details
+        return details[self.row(seq)].identity.created_ms // 1000 if seq and details else 0
 
     def lines_tokens(self, row: int, model: Model) -> int:
         """The tokens of the lines behind the call of a row; 0 without lines."""

@@ -2,8 +2,8 @@
 
 What must be in the window counts first; if that is over a limit, there is no window. Then pictures, files and sounds are
 taken from the newest to the oldest, as long as the limits have room. The others become one line of text each
-(``medium_line``), before any message is left out. A picture that the provider would refuse by itself, or whose bytes are
-lost, is always a line.
+(``medium_line``), before any message is left out. A picture that the provider would refuse by itself, whose bytes are
+lost, or whose address cannot be read, is always a line.
 
 Pictures are chosen before messages, and bytes depend on the messages that are kept. So a window is made, measured, and made
 again with fewer pictures if it is too large. Each time, less room is given to pictures, so that a larger limit never leads
@@ -29,6 +29,7 @@ from sash.core.law.history.view import History, grouped_units
 from sash.core.law.limits.history_media import HistoryMedia
 from sash.core.law.limits.media_room import LOST, Left, Room, newest_first
 from sash.core.law.limits.media_steps import lines_in_steps
+from sash.core.law.limits.unreadable import UNREADABLE, told_among
 from sash.core.law.records.costs import message_costs, record_cost
 from sash.core.law.records.explained import Explained
 from sash.core.law.records.need_older import NeedOlder
@@ -40,6 +41,8 @@ Build = Callable[[History, Allowed], Window | NeedOlder]
 """Makes the window of a history, inside what is allowed."""
 T = TypeVar("T", int, str)
 _ROUNDS: Final = 64
+_NOT_LIMITS: Final = {"images_kept", LOST, *(each.name for each in UNREADABLE)}
+"""Reasons for a line beside the limits of a request."""
 
 
 def fitted(history: History, spec: WindowSpec, build: Build) -> Window | NeedOlder:
@@ -132,7 +135,8 @@ class _Fitting:
         if media != extra.media:
             measure = msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, media=media))
         seq = self.history.seqs.item(row)
-        lines = medium_lines(record, numbers, seq, self.path, self.history.lost.get(seq, ()))
+        told = told_among(media, numbers, self.model, self.history.now)
+        lines = medium_lines(record, numbers, seq, self.path, self.history.lost.get(seq, ()), told)
         own_tokens = record.own_tokens
         if own_tokens is not None and self.model.vocabulary is not None:
             own_tokens += sum(map(self.model.vocabulary.count, lines.values())) + 2 * len(lines)
@@ -154,7 +158,7 @@ class _Fitting:
         found = {each.key: each.medium for each in self.media.all}
         media = [found[key] for key, _ in told]
         images = sum(medium.kind == IMAGE for medium in media)
-        why = {reason for _, reason in told} - {"images_kept", LOST}
+        why = {reason for _, reason in told} - _NOT_LIMITS
         stop = window.stop_reason
         if stop == "complete" and why:
             stop = "bytes" if "bytes" in why else "images"

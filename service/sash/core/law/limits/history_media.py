@@ -12,6 +12,7 @@ from sash.core.law.history.enclosing import Enclosed, bytes_of, enclosures, is_s
 from sash.core.law.history.view import History, always_units
 from sash.core.law.limits.media_room import LOST, Left, Load, Room, refused
 from sash.core.law.limits.request_size import told_bytes
+from sash.core.law.limits.unreadable import why_unreadable
 from sash.core.law.records.reasons import Reason
 from sash.core.law.records.units import Units, unit_at
 from sash.core.law.selection.sending import begins_turn
@@ -28,6 +29,7 @@ class HistoryMedia:
 
     def __init__(self, history: History, units: Units, plan: Plan) -> None:
         model, fixed, options = plan.model, plan.parts.fixed, plan.query
+        self._model = model
         self.history, self.units, self.limits, self.options = history, units, model.limits, options
         self.most_bytes = float("inf") if self.limits.bytes is None else self.limits.bytes
         self.required = _required(history, units)
@@ -49,7 +51,10 @@ class HistoryMedia:
     def _why_line(self, each: Enclosed) -> str | None:
         """The reason why a medium is a line in every window; None if it may be whole."""
         is_lost = each.number in self.history.lost.get(self.history.seqs.item(each.row), ())
-        return LOST if is_lost else refused(each.medium, self.limits)
+        if is_lost:
+            return LOST
+        mend = why_unreadable(each.medium, self._model, self.history.now)
+        return mend.name if mend else refused(each.medium, self.limits)
 
     def _may_be_sent(self, row: int) -> bool:
         """Whether a message can be in the window: it is no unanswered call, and no reply in progress."""

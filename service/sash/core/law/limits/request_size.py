@@ -11,6 +11,7 @@ from sash.core.law.documents.documents import Documents
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.history.enclosing import all_text_bytes
 from sash.core.law.history.view import History
+from sash.core.law.limits.unreadable import has_unreadable
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers.destinations.destination import meet
 from sash.core.providers.destinations.facts import VALUES
@@ -25,7 +26,7 @@ _OTHER_BYTES: Final = 4
 
 
 def is_far_below(history: History, plan: Plan, documents: Documents) -> bool:
-    """Whether no limit but that of tokens can matter, and no medium is lost: as in nearly every chat. It is quick to tell.
+    """Whether no limit but that of tokens can matter, and each medium can be read: as in nearly every chat. Quick to tell.
 
     Raises WindowDoesNotFit for tools that are over a limit, and FormatCannotCarry for a tool's name in another alphabet.
     """
@@ -34,7 +35,7 @@ def is_far_below(history: History, plan: Plan, documents: Documents) -> bool:
         check_tools(fixed.tools, plan.model)
     if fixed.tools and fixed.has_odd_names:
         _check_names(fixed.tools, plan.model, options.format)
-    if history.lost:
+    if history.lost or (history.records.details and has_unreadable(history, plan.model)):
         return False
     if limits is NO_LIMITS and options.images_kept is None:
         return True

@@ -48,8 +48,9 @@ class CachedWindow(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def systems(self) -> list[int]:
-        """The seqs of the system and developer messages."""
-        return [seq for seq, role in zip(self.window.seqs, self.roles, strict=True) if role <= DEVELOPER]
+        """The seqs of the system and developer messages before all others, which are in one text."""
+        leading = len(self.roles) - len(self.roles.lstrip(bytes((SYSTEM, DEVELOPER))))
+        return [*self.window.seqs[:leading]]
 
     @property
     def _says_system_first(self) -> bool:
@@ -123,7 +124,8 @@ def blocks_of_window(kind: CacheKind, cached: CachedWindow) -> list[Block]:
     # In one text with the lines, where the provider has system texts apart from its messages.
     beside = (*lines, *cached.systems) if PROVIDERS[cached.model.format].fills else ()
     definitions = min(rest, tokens["priming"] + tokens["tools"])
-    system = min(rest - definitions, tokens["system"])
+    has_lines = bool(any(lines) or tokens["few_shots"])
+    system = min(rest - definitions, tokens["system"]) if has_lines or not tokens["system"] else rest - definitions
     is_marked = kind == "cache_control" and cached.places is not None
     # Lines are messages behind the system text, unless they are in one text with it; few-shots are between them.
     on_lines = kind == "breakpoints" and any(lines) and not tokens["few_shots"]

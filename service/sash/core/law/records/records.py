@@ -208,10 +208,22 @@ def plain_records(roles: bytes, o200k: Iterable[int], sizes: Iterable[int], dige
 def details_of(record: Record, identity: Identity) -> Details:
     """The details of the record's message. Its numbers are a row, or whole where a row cannot have all."""
     extra = record.measure.extra
+    if extra is not None and extra.media:
+        extra = _ending(extra, identity.created_ms // 1000)
     row = stored_row(extra) if extra is not None else None
     numbers, facts = (row or b"", None if row else extra), (record.digits, record.links, record.media, ())
     known = identity.digest, *short_form(identity), *numbers, record.grounding, identity.status
     return Details(*known, *facts, *record.party, party_digest(*record.party))
+
+
+def _ending(extra: Extra, came: int) -> Extra:
+    """What a message has beside its text; what lasts for a time after it ``came``, in seconds since 1970, has an end."""
+    if not came or not any(each.lasts for each in extra.media):
+        return extra
+    media = [
+        msgspec.structs.replace(each, until=came + each.lasts, lasts=0) if each.lasts else each for each in extra.media
+    ]
+    return msgspec.structs.replace(extra, media=tuple(media))
 
 
 @cache

@@ -13,7 +13,14 @@ from sash.core.counts.measures.rows import Row
 from sash.core.counts.models.families import FUNCTION, TOOL, USER
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import MANY, ONE, Arithmetic, Number
-from sash.core.law.history.fillers import blank_line_tokens, came_in, joined_systems, unseen_tokens, with_filler
+from sash.core.law.history.fillers import (
+    blank_line_tokens,
+    came_in,
+    joined_systems,
+    noted_tokens,
+    unseen_tokens,
+    with_filler,
+)
 from sash.core.law.history.results import Edit, line_costs, share_of, shared_limits
 from sash.core.law.history.view import History, View
 from sash.core.law.records.costs import for_each, message_costs
@@ -23,6 +30,9 @@ from sash.core.law.records.records import RESULTS, Flags
 from sash.core.law.records.units import unit_at
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.destinations.destination import meet
+from sash.core.providers.messages.references import is_readable
+from sash.core.providers.openai.chat_mends import SEALED
+from sash.core.providers.openai.openai import OPENAI
 
 Q = TypeVar("Q", bound=WindowQuery)
 
@@ -62,6 +72,7 @@ def _sent_and_whole(
     is_forgotten = (index < history.asked) & (model.rules.forgets and knows_questions)
     tokens = reasoning_cost(row, model, form, by, is_forgotten=is_forgotten)
     whole = by.where(tokens > 0, tokens, reasoning_cost(row, model, CHAT, by, is_forgotten=is_forgotten))
+    tokens = _readable(tokens, row, model, by)
     if options.reasoning == "all":
         return tokens, whole
     is_old = index <= begins_turn(history)
@@ -73,6 +84,13 @@ def _sent_and_whole(
     if PROVIDERS[form].replies_are_items:  # free reasoning is left out too: it only makes the request longer
         whole = by.where(is_left, reasoning_cost(row, model, CHAT, by), whole)
     return by.where(is_left, seals, tokens), whole
+
+
+def _readable(tokens: Number, row: Row, model: Model, by: Arithmetic) -> Number:
+    """The tokens of a message's reasoning; 0 where its issuer sealed it, and the model cannot read that."""
+    if "odd" not in row or is_readable(OPENAI.maker, PROVIDERS[model.format].maker, model.provider, model.id):
+        return tokens
+    return by.where((row["odd"] & SEALED) != 0, 0, tokens)
 
 
 def _lasting_and_passing(
@@ -90,7 +108,7 @@ def _lasting_and_passing(
         later = 0 * now
     else:
         later = reasoning_cost(row, model, options.format, by, seals_alone=is_turn, is_forgotten=is_forgotten)
-    later = by.where(is_owed, now, later)
+    later, now = (_readable(each, row, model, by) for each in (by.where(is_owed, now, later), now))
     return later, now - later
 
 
@@ -113,7 +131,7 @@ def _of_each(
 
 def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> View:
     """The view with costs that include the words sent in ``form`` for the user's empty messages, and the blank lines
-    between system texts. ``has_system``: a system prompt comes before the messages."""
+    between system texts, or the words before them. ``has_system``: a system prompt comes before the messages."""
     records = view.history.records
     names_files = PROVIDERS[form].names_files
     is_empty = (records.tokens(0) <= names_files) & (np.frombuffer(records.roles, np.uint8) == USER)
@@ -125,7 +143,10 @@ def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> Vi
     costs = view.costs.copy()
     for index in indexes - _without_files(view, form) if view.edits else indexes:
         costs[index] = with_filler(records[index].measure, costs.item(index), model, form)
-    costs[joined_systems(view, model, form)[0 if has_system else 1 :]] += blank_line_tokens(model)
+    if systems := joined_systems(view, model, form):  # whether they stand first depends on the cut
+        costs[systems] += max(blank_line_tokens(model), noted_tokens(model, form))
+        if not has_system and view.history.first_seq == 1 and systems[0] == 0:
+            costs[0] = view.costs[0]
     return msgspec.structs.replace(view, costs=costs)
 
 

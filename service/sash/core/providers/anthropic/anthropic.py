@@ -34,7 +34,7 @@ from sash.core.providers.anthropic.claude_mends import (
     mended,
     takes_system_role,
 )
-from sash.core.providers.anthropic.claude_request import OF_REQUESTS, is_hour, marked, without_refused
+from sash.core.providers.anthropic.claude_request import OF_REQUESTS, container_of, is_hour, marked, without_refused
 from sash.core.providers.form.cache_marks import (
     BREAKPOINTS,
     CacheKind,
@@ -82,6 +82,7 @@ from sash.core.providers.writing.turns import (
     Said,
     as_line,
     asks,
+    in_place,
     only_text,
     read_steps,
     tell_sounds,
@@ -91,7 +92,7 @@ from sash.core.providers.writing.turns import (
 
 
 _REPLY: Final = frozenset({"id", "type", "model", "stop_reason", "stop_sequence", "stop_details", "usage", "container"})
-"""Members of a reply that a request does not take."""
+"""Members of a reply that a request's messages do not have. Its ``container`` is stored: a request may need it."""
 
 
 _MARKED: Final = frozenset({"type", "cache_control"})
@@ -198,6 +199,8 @@ def _read_message(message: Mapping[str, Any], pointer: str) -> list[Piece]:
     """Return the pieces of one message, or of a whole reply. Raises InvalidEntry."""
     given = convert(message, _AnthropicMessage, pointer)
     own = {name: value for name, value in message.items() if name not in _REPLY}
+    if given.role == "assistant" and container_of(message) is not None:
+        own["container"] = message["container"]
     if isinstance(given.content, str):
         piece = Piece(role=given.role, own=own)
         piece.add_text(given.content)
@@ -410,7 +413,8 @@ def _write(
     """Return ``messages``, with ``system``, ``tools`` and ``tool_choice`` where they are not empty."""
     tidy = partial(FOREIGN.sub, "_")
     steps = read_steps(messages, _SHAPE, writing, tidy=tidy, renames=CALL_ID, groups=True, takes=CLAUDES_MEDIA)
-    history = [_with_place(step, writing) for step in steps]
+    has_role = takes_system_role(writing.model)
+    history = in_place([_with_place(step, writing) for step in steps], messages, writing, has_role=has_role)
     system = [step for step in history if isinstance(step, Said) and step.is_system]
     turns = [turn for step in history for turn in _turns(step, writing)]
     if any(isinstance(step, NativeMessages) for step in history):  # results that are written here stand first
@@ -447,7 +451,7 @@ def _system(messages: Iterable[Said], writing: RequestWriting) -> str | list[Blo
     return "\n\n".join(text for text in joined if text.strip())
 
 
-def _turns(step: HistoryStep, writing: RequestWriting) -> Sequence[_Turn]:
+def _turns(step: HistoryStep, writing: RequestWriting) -> Sequence[_Turn]:  # noqa: PLR0911 - one line a kind of step
     match step:
         case PlainRun():
             return list(map(_plain_turn, step.messages))
@@ -460,6 +464,8 @@ def _turns(step: HistoryStep, writing: RequestWriting) -> Sequence[_Turn]:
             texts = _texts(step.parts, writing, "assistant")
             blocks = [*_thinking(step, writing), *texts, *_uses(step, writing)]
             return (("assistant", writing.owned(blocks, step.seq)),)
+        case Said(role="note"):
+            return (("system", writing.owned(_texts(step.parts, writing, "system"), step.seq)),)
         case Said(is_system=False):
             return (("user", writing.owned(list(_blocks(step.parts, step.seq, writing)) or [dict(_EMPTY)], step.seq)),)
         case Said():
@@ -762,6 +768,7 @@ class AnthropicRequest(msgspec.Struct):
     system: AnthropicSystem = ""
     tools: list[ProviderObject] = []
     tool_choice: ProviderObject = {}
+    container: str = ""
 
 
 ANTHROPIC = Provider(

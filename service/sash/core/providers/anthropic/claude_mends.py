@@ -98,7 +98,7 @@ def takes_system_role(model: str) -> bool:
     >>> [takes_system_role(name) for name in ("claude-sonnet-4-5", "claude-opus-4-20250514", "claude-opus-4-8")]
     [False, False, True]
     """
-    return not _WITHOUT_SYSTEM_ROLE.search(model)
+    return "claude" in model and not _WITHOUT_SYSTEM_ROLE.search(model)
 
 
 def is_claude(model: str) -> bool:

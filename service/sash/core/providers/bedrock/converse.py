@@ -68,6 +68,7 @@ from sash.core.providers.writing.turns import (
     Said,
     as_line,
     asks,
+    in_place,
     only_text,
     read_steps,
     tell_sounds,
@@ -361,7 +362,8 @@ def _write(
     """Return ``messages``, with ``system`` and ``toolConfig`` where they are not empty."""
     names, told, turns = Names(writing), list[list[Block]](), list[SentTurn]()
     last: NativeMessages | None = None
-    history = list(read_steps(messages, _SHAPE, writing, tidy=fit, renames=CALL_ID, takes=BEDROCKS_MEDIA))
+    steps = read_steps(messages, _SHAPE, writing, tidy=fit, renames=CALL_ID, takes=BEDROCKS_MEDIA)
+    history = in_place([_with_place(step, writing) for step in steps], messages, writing)
     for step in history:
         if (isinstance(step, Said) and step.is_system) or (isinstance(step, NativeMessages) and step.role == "system"):
             told.append(list(_system(step, writing)))
@@ -381,6 +383,18 @@ def _write(
         "messages": [{"role": turn.role, "content": [each.block for each in turn.blocks]} for turn in turns]
     }
     return request | ({"system": system} if system else {}) | ({"toolConfig": config} if config else {})
+
+
+def _with_place(step: HistoryStep, writing: RequestWriting) -> HistoryStep:
+    """Return the step; as system text if it came as a message of the system with words alone."""
+    if not isinstance(step, NativeMessages) or step.role != "system":
+        return step
+    blocks = [block for message in step.messages for block in message["content"]]
+    if any(block.keys() != {"text"} for block in blocks):
+        return step
+    writing.mends.add(SYSTEM_ROLE, step.seq)
+    parts = [Part(f"messages/{step.seq}", {"type": "text", **block}) for block in blocks]
+    return Said("system", parts, [], seq=step.seq)
 
 
 def _system(step: Said | NativeMessages, writing: RequestWriting) -> Iterator[Block]:

@@ -39,7 +39,11 @@ _FORMATS_OF: Final[Mapping[str, Collection[str]]] = {
 """The formats of media beside pictures: ``DocumentFormat``, ``VideoFormat`` and ``AudioFormat`` there."""
 _FORMATS: Final = {media_type: form for form, media_type in _DOCUMENTS.items()}
 BEDROCKS_MEDIA: Final = Takes(
-    pictures=USUAL_PICTURES, files=frozenset({*_FORMATS, "application/json"}), sounds=SOUNDS, addresses=("",)
+    links=False,
+    pictures=USUAL_PICTURES,
+    files=frozenset({*_FORMATS, "application/json"}),
+    sounds=SOUNDS,
+    addresses=("",),
 )
 """What Converse takes: ``ImageFormat``, ``DocumentFormat`` and ``AudioFormat`` of botocore's service model. Every address
 is a line of its own, because Bedrock fetches none."""

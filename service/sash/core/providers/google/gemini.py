@@ -71,6 +71,7 @@ from sash.core.providers.writing.turns import (
     RequestWriting,
     Result,
     Said,
+    in_place,
     only_text,
     read_steps,
     words,
@@ -354,7 +355,8 @@ def _write(
     messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, writing: RequestWriting
 ) -> dict[str, Any]:
     """Return ``contents``, and ``config`` with the system text and the tools; callers may add settings to ``config``."""
-    history = [_with_place(step, writing) for step in read_steps(messages, _SHAPE, writing, takes=GEMINIS_MEDIA)]
+    steps = [_with_place(step, writing) for step in read_steps(messages, _SHAPE, writing, takes=GEMINIS_MEDIA)]
+    history = in_place(steps, messages, writing)
     said = (step for step in history if not (isinstance(step, Said) and step.is_system))
     turns = list(_with_media(_in_call_order(said), writing))
     contents = _joined(in_turns(turns, {"text": NOTHING_SAID}, _SHAPE))

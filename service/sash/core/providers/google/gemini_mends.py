@@ -33,7 +33,7 @@ MISSING_SIGNATURE: Final = Mend(
 SYSTEM_CONTENT: Final = Mend(
     name="system_content",
     refused="A content with the role `system`",
-    sent="Its text in `systemInstruction`",
+    sent="Its text in `systemInstruction`; behind other contents, as a `system_note`",
     evidence="'Please use a valid role: user, model.'",
 )
 FOREIGN_SIGNATURE: Final = Mend(

@@ -62,6 +62,7 @@ from sash.core.providers.writing.turns import (
     Said,
     answers_call,
     as_line,
+    in_place,
     is_of,
     only_text,
     read_steps,
@@ -280,7 +281,8 @@ def _write(
     """Return ``input`` and what stands beside it: the system text, the tools and the choice of a tool."""
     joins = not writing.model or "gemini" in writing.model.lower()  # others bill calls together and alone differently
     wordless = {each.seq for each in messages if joins and each.seq and _is_wordless(each.message)}
-    history = list(_by_reply(read_steps(messages, _SHAPE, writing, takes=_MEDIA), wordless))
+    steps = list(_by_reply(read_steps(messages, _SHAPE, writing, takes=_MEDIA), wordless))
+    history = in_place(steps, messages, writing)
     said = [step for step in history if not (isinstance(step, Said) and step.is_system)]
     sent = _signed(list(_with_media(said, writing)), writing)
     if _wants_opening(said, sent):
@@ -438,7 +440,7 @@ def _mended(step: Block, seq: int, writing: RequestWriting) -> Iterator[Block]:
                 writing.mends.add(EMPTY_PART, seq)
             if content or kind == "user_input":
                 yield {**step, "content": content or [{"type": "text", "text": NOTHING_SAID}]}
-        case {"arguments": given} if given is not None:
+        case {"arguments": _}:
             yield with_object(step, "arguments", seq, writing.mends)
         case _:
             yield step

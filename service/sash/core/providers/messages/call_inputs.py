@@ -1,4 +1,4 @@
-"""The input of a call, where a form has it as an object: it also comes as the text of its pieces, or as an empty list.
+"""The input of a call, where a form has an object: it also comes as the text of its pieces, as an empty list, or as null.
 
 A stream that ended early leaves the text that came so far. PHP has one kind of array, so ``json_encode`` writes an empty
 object as ``[]``. Both are stored as they came, and sent as an object.
@@ -12,8 +12,8 @@ from sash.core.chat.calls import arguments_object
 from sash.core.providers.messages.mends import Mend, Mends
 from sash.core.providers.messages.pieces import Object, to_json
 
-GivenInput = Object | str | Annotated[list[Any], msgspec.Meta(max_length=0)]
-"""An input as it is accepted: an object, a text, or an empty list."""
+GivenInput = Object | str | Annotated[list[Any], msgspec.Meta(max_length=0)] | None
+"""An input as it is accepted: an object, a text, an empty list, or null."""
 BROKEN_ARGUMENTS: Final = Mend(
     name="broken_arguments",
     refused="Arguments of a call that are no JSON object, as a cut reply has them, or an empty list for an object, as PHP "
@@ -25,7 +25,7 @@ BROKEN_ARGUMENTS: Final = Mend(
 )
 
 
-def input_text(given: Object | str | list[Any] | None) -> str:
+def input_text(given: GivenInput) -> str:
     """Return an input as the arguments of a chat message's call."""
     return given if isinstance(given, str) else to_json(given or {})
 
@@ -36,4 +36,4 @@ def with_object(holder: Object, member: str, seq: int, mends: Mends) -> Object:
     if isinstance(given, dict) or member not in holder:
         return holder
     mends.add(BROKEN_ARGUMENTS, seq)
-    return {**holder, member: arguments_object(given, custom=False) if isinstance(given, str) else {}}
+    return {**holder, member: arguments_object(input_text(given), custom=False)}

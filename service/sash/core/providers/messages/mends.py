@@ -6,7 +6,7 @@ has them for each message. A provider's own mends stand in its record; those bel
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -28,6 +28,8 @@ class Mends(msgspec.Struct):
     """The mends of one request, gathered while it is made: names by the message's seq. Fixed parts have seq 0."""
 
     told: dict[int, set[str]] = {}
+    replaced: list[tuple[int, dict[str, Any], dict[str, Any] | None]] = []
+    """Parts of own messages that are left out or replaced: a message's seq, the part, and what is sent in its place."""
 
     def add(self, mend: Mend, seq: int) -> None:
         """Note that message ``seq`` was changed by this mend."""
@@ -85,6 +87,29 @@ LOST_MEDIUM: Final = Mend(
     evidence="A name in the log is no proof that the bytes are there: objects are removed by hand, by rules of a bucket, or "
     "lost with a disk",
 )
+FOREIGN_REFERENCE: Final = Mend(
+    name="foreign_reference",
+    refused="A file that was uploaded to another provider, such as Gemini's at Claude",
+    sent="One line of text in its place, with its type",
+    evidence="Google's files answer 403 to all but the key that wrote them (google-gemini/deprecated-generative-ai-python "
+    "692, snailyp/gemini-balance 401); OpenAI and Anthropic answer 404 to an id that is not theirs",
+)
+ENDED_REFERENCE: Final = Mend(
+    name="ended_reference",
+    refused="A file of which the address has ended: a file of Gemini's after 48 hours, a signed address after its time",
+    sent="One line of text in its place, with its type",
+    evidence="'You do not have permission to access the File … or it may not exist' (google-gemini/"
+    "deprecated-generative-ai-python 692, vicajilau/quizdy 214); a signed address of S3, Google or Azure answers 403 after "
+    "its time, which it tells",
+)
+SYSTEM_NOTE: Final = Mend(
+    name="system_note",
+    refused="A system message behind other messages, where the form has system texts before them alone",
+    sent='A text of the user\'s in its place: "System note: …". In front it would change the beginning of the request, and '
+    "the provider's cache would have nothing of it",
+    evidence="Of 4,835 tokens 4,756 were read from the cache with the note in its place, none with it in front "
+    "(BerriAI/litellm 38053, Blaizzy/mlx-vlm 2052)",
+)
 TOOL_SCHEMA: Final = Mend(
     name="tool_schema",
     refused="In a tool's definition: `null`; a tool named twice; parameters by reference, without `type` or `properties`, "
@@ -97,5 +122,16 @@ TOOL_SCHEMA: Final = Mend(
     "(spring-projects/spring-ai 4776); Anthropic: 'input_schema does not support oneOf, allOf, or anyOf at the top level' "
     "(anthropics/claude-code 40075), 'It must match JSON Schema draft 2020-12' (Dokploy/mcp 74, kintone/mcp-server 553)",
 )
-OF_ALL: Final = (UNANSWERED_CALL, LATE_RESULT, FOREIGN_MEMBERS, AS_TEXT, LEFT_OUT, LOST_MEDIUM, TOOL_SCHEMA)
+OF_ALL: Final = (
+    UNANSWERED_CALL,
+    LATE_RESULT,
+    FOREIGN_MEMBERS,
+    AS_TEXT,
+    LEFT_OUT,
+    LOST_MEDIUM,
+    FOREIGN_REFERENCE,
+    ENDED_REFERENCE,
+    SYSTEM_NOTE,
+    TOOL_SCHEMA,
+)
 """Mends of all forms."""

@@ -107,7 +107,8 @@ CHAT_MENDS: Final = (
 )
 
 _CONTENT, _MEMBERS, NAMES, _IDS, _AUDIO, MEDIA, _LINKED, _OTHERS, _STRICT = (1 << bit for bit in range(9))
-_UNTAKEN, _NO_BYTES, OTHER_TYPE, _FILED = (1 << bit for bit in range(9, 13))
+_UNTAKEN, _NO_BYTES, OTHER_TYPE, _FILED, SEALED = (1 << bit for bit in range(9, 14))
+"""The bits of what is refused. ``SEALED``: reasoning in items that OpenAI's models alone can read."""
 UNTAKEN_BY_SOME, NO_PICTURE, EMPTY, RARE = 3, 4, 5, 6
 """What a picture is that some forms do not take, kept in the place of its detail: a HEIC, or an address that is none of the
 web; a type that no form takes with a list of its own, as SVG; no bytes; a BMP or TIFF."""
@@ -117,7 +118,9 @@ _KINDS: Final = {
     **dict.fromkeys(("image/heic", "image/heif", ""), UNTAKEN_BY_SOME),
     **dict.fromkeys(("image/bmp", "image/tiff"), RARE),
 }
-OPENAIS_MEDIA: Final = Takes(pictures=USUAL_PICTURES | {"image/jpg"}, files=frozenset({PDF}), sounds=SOUNDS)
+OPENAIS_MEDIA: Final = Takes(
+    pictures=USUAL_PICTURES | {"image/jpg"}, files=frozenset({PDF}), sounds=SOUNDS, links=False
+)
 """What chat completions of OpenAI's own models take."""
 _PICTURES: Final = OPENAIS_MEDIA.pictures or frozenset()
 _OPENAI: Final = "openai"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple
 
+from sash.core.providers.messages.call_inputs import input_text
 from sash.core.providers.messages.hosted import line_of, media_line
 from sash.core.providers.messages.mends import Mend, Mends
 from sash.core.providers.messages.pieces import to_json
@@ -27,6 +28,7 @@ from sash.core.providers.openai.chat_mends import (
 )
 from sash.core.providers.writing.media_types import MEDIA_TYPE, UNTAKEN, Takes, is_web
 from sash.core.providers.writing.shared_mends import CALL_ID
+from sash.core.providers.writing.turns import RequestWriting
 
 Item = dict[str, Any]
 
@@ -49,7 +51,7 @@ ITEM_SHAPE: Final = Mend(
     name="item_shape",
     refused="An item without a member that OpenAI's type requires: an assistant's parts without `id` or `status`, an image "
     "without `detail`, a hosted call without its `status`, a local shell's output without its `call_id` or `id`; a member "
-    "that is null; an image's address as an object; an image or a file that is nowhere",
+    "that is null; arguments that are no text; an image's address as an object; an image or a file that is nowhere",
     sent="The item with the member's default, or without what is null; an assistant's text as a string; the address as a "
     "string",
     evidence="openai.types.responses.ResponseInputItemParam; OpenAI answers 400 to an assistant's `input_text`; a local "
@@ -83,12 +85,21 @@ HOSTED_WITHOUT_ID: Final = Mend(
     sent="One line of text in its place",
     evidence="openai.types.responses: `id` is required in web_search_call, file_search_call and their like",
 )
+HOSTED_STATE: Final = Mend(
+    name="hosted_state",
+    refused="A hosted tool's call that did not end, or an image call that failed: the server has no item of its id; code in "
+    "a container that has ended",
+    sent="One line of text in its place",
+    evidence="OpenAI answers 404: \"Item with id 'ig_…' not found\"; a container ends 20 minutes after it was last used "
+    "(developers.openai.com/api/docs/guides/tools-code-interpreter; pydantic/pydantic-ai 7461)",
+)
 ITEM_MENDS: Final = (
     LONE_REASONING,
     ITEM_SHAPE,
     ITEM_ID,
     ITEM_TWICE,
     HOSTED_WITHOUT_ID,
+    HOSTED_STATE,
     RESULT_KIND,
     UNTAKEN,
     MEDIA_TYPE,
@@ -157,6 +168,8 @@ _PAIRED: Final[Mapping[str, Sequence[str]]] = {
     "apply_patch_call": ("operation",),
 }
 """Members of calls with a result that have no default. Without one, call and result are sent as a function's."""
+_DONE: Final = frozenset({"completed", None})
+_CONTAINER_SECONDS: Final = 20 * 60
 _NAMED_BY_ID: Final = frozenset({"mcp_approval_request", "item_reference"})
 """Items that others refer to by their id, or that are nothing else."""
 _SHELL_OUTPUT: Final = "local_shell_call_output"
@@ -182,6 +195,25 @@ def kind_of(item: Mapping[str, Any]) -> str:
 def is_spoken(part: Mapping[str, Any]) -> bool:
     """Return whether a part is of a spoken message, which has its words in ``transcript``, and is no sound that is sent."""
     return part.get("type") in _SOUNDS and not isinstance(part.get("input_audio"), dict)
+
+
+def as_ended(items: list[Placed], writing: RequestWriting) -> list[Placed]:
+    """Return the items with a line in place of each hosted call that is not done, or whose container has ended since it was
+    last used. Reasoning before it is of no item then."""
+    if _REQUIRED.keys().isdisjoint([placed.item.get("type") for placed in items]):  # as nearly always
+        return items
+    used = {
+        item["container_id"]: writing.came(seq) for seq, item, _ in items if isinstance(item.get("container_id"), str)
+    }
+    ended = {name for name, came in used.items() if 0 < came < writing.now - _CONTAINER_SECONDS}
+    left = []
+    for placed in items:
+        if _is_open(placed.item) or (ended and placed.item.get("container_id") in ended):
+            writing.mends.add(HOSTED_STATE, placed.seq)
+            left.append(Placed(placed.seq, _as_line(placed.item)))
+        else:
+            left.append(placed)
+    return left
 
 
 def as_taken(
@@ -359,8 +391,17 @@ def _with_call_id(item: Item) -> Item:
 
 def _told(item: Item) -> Item:
     """A hosted call that lacks what its type requires, as its line."""
-    if not _lacks(item, _REQUIRED):
-        return item
+    return _as_line(item) if _lacks(item, _REQUIRED) else item
+
+
+def _is_open(item: Item) -> bool:
+    """Whether an item is a hosted call that did not end, or an image call that failed."""
+    if item.get("type") not in _REQUIRED or item.get("status") in _DONE:
+        return False
+    return item["status"] != "failed" or (item["type"] == "image_generation_call" and not item.get("result"))
+
+
+def _as_line(item: Item) -> Item:
     return {"role": "assistant", "content": line_of(item, kind_of(item))}
 
 
@@ -374,6 +415,8 @@ def _complete(item: Item) -> Item:
         return {**item, "id": call_of(item)}
     if defaults := {name: value for name, value in _DEFAULTS.get(kind, {}).items() if item.get(name) is None}:
         item = {**item, **defaults}
+    if not isinstance(given := item.get("arguments", ""), str):
+        item = {**item, "arguments": input_text(given)}
     if kind in _NAMED and item.get("status", "completed") not in _STATUSES:
         item = {name: value for name, value in item.items() if name != "status"}
     return {**item, "output": _output(item.get("output"))} if kind in _RESULTS else item

@@ -24,6 +24,7 @@ from sash.core.providers.form.own_members import OwnMembers
 from sash.core.providers.form.part_kinds import PartKinds, kinds
 from sash.core.providers.form.provider import Provider
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
+from sash.core.providers.messages.call_inputs import GivenInput, input_text
 from sash.core.providers.messages.pieces import (
     Keeps,
     Name,
@@ -38,7 +39,7 @@ from sash.core.providers.messages.pieces import (
     to_json,
 )
 from sash.core.providers.openai.item_kinds import unknown_items
-from sash.core.providers.openai.item_mends import ITEM_MENDS, ITEMS_MEDIA, Placed, as_taken, is_spoken
+from sash.core.providers.openai.item_mends import ITEM_MENDS, ITEMS_MEDIA, Placed, as_ended, as_taken, is_spoken
 from sash.core.providers.openai.openai import openai_caching, openai_limits, openai_marks
 from sash.core.providers.writing.native_messages import NativeMessages, Shape
 from sash.core.providers.writing.turns import (
@@ -100,7 +101,7 @@ class _MessageItem(msgspec.Struct):
 class _FunctionCall(msgspec.Struct):
     call_id: CallId
     name: Name
-    arguments: str
+    arguments: GivenInput
 
 
 class _CustomCall(msgspec.Struct):
@@ -117,7 +118,7 @@ class _Output(msgspec.Struct):
 class _ApprovalRequest(msgspec.Struct):
     id: CallId
     name: str
-    arguments: str
+    arguments: GivenInput
     server_label: str
 
 
@@ -216,7 +217,7 @@ def _read_call(item: Object, kind: str, piece: Piece, pointer: str) -> None:
     match kind:
         case "function_call":
             call = convert(item, _FunctionCall, pointer)
-            piece.add_call(call.call_id, call.name, call.arguments)
+            piece.add_call(call.call_id, call.name, input_text(call.arguments))
         case "custom_tool_call":
             custom = convert(item, _CustomCall, pointer)
             piece.add_call(custom.call_id, custom.name, custom.input, custom=True)
@@ -352,7 +353,7 @@ def _write(
         case [Said(role="system" | "developer") as first, *rest]:
             request["instructions"] = words(first.parts, writing, "system")
             history = rest
-    items = [placed for step in history for placed in _items(step, writing)]
+    items = as_ended([placed for step in history for placed in _items(step, writing)], writing)
     functions = {step.call.id for step in history if isinstance(step, Result)}  # their results were cut or redacted
     request["input"] = as_taken(items, functions, as_function, writing.mends)
     if tools:

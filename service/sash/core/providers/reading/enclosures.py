@@ -18,7 +18,7 @@ from sash.core.providers.messages.pieces import Object
 from sash.core.providers.messages.sharing import restore
 from sash.core.providers.reading.native import read_again
 from sash.core.providers.reading.own_parts import is_reasoning
-from sash.core.providers.writing.media_types import as_picture
+from sash.core.providers.writing.media_types import as_picture, guess_type, medium_type, typed
 
 Kind = Literal["image", "file", "audio", "reply"]
 """What an enclosure is. A ``reply`` is the sound of a spoken reply, which is never sent back."""
@@ -26,6 +26,8 @@ MEDIA_TYPE: Final = re.compile(r"[a-z]+/[a-zA-Z0-9.+-]+")
 _TEXTS: Final = frozenset({"text", "refusal"})
 _BASE64: Final = ";base64,"
 _REMOVED: Final[Object] = {}
+_LONGEST_NAME: Final = 60
+"""Characters of a file's name that are told."""
 
 
 class Enclosure(NamedTuple):
@@ -40,6 +42,7 @@ class Enclosure(NamedTuple):
     part: Object
     form: str = ""
     in_reasoning: bool = False
+    name: str = ""
 
     @property
     def is_linked(self) -> bool:
@@ -93,7 +96,18 @@ def _of_part(part: Object) -> Enclosure:
     held = file if isinstance(file, dict) else {}
     given = held.get("file_data") or held.get("file_id") or link_of(part)
     data = given if isinstance(given, str) else ""
-    return Enclosure("file", _type_of(data), data, part)
+    name = str(held.get("filename") or "")[:_LONGEST_NAME]
+    return Enclosure("file", _file_type(data, name), data, part, name=name)
+
+
+def _file_type(data: str, name: str) -> str:
+    """The media type of a file by its bytes, by what is told, or by its name; empty for one that is kept elsewhere."""
+    told, begins = typed(data)
+    if told is None:
+        if "://" in data[:40] or not (guessed := guess_type(name)):
+            return ""
+        told, begins = guessed, data
+    return medium_type(told, begins)
 
 
 def _of_block(block: Object, provider: Provider) -> Enclosure:

@@ -40,6 +40,7 @@ from sash.core.providers import PROVIDERS
 from sash.core.providers.form.requests_read import ChatRequest
 from sash.core.providers.messages.members import EVERY_MEMBER, Names, has_foreign, object_at
 from sash.core.providers.messages.pieces import Object, Piece, chat_message
+from sash.core.providers.messages.references import reference_of
 from sash.core.providers.messages.sharing import fill, restore, share
 from sash.core.providers.reading.recognition import foreign
 from sash.core.providers.writing.turns import Outgoing, RequestWriting, is_of
@@ -262,6 +263,17 @@ def compaction_of(message: Mapping[str, Any]) -> Compaction | None:
         return None
     words = provider.compaction(parts[0])
     return None if words is None else Compaction(form, words)
+
+
+def issuer_of(message: Mapping[str, Any]) -> str:
+    """Return who alone can read what is sealed in a chat message's own messages; empty if anybody can."""
+    sealed = (
+        text
+        for own in restore(message)
+        for part in (own, *(each for each in own.get("content") or () if isinstance(each, dict)))
+        if isinstance(text := part.get("encrypted_content"), str)
+    )
+    return next(filter(None, (reference_of(text).issuer for text in sealed)), "")
 
 
 class _Native(msgspec.Struct, forbid_unknown_fields=True):

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sash.core.providers.messages.mends import Mend
+from sash.core.providers.messages.mends import AS_TEXT, Mend
 from sash.core.providers.messages.references import is_googles_file
 
 MEDIA_TYPE: Final = Mend(
@@ -141,6 +141,8 @@ class Takes(msgspec.Struct, frozen=True, kw_only=True):
     """Formats of sounds, as chat messages name them."""
     addresses: tuple[str, ...] = ("https://", "http://")
     """How an address begins that a picture may have; an empty text if the form has a line of its own for addresses."""
+    links: bool = True
+    """Whether files are fetched from their addresses."""
     tells_types: bool = False
     """Whether the type of a linked picture is told, by the ending of its address."""
 
@@ -168,6 +170,16 @@ class Takes(msgspec.Struct, frozen=True, kw_only=True):
                     told, begins = guess_type(str(file.get("filename") or "")), data
                 return told is not None and (not begins or self.refuses_file(medium_type(told, begins)))
         return False
+
+    def mend_of(self, kind: str, media_type: str, *, is_link: bool) -> Mend | None:
+        """Return the mend of a ``file`` or an ``audio`` of this type, or at an address, that is not taken; else None."""
+        if kind == "file" and is_link:
+            return None if self.links else AS_TEXT
+        if is_link or not media_type:
+            return None
+        if kind == "file":
+            return UNTAKEN if self.refuses_file(media_type) else None
+        return UNTAKEN if self.sounds is not None and media_type.removeprefix("audio/") not in self.sounds else None
 
     def retypes(self, part: Mapping[str, Any]) -> bool:
         """Return whether a medium that is taken, in a data URL, is sent with another type than is told."""

@@ -7,7 +7,7 @@ from sash.core.providers.messages.mends import Mend
 SYSTEM_ROLE: Final = Mend(
     name="system_role",
     refused="A message with the role `system`, by Claude before Opus 4.8 and by most models of Bedrock",
-    sent="Its text in `system`",
+    sent="Its text in `system`; behind other messages, as a `system_note`",
     evidence="Anthropic: 'role 'system' is not supported on this model' (platform.claude.com, mid-conversation system "
     "messages); Bedrock: only the newest service model has the role; 'Valid Values: user | assistant' before",
 )

@@ -10,7 +10,7 @@ from sash.core.chat.calls import arguments_object
 from sash.core.chat.file_links import LINKS, as_file
 from sash.core.providers.messages.hosted import media_line
 from sash.core.providers.messages.members import is_usual_call, unknown_members
-from sash.core.providers.messages.mends import AS_TEXT, FOREIGN_MEMBERS, LEFT_OUT, Mend, Mends
+from sash.core.providers.messages.mends import AS_TEXT, FOREIGN_MEMBERS, LEFT_OUT, SYSTEM_NOTE, Mend, Mends
 from sash.core.providers.messages.reasoning_members import signature_of
 from sash.core.providers.writing.media_types import MEDIA_TYPE, UNTAKEN, Takes, as_picture
 from sash.core.providers.writing.native_messages import NativeMessages, Shape, native_messages
@@ -20,6 +20,9 @@ Block = dict[str, Any]
 
 NOTHING_SAID: Final = "…"
 """The text of a user's turn without words."""
+NOTE: Final = "System note: "
+"""What stands before a system text that is sent in a turn of the user's."""
+SYSTEM_ROLES: Final = ("system", "developer")
 
 _TOLD_ELSEWHERE: Final = frozenset({"annotations", "audio", "cache_control", "index", "prompt_cache_breakpoint"})
 """Members of replies and cache hints beside the text: they are sent where a form has a place for them."""
@@ -48,7 +51,8 @@ class RequestWriting:
     """Parts that a form cannot carry, gathered over the whole request, so that one answer names every place; and ``mends``,
     what is changed so that the provider accepts it. ``drops``: parts of messages are left out in place of an error.
     ``model`` is the name of the model that reads the request, where it is known. ``hinted``: hints for the prompt cache are
-    added later."""
+    added later. ``now`` is the time of the newest message in seconds since 1970, and ``came`` returns that of a
+    message; 0 where it is not known."""
 
     def __init__(
         self,
@@ -58,6 +62,8 @@ class RequestWriting:
         model: str = "",
         drops: bool = False,
         hinted: bool = False,
+        now: int = 0,
+        came: Callable[[int], int] = lambda _seq: 0,
     ) -> None:
         self.format_name = format_name
         self.errors: list[Pointer] = []
@@ -65,6 +71,8 @@ class RequestWriting:
         self.model = model
         self.drops = drops
         self.hinted = hinted
+        self.now = now
+        self.came = came
         self.owners: dict[int, int] = {}
         """The seq of the message of each block that is sent, by the block's identity; not of plain texts."""
 
@@ -147,7 +155,7 @@ class Said(msgspec.Struct, frozen=True):
     @property
     def is_system(self) -> bool:
         """Whether this is a system or a developer message."""
-        return self.role in ("system", "developer")
+        return self.role in SYSTEM_ROLES
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -302,6 +310,50 @@ def _note_native(outgoing: Outgoing, place: str, writing: RequestWriting) -> Non
     writing.add_only(place, native.get("only", ()), native["format"])
     if native.get("told"):
         writing.mends.add(AS_TEXT, outgoing.seq)
+
+
+def in_place(
+    steps: Sequence[HistoryStep], messages: Sequence[Outgoing], writing: RequestWriting, *, has_role: bool = False
+) -> Sequence[HistoryStep]:
+    """Return the steps, in which system texts behind the history's first message stay in their places, as the user's.
+
+    Moved up to the system text, each would change the first bytes of the request, and so cool the provider's whole prompt
+    cache. ``has_role``: the form takes them as they are. Then their role is ``note``.
+    """
+    told = [step for step in steps if isinstance(step, Said) and step.seq and step.is_system]
+    if not told:
+        return steps
+    history = [each for each in messages if each.seq]
+    begins = next(
+        (place for place, each in enumerate(history) if each.message["role"] not in SYSTEM_ROLES), len(history)
+    )
+    leading = {each.seq for each in history[:begins]}
+    later = {id(step) for step in told if step.seq not in leading}
+    placed, notes = list[HistoryStep](), list[HistoryStep]()
+    for step in steps:
+        if id(step) in later:
+            notes.append(_as_note(step, writing, has_role=has_role))
+        elif answers_call(step):  # results stand right behind their calls
+            placed.append(step)
+        else:
+            placed += [*notes, step]
+            notes = []
+    return placed + notes
+
+
+def _as_note(step: HistoryStep, writing: RequestWriting, *, has_role: bool) -> HistoryStep:
+    """A system text in its place; as it is if it has no word."""
+    if not isinstance(step, Said):
+        return step
+    place = next((place for place, part in enumerate(step.parts) if (part.text or "").strip()), None)
+    if place is None:
+        return step
+    if has_role:
+        return msgspec.structs.replace(step, role="note")
+    writing.mends.add(SYSTEM_NOTE, step.seq)
+    first = step.parts[place]
+    noted = Part(first.place, {**first.body, "text": f"{NOTE}{first.text}"})
+    return msgspec.structs.replace(step, role="user", parts=[*step.parts[:place], noted, *step.parts[place + 1 :]])
 
 
 def asks(steps: Iterable[HistoryStep]) -> bool:

@@ -1,0 +1,53 @@
+"""Pictures, files and sounds that the window's model cannot read: by their type, their issuer, or their time."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from sash.core.counts.measures.media_facts import AUDIO, FILE, Medium
+from sash.core.counts.models.models import Model
+from sash.core.law.history.view import History
+from sash.core.law.selection.window import Window
+from sash.core.providers import PROVIDERS
+from sash.core.providers.messages.mends import AS_TEXT, ENDED_REFERENCE, FOREIGN_REFERENCE, Mend
+from sash.core.providers.messages.references import is_readable
+from sash.core.providers.writing.media_types import UNTAKEN
+
+UNREADABLE: Final = (FOREIGN_REFERENCE, ENDED_REFERENCE, UNTAKEN, AS_TEXT)
+"""The mends of these media."""
+_NAMES: Final = {FILE: "file", AUDIO: "audio"}
+"""Kinds of media of which a type that is not taken is a line here. Pictures have their lines in their cost."""
+
+
+def why_unreadable(medium: Medium, model: Model, now: int) -> Mend | None:
+    """The mend of a medium that is a line in every window of this model; None if it can be read.
+
+    ``now`` is the window's time in seconds since 1970; 0 if it is not known.
+    """
+    sent_in = PROVIDERS[model.format]
+    if not is_readable(medium.issuer, sent_in.maker, model.provider, model.id):
+        return FOREIGN_REFERENCE
+    if 0 < medium.until < now:
+        return ENDED_REFERENCE
+    if medium.kind not in _NAMES or medium.issuer or (sent_in.is_chat_form and model.provider != sent_in.maker):
+        return None
+    return sent_in.takes.mend_of(_NAMES[medium.kind], medium.media_type, is_link=medium.is_linked and medium.size > 0)
+
+
+def told_among(media: Sequence[Medium], numbers: Iterable[int], model: Model, now: int) -> list[int]:
+    """The numbers of those media whose line tells what they are, because their type or their address is not taken."""
+    return [number for number in numbers if why_unreadable(media[number], model, now) in (UNTAKEN, AS_TEXT)]
+
+
+def has_unreadable(history: History, model: Model) -> bool:
+    """Whether a message that was read has such a medium. The details must have been read."""
+    found = history.records.media.values()
+    return any(why_unreadable(medium, model, history.now) for media in found for medium in media)
+
+
+def unreadable_in(window: Window, history: History, model: Model) -> Iterator[tuple[int, Mend]]:
+    """Yield the mends of media that are lines because they cannot be read, each with its message's seq."""
+    for seq in window.lined:
+        media = history.records[window.row_of[seq]].enclosed
+        for number in window.edits[seq].media:
+            if mend := why_unreadable(media[number], model, history.now):
+                yield seq, mend

@@ -1,0 +1,126 @@
+"""A window's tokens as its request has them, where what is sent of a message costs less than the message.
+
+The messages were chosen by bounds: a mend that looks at the whole request may leave out a part, or join two turns.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from sash.core.counts.measures.rows import form_number
+from sash.core.counts.models.families import ASSISTANT, DEVELOPER, SYSTEM, USER
+from sash.core.counts.models.models import Model
+from sash.core.law.fixed_parts.plan import Plan
+from sash.core.law.history.fillers import blank_line_tokens, came_in, noted_tokens
+from sash.core.law.history.view import History
+from sash.core.law.records.costs import message_costs, written_cost
+from sash.core.law.records.records import Records
+from sash.core.law.selection.window import Window
+from sash.core.providers import PROVIDERS
+from sash.core.providers.messages.mends import Mends
+from sash.core.providers.messages.pieces import Object
+from sash.core.providers.openai.server_mends import EMPTY_REPLY
+from sash.core.providers.reading.native import read_messages
+
+_ALIKE: Final = tuple(bytes((role, role)) for role in (USER, ASSISTANT))
+
+
+class _Turn(NamedTuple):
+    """A message that is sent: its row, its role, and whether it came in the window's form, and so is joined with none."""
+
+    row: int
+    role: int
+    is_own: bool
+
+
+def saved_by_turns(window: Window, history: History, plan: Plan) -> Counter[int] | None:
+    """The tokens that messages cost less, by seq, in a form that fills: those that are joined with the one before them, and
+    system texts, whose place decides whether a blank line is before them, or words (``with_fillers``)."""
+    roles = _roles_of(window.rows, history.records.roles)
+    has_system = SYSTEM in roles or DEVELOPER in roles
+    are_alike = any(alike in roles for alike in _ALIKE)
+    if not (has_system or are_alike) and message_costs(history.records, plan.model).all():  # as nearly always
+        return None
+    turns = list(_turns(window, history, plan.model, roles))
+    saved = _by_systems(turns, history, plan) if has_system else Counter[int]()
+    return +(saved + _by_joints(turns, history, plan.model))
+
+
+def _turns(window: Window, history: History, model: Model, roles: bytes) -> Iterator[_Turn]:
+    costs, own = message_costs(history.records, model), _are_own(history.records, model.format)
+    for row, role in zip(window.rows, roles, strict=True):
+        if role != ASSISTANT or costs[row]:  # else it is left out
+            yield _Turn(row, role, own[row])
+
+
+def _by_systems(turns: Sequence[_Turn], history: History, plan: Plan) -> Counter[int]:
+    """What system texts cost less than the dearest place."""
+    model, saved = plan.model, Counter[int]()
+    blank, noted = blank_line_tokens(model), noted_tokens(model, model.format)
+    is_first, has_begun = not plan.parts.fixed.system, False
+    for row, role, is_own in turns:
+        if role > DEVELOPER:
+            has_begun = True
+        elif not (is_own and PROVIDERS[model.format].has_system_messages(model.id)):
+            sent = noted if has_begun else 0 if is_first else blank
+            is_bare = is_first and row == 0 and history.first_seq == 1
+            saved[history.seqs.item(row)] = 0 if is_bare else max(blank, noted) - sent
+            is_first = False
+    return saved
+
+
+def _by_joints(turns: Sequence[_Turn], history: History, model: Model) -> Counter[int]:
+    """What messages cost less that are joined with the one before them."""
+    saved, before, run, has_begun = Counter[int](), -1, 0, False
+    is_note = not PROVIDERS[model.format].has_system_messages(model.id)
+    for row, role, is_own in turns:
+        has_begun = has_begun or role > DEVELOPER
+        if not has_begun:
+            continue
+        joins = -1 if is_own and role > DEVELOPER else USER if role <= DEVELOPER and is_note else role
+        run = run + 1 if joins == before and joins in (USER, ASSISTANT) else 0
+        if run:
+            around = math.floor(model.rules.role_costs[joins] * model.margin)
+            saved[history.seqs.item(row)] = around - (run == 1 and model.ratios is not None)  # it is rounded once
+        before = joins
+    return saved
+
+
+def _roles_of(rows: Sequence[int], roles: bytes) -> bytes:
+    """The roles of rows, which are mostly a run."""
+    if rows and rows[-1] - rows[0] == len(rows) - 1 and min(rows) == rows[0] and max(rows) == rows[-1]:
+        return roles[rows[0] : rows[-1] + 1]
+    return bytes([roles[row] for row in rows])
+
+
+def _are_own(records: Records, form: str) -> Sequence[bool]:
+    """Whether each message came in this form."""
+    forms = records.columns["form"] if records.details else 0
+    found = (forms == form_number(form)).tolist() if isinstance(forms, np.ndarray) else [False] * len(records)
+    for row in records.rare if records.details else ():
+        found[row] = came_in(records[row].measure, form)
+    return found
+
+
+def saved_by_mends(window: Window, history: History, model: Model, mends: Mends) -> Counter[int]:
+    """The tokens that messages cost less, by seq, because parts of them are left out or replaced, or all of a message is."""
+    saved = Counter[int]()
+    costs = message_costs(history.records, model)
+    for seq, names in mends.told.items():
+        if EMPTY_REPLY.name in names and seq in window.row_of:
+            edit = window.edits.get(seq)
+            saved[seq] += costs.item(window.row_of[seq]) - (edit.saved if edit else 0)
+    for seq, was, now in mends.replaced:
+        if seq in window.row_of:
+            saved[seq] += max(0, _cost(was, model) - _cost(now, model))
+    return saved
+
+
+def _cost(part: Object | None, model: Model) -> int:
+    """The tokens of a part of an own message of the assistant, with those around the message."""
+    shape = PROVIDERS[model.format].shape
+    own = {"role": shape.assistant, shape.parts: [] if part is None else [part]}
+    return sum(written_cost(turn.message, model) for turn in read_messages(shape.name, [own], [""]))
