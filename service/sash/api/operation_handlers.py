@@ -53,14 +53,14 @@ async def get_metrics(request: Incoming) -> Response[bytes]:
 
 
 @get("/stats", operation_id="getStats")
-@documented("Window statistics of the deployment", "operations")
+@documented("Window statistics of the deployment", "operations", is_open=True)
 async def get_stats(request: Incoming) -> Stats:
     """Window statistics of the whole deployment, by model, for the last hour, the last day and since the start."""
     return await request.context.watching.statistics.read()
 
 
 @get("/status", operation_id="getStatus", sync_to_thread=False)
-@documented("The state of the service", "operations")
+@documented("The state of the service", "operations", is_open=True)
 def get_status(request: Incoming) -> Status:
     """The latest known state of the store and this worker. The store is not asked, so the answer comes at once."""
     context = request.context

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from sash.core.chat.arguments import ToolChoice
-from sash.core.chat.messages import FAULTS, ROLE_AND_CONTENT, TEXT_IS_ENOUGH, Entry, Id, decode_entries, decode_json
+from sash.core.chat.messages import FAULTS, ROLE_AND_CONTENT, TEXT_IS_ENOUGH, Id, SentEntry, decode_entries, decode_json
 from sash.core.law.fixed_parts.conversation_settings import (
     DocumentSeparator,
     FewShots,
@@ -48,7 +48,7 @@ class HistoryRequest(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_on
 class WindowRequest(HistoryRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A history, and the window's parameters. Nothing is stored."""
 
-    messages: list[Entry]
+    messages: list[SentEntry]
 
 
 class NativeWindowRequest(HistoryRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
