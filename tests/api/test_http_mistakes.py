@@ -55,7 +55,10 @@ ROLES = "one of 'system', 'developer', 'user', 'assistant', 'tool' or 'function'
 async def test_a_wrong_role_names_the_roles(client: httpx.AsyncClient, conversation: str) -> None:
     """An error about an unknown role such as ``bot`` names the known roles, and the one that is meant."""
     said, pointer, detail = await refused_message(client, conversation, {"role": "bot", "content": "x"})
-    assert (pointer, detail) == ("#/messages/0/message/role", f"Invalid value 'bot': {ROLES}; did you mean 'assistant'?")
+    assert (pointer, detail) == (
+        "#/messages/0/message/role",
+        f"Invalid value 'bot': {ROLES}; did you mean 'assistant'?",
+    )
     assert said == f"Invalid value 'bot' at {pointer}: {ROLES}; did you mean 'assistant'?"
 
 
@@ -564,7 +567,12 @@ ASKING: dict[str, tuple[str, str, Any, str]] = {
     "temperature": ("POST", "/conversations", {"temperature": 1}, "it goes to the model"),
     "last_n": ("GET", "{}/window?last_n=3", None, "'limit' is the number of newest messages, and 'turns' that of"),
     "a budget": ("GET", "{}/window?token_limit=3", None, "a window's largest number of tokens goes into 'max_tokens'"),
-    "the model in the address of a window": ("POST", "/window?model=gpt-4o", {"messages": []}, '{"model": …}'),
+    "the model in the address of a window and in its body": (
+        "POST",
+        "/window?model=gpt-4o",
+        {"messages": [], "model": "gpt-4o-mini"},
+        "Give model once: in the address, or in the body",
+    ),
     "the model in the address of a count": ("POST", "/count?model=gpt-4o", {}, 'it goes into the body: {"model": …}'),
     "a parameter in the body": ("POST", "{}/messages", {"reserve": 5}, "it goes into the address, as ?reserve="),
     "null for after_seq": ("POST", "{}/messages?after_seq=null", {"messages": []}, "or leave the parameter out"),
