@@ -31,17 +31,17 @@ T = TypeVar("T")
 _MOST_READ = 100
 """Messages of one answer of ``history_read``."""
 
-
 _OWN = 10
 """Messages that are found besides, as some are the question itself or earlier answers."""
 
+NOT_ANSWERED = "The call cannot be answered."
+"""Begins the answer to a call with wrong arguments, and no other answer."""
 
 class SearchArguments(msgspec.Struct, frozen=True):
     """The arguments of ``history_search``. Others are ignored, as models invent some."""
 
     query: Annotated[str, Meta(min_length=1, max_length=10_000)]
     limit: Annotated[int, Meta(ge=1, le=50)] = 10
-
 
 class ReadArguments(msgspec.Struct, frozen=True):
     """The arguments of ``history_read``."""
@@ -50,12 +50,10 @@ class ReadArguments(msgspec.Struct, frozen=True):
     last: Annotated[int, Meta(ge=1)] | None = None
     skip: Annotated[int, Meta(ge=0)] = 0
 
-
 class ReadOfOwner(ReadArguments, frozen=True, kw_only=True):
     """The arguments of ``history_read`` where it reads all conversations of an owner."""
 
     conversation: str
-
 
 class ToolScope(NamedTuple):
     """What the tools may read: one conversation, or all of an owner; with ``view``, what this agent sees of it."""
@@ -64,7 +62,6 @@ class ToolScope(NamedTuple):
     conversation: str | None = None
     owner: str | None = None
     view: str | None = None
-
 
 class ToolAnswers:
     """Answers calls of the history tools. A model's mistake is answered in words, so that it can call again."""
@@ -142,7 +139,6 @@ class ToolAnswers:
             return f"Messages {wanted.first} to {read_to} are for other agents."
         return await PROCESSOR.run(read_text, [*map(_told, page.messages)], wanted.skip, beyond, fits)
 
-
 def _arguments(kind: type[T], given: Mapping[str, Any] | str) -> T | str:
     """The arguments of a call, or what is wrong with them."""
     value: Any = given
@@ -152,10 +148,9 @@ def _arguments(kind: type[T], given: Mapping[str, Any] | str) -> T | str:
         return msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError:
         what = invalid("", BadRequest, of=kind, value=value).detail
-        return f"The call cannot be answered. {what.replace(' at #.', '.').replace('#/', '')}"
+        return f"{NOT_ANSWERED} {what.replace(' at #.', '.').replace('#/', '')}"
     except msgspec.DecodeError:
-        return "The call cannot be answered. Its arguments are no JSON."
-
+        return f"{NOT_ANSWERED} Its arguments are no JSON."
 
 def _told(message: Message, conversation: str = "") -> Told:
     body = msgspec.json.decode(message.body)
