@@ -160,7 +160,7 @@ class Route:
         example = self._example(examples.example_of(str(self.handler.operation_id), status).answer, schema)
         if declared.also and declared.also[0] == status:
             said = declared.also[1]
-        answer: Json = {"description": said or f"{declared.summary}.", "headers": headers}
+        answer: Json = {"description": said or f"{declared.summary}.", **({"headers": headers} if headers else {})}
         if links := links_of(schema.get("$ref", "").rpartition("/")[2]):
             answer["links"] = links
         media: Json = {name: {"schema": schema, **example} for name in declared.gives_types}
