@@ -556,7 +556,6 @@ ASKING: dict[str, tuple[str, str, Any, str]] = {
         "send the tokens of the prompt as 'prompt_tokens'",
     ),
     "human": ("POST", "{}/messages", {"messages": [{"role": "human", "content": "x"}]}, "did you mean 'user'?"),
-    "claude": ("GET", "{}/window?format=claude", None, "did you mean 'anthropic'?"),
     "newest": ("GET", "{}/messages?order=newest", None, "did you mean 'desc'?"),
     "two slips": ("GET", "{}/window?overlfow=skip", None, "did you mean 'overflow'?"),
     "a name like no other": ("GET", "{}/window?overlook=skip", None, "the call takes 'model'"),

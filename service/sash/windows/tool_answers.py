@@ -37,11 +37,13 @@ _OWN = 10
 NOT_ANSWERED = "The call cannot be answered."
 """Begins the answer to a call with wrong arguments, and no other answer."""
 
+
 class SearchArguments(msgspec.Struct, frozen=True):
     """The arguments of ``history_search``. Others are ignored, as models invent some."""
 
     query: Annotated[str, Meta(min_length=1, max_length=10_000)]
     limit: Annotated[int, Meta(ge=1, le=50)] = 10
+
 
 class ReadArguments(msgspec.Struct, frozen=True):
     """The arguments of ``history_read``."""
@@ -50,10 +52,12 @@ class ReadArguments(msgspec.Struct, frozen=True):
     last: Annotated[int, Meta(ge=1)] | None = None
     skip: Annotated[int, Meta(ge=0)] = 0
 
+
 class ReadOfOwner(ReadArguments, frozen=True, kw_only=True):
     """The arguments of ``history_read`` where it reads all conversations of an owner."""
 
     conversation: str
+
 
 class ToolScope(NamedTuple):
     """What the tools may read: one conversation, or all of an owner; with ``view``, what this agent sees of it."""
@@ -62,6 +66,7 @@ class ToolScope(NamedTuple):
     conversation: str | None = None
     owner: str | None = None
     view: str | None = None
+
 
 class ToolAnswers:
     """Answers calls of the history tools. A model's mistake is answered in words, so that it can call again."""
@@ -139,6 +144,7 @@ class ToolAnswers:
             return f"Messages {wanted.first} to {read_to} are for other agents."
         return await PROCESSOR.run(read_text, [*map(_told, page.messages)], wanted.skip, beyond, fits)
 
+
 def _arguments(kind: type[T], given: Mapping[str, Any] | str) -> T | str:
     """The arguments of a call, or what is wrong with them."""
     value: Any = given
@@ -151,6 +157,7 @@ def _arguments(kind: type[T], given: Mapping[str, Any] | str) -> T | str:
         return f"{NOT_ANSWERED} {what.replace(' at #.', '.').replace('#/', '')}"
     except msgspec.DecodeError:
         return f"{NOT_ANSWERED} Its arguments are no JSON."
+
 
 def _told(message: Message, conversation: str = "") -> Told:
     body = msgspec.json.decode(message.body)
