@@ -16,7 +16,7 @@ from sash.api.openapi import examples
 from sash.api.openapi.components import REF, Json, components, open_object, plain, schema_of
 from sash.api.openapi.faults import RESPONSE, problem_response, types_of
 from sash.api.openapi.links import all_links, links_of
-from sash.api.openapi.operation import ANY_TYPE, EVENTS, OPERATORS, Operation, operation_of
+from sash.api.openapi.operation import ANY_TYPE, EVENTS, OPERATORS, SCREEN_TYPE, Operation, operation_of
 from sash.api.request_parameters import HEADERS, all_parameters, declarer
 from sash.api.schemas import ProblemObject, WindowDocument
 
@@ -166,6 +166,9 @@ class Route:
         media: Json = {name: {"schema": schema, **example} for name in declared.gives_types}
         if "$ref" in schema and "text/html" in media:
             media["text/html"] = {"schema": {"type": "string"}, "example": "<!doctype html>"}
+        if declared.gives_screens is not None:
+            shown = examples.example_in("ui", str(self.handler.operation_id)).answer
+            media[SCREEN_TYPE] = {"schema": schema_of(declared.gives_screens)[0], "example": shown}
         return answer | {"content": media}
 
     def _example(self, value: Any, schema: Json | None = None) -> Json:
@@ -222,7 +225,8 @@ def _open_request(schema: Json) -> Json:
 def _components(routes: Sequence[Route]) -> Json:
     declared = [route.declared for route in routes]
     statuses = {status for route in routes for status in route.errors()}
-    types = [each for said in declared for each in (said.takes, said.gives) if each not in (None, bytes)]
+    bodies = [each for said in declared for each in (said.takes, said.gives, said.gives_screens)]
+    types = [each for each in bodies if each not in (None, bytes)]
     figures = {said.gives for said in declared if said.is_open}
     schemas = components([ProblemObject, WindowDocument, *(each for each in types if each not in figures)])
     schemas |= {each.__name__: open_object(schema_of(each)[1]) for each in figures}
