@@ -17,6 +17,7 @@ from conftest import ROOT
 from sash import __version__
 from sash.cli import main
 from sash.core.law.records.parameters import WindowQuery
+from sash.settings import VARIABLES
 from sash.windows.stateless import window_of_request
 
 SASH = [sys.executable, "-m", "sash"]
@@ -449,3 +450,25 @@ main()"""
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, timeout=60, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "Aborted!\n")
+
+
+def test_config_tells_what_is_in_force() -> None:
+    """`sash config` prints every setting with its value and where it is from, without a secret."""
+    given = {"SASH_PORT": "9000", "SASH_REDIS_URL": "redis://u:hunter2@cache:6379", "SASH_METRICS_KEY": "hunter2" * 4}
+
+    lines = sash("config", **given).output.splitlines()
+
+    assert [line.partition("=")[0] for line in lines] == [variable.name for variable in VARIABLES]
+    assert "SASH_PORT=9000  # environment" in lines
+    assert "SASH_WORKERS=1  # default" in lines
+    assert "hunter2" not in "".join(lines)
+    assert [line.partition("=")[0] for line in sash("config", "--changed", **given).output.splitlines()] == sorted(
+        given, key=[variable.name for variable in VARIABLES].index
+    )
+
+
+def test_config_refuses_what_the_service_would() -> None:
+    """`sash config` ends with status 2 and names the setting that cannot be used."""
+    refused = sash("config", SASH_PORT="many")
+    assert refused.exit_code == 2
+    assert "SASH_PORT" in refused.output

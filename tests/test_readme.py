@@ -22,6 +22,7 @@ from clients.standins.serving import serving
 from conftest import serving_alone
 from readme_blocks import ROOT, SERVER, block, blocks, curl, printed, read, run, section
 from readme_provider import ANSWER, TOPIC, Provider, provided
+from rigs import recorder
 from rigs.servers import free_port
 
 from sash.extras import how_to_install
@@ -59,9 +60,15 @@ NOT_THE_PROTOCOL = [
 
 @pytest.fixture(scope="module")
 def fresh_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Yield the URL of a server that only this file uses, because README's conversation ids never change."""
-    with serving_alone(tmp_path_factory.mktemp("readme")) as process:
+    """Yield the URL of a server that only this file uses, because README's conversation ids never change.
+
+    Afterwards, fail if a program was answered well for a body that the OpenAPI document does not allow.
+    """
+    folder = tmp_path_factory.mktemp("readme")
+    recorded = folder / "requests.ndjson"
+    with serving_alone(folder, **{recorder.VARIABLE: str(recorded)}) as process:
         yield process.url
+    assert not recorded.exists() or recorder.check_recorded(recorded)
 
 
 @pytest.fixture

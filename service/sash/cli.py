@@ -6,6 +6,7 @@ import sys
 import click
 
 from sash import __version__
+from sash.commands.config import config
 from sash.commands.doctor import doctor
 from sash.commands.keys import keys
 from sash.commands.logs import logs_hash
@@ -72,5 +73,5 @@ def openapi() -> None:
     sys.stdout.buffer.write(document(ROUTES))
 
 
-for command in (window, count, import_, export, keys, doctor, logs_hash, truth, replay):
+for command in (window, count, import_, export, keys, config, doctor, logs_hash, truth, replay):
     main.add_command(command)

@@ -65,7 +65,15 @@ BODIES: dict[str, Any] = {
 
 @schemathesis.hook
 def before_load_schema(context: Any, raw_schema: dict[str, Any]) -> None:  # noqa: ARG001 - the hook's shape
-    """Add the links' bodies to the document."""
+    """Add the links' bodies to the document, and say what a request without ``format`` takes: no schema reads the query."""
+    schemas = raw_schema["components"]["schemas"]
+    chat, text = {"$ref": "#/components/schemas/ChatMessage"}, {"type": "string"}
+    schemas["SentMessage"]["anyOf"] = [{"$ref": "#/components/schemas/Entry"}, chat]
+    schemas["Message"]["anyOf"] = [chat]
+    kinds = [{"properties": {"type": {"const": kind}}, "required": ["type", kind]} for kind in ("function", "custom")]
+    schemas["Tool"]["oneOf"] = kinds
+    schemas["CountRequest"] |= {"additionalProperties": False}
+    schemas["CountRequest"]["properties"] |= {"text": text}
     for name, body in BODIES.items():
         raw_schema["components"]["links"][name]["requestBody"] = body
 

@@ -1,6 +1,7 @@
 """Tools for the model: windows with ``history_tools``, and the answers to their calls, over HTTP and over MCP."""
 
 import json
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,6 +12,8 @@ from conftest import Served
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from rigs.dialogue import indexed
+
+from sash import __version__
 
 FORMS = {
     "openai": "gpt-4o-mini",
@@ -225,3 +228,48 @@ async def test_what_is_no_request_of_mcp_is_refused(
     """Without one of the two parameters, or without JSON-RPC, the answer is 400."""
     answer = await client.post(f"/mcp{query}", json=body)
     assert (answer.status_code, answer.headers["content-type"]) == (400, "application/problem+json")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("history_search", {"query": 5}),
+        ("history_search", {}),
+        ("history_read", {"first": "two"}),
+        ("history_read", {"first": -1}),
+        ("history_write", {}),
+    ],
+)
+async def test_wrong_arguments_are_the_models_to_mend(
+    served: Served, fresh: Callable[[], str], name: str, arguments: dict[str, Any]
+) -> None:
+    """Wrong arguments, and a tool that there is not, are a result that is an error, and says what is wrong."""
+    conversation = fresh()
+    async with httpx.AsyncClient(base_url=served.url) as client:
+        await long_talk(client, conversation)
+    async with session_of(served, f"conversation_id={conversation}") as session:
+        result: Any = await session.call_tool(name, arguments)
+    assert result.is_error
+    assert len(result.content[0].text) > len("Invalid arguments")
+
+
+async def test_the_version_is_told_over_mcp(client: httpx.AsyncClient) -> None:
+    """The server says which version of Sash it is."""
+    asked = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": asked}
+    headers = {"Accept": "application/json, text/event-stream"}
+
+    answer = await client.post("/mcp?owner=ann", json=body, headers=headers)
+
+    assert answer.json()["result"]["serverInfo"] == {"name": "sash", "version": __version__}
+
+
+async def test_without_its_package_clients_are_told(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the package of the protocol, the answer is an error of the protocol, which says how to install it."""
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    body = {"jsonrpc": "2.0", "id": 7, "method": "ping"}
+
+    answer = await client.post("/mcp?owner=ann", json=body)
+
+    assert (answer.status_code, answer.json()["id"]) == (200, 7)
+    assert "pip install" in answer.json()["error"]["message"]

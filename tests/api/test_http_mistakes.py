@@ -53,10 +53,13 @@ ROLES = "one of 'system', 'developer', 'user', 'assistant', 'tool' or 'function'
 
 
 async def test_a_wrong_role_names_the_roles(client: httpx.AsyncClient, conversation: str) -> None:
-    """An error about an unknown role such as ``bot`` names the known roles."""
+    """An error about an unknown role such as ``bot`` names the known roles, and the one that is meant."""
     said, pointer, detail = await refused_message(client, conversation, {"role": "bot", "content": "x"})
-    assert (pointer, detail) == ("#/messages/0/message/role", f"Invalid value 'bot': {ROLES}")
-    assert said == f"Invalid value 'bot' at {pointer}: {ROLES}."
+    assert (pointer, detail) == (
+        "#/messages/0/message/role",
+        f"Invalid value 'bot': {ROLES}; did you mean 'assistant'?",
+    )
+    assert said == f"Invalid value 'bot' at {pointer}: {ROLES}; did you mean 'assistant'?"
 
 
 async def test_a_wrong_part_names_the_parts(client: httpx.AsyncClient, conversation: str) -> None:
@@ -509,7 +512,7 @@ ASKING: dict[str, tuple[str, str, Any, str]] = {
         "POST",
         "{}/messages",
         {"text": "t", "score": 1},
-        "a document has 'text', 'id' and 'short' alone",
+        "send the most relevant document first",
     ),
     "a text as document": ("POST", "{}/messages", "t", 'put the text into {"text": "…"}'),
     "after": ("GET", "{}/messages?after=3", None, "send the 'next_cursor' of the page before as ?cursor="),
@@ -544,6 +547,18 @@ ASKING: dict[str, tuple[str, str, Any, str]] = {
     "title of a list": ("GET", "/conversations?title=Trip", None, "?metadata.title=Trip*"),
     "q of a list": ("GET", "/conversations?q=x", None, "GET /owners/{owner}/search?query=…"),
     "a slash in a new id": ("POST", "/conversations", {"id": "user/1"}, "write user-1 or user.1 for user/1"),
+    "max_output_tokens": ("GET", "{}/window?max_output_tokens=9", None, "kept free for the reply go into 'reserve'"),
+    "max_completion_tokens": ("POST", "/conversations", {"max_completion_tokens": 9}, "go into 'reserve'"),
+    "completion_tokens": (
+        "POST",
+        "{}/usage",
+        {"completion_tokens": 9},
+        "send the tokens of the prompt as 'prompt_tokens'",
+    ),
+    "human": ("POST", "{}/messages", {"messages": [{"role": "human", "content": "x"}]}, "did you mean 'user'?"),
+    "newest": ("GET", "{}/messages?order=newest", None, "did you mean 'desc'?"),
+    "two slips": ("GET", "{}/window?overlfow=skip", None, "did you mean 'overflow'?"),
+    "a name like no other": ("GET", "{}/window?overlook=skip", None, "the call takes 'model'"),
     "thread_id": ("POST", "/conversations", {"thread_id": "t-1"}, "the conversation's id goes into 'id'"),
     "instructions": ("POST", "/conversations", {"instructions": "x"}, "the system prompt goes into 'system'"),
     "messages of a new one": ("POST", "/conversations", {"messages": []}, "POST /conversations/{id}/messages"),
@@ -551,7 +566,12 @@ ASKING: dict[str, tuple[str, str, Any, str]] = {
     "temperature": ("POST", "/conversations", {"temperature": 1}, "it goes to the model"),
     "last_n": ("GET", "{}/window?last_n=3", None, "'limit' is the number of newest messages, and 'turns' that of"),
     "a budget": ("GET", "{}/window?token_limit=3", None, "a window's largest number of tokens goes into 'max_tokens'"),
-    "the model in the address of a window": ("POST", "/window?model=gpt-4o", {"messages": []}, '{"model": …}'),
+    "the model in the address of a window and in its body": (
+        "POST",
+        "/window?model=gpt-4o",
+        {"messages": [], "model": "gpt-4o-mini"},
+        "Give model once: in the address, or in the body",
+    ),
     "the model in the address of a count": ("POST", "/count?model=gpt-4o", {}, 'it goes into the body: {"model": …}'),
     "a parameter in the body": ("POST", "{}/messages", {"reserve": 5}, "it goes into the address, as ?reserve="),
     "null for after_seq": ("POST", "{}/messages?after_seq=null", {"messages": []}, "or leave the parameter out"),

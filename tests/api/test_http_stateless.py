@@ -147,3 +147,18 @@ async def test_refused(client: httpx.AsyncClient, body: dict[str, Any], status: 
     answer = await client.post("/window", json={"model": "gpt-4o", **body})
 
     assert problem(answer, status, slug)["errors"][0]["pointer"] == pointer
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"model": "gpt-4o"}, {"model": "gpt-4o", "limit": 1, "explain": "true"}, {"max_tokens": 50, "model": "gpt-4o"}],
+)
+async def test_parameters_may_stand_in_the_address(client: httpx.AsyncClient, parameters: dict[str, Any]) -> None:
+    """A window of a history in the body is the same with its parameters in the address, in the body, or in both."""
+    body = {"messages": [{"role": "user", "content": text} for text in ("Hello", "And now?")]}
+    inside = body | {name: value == "true" if name == "explain" else value for name, value in parameters.items()}
+
+    beside = (await client.post("/window", params=parameters, json=body)).json()
+
+    assert beside == (await client.post("/window", json=inside)).json()
+    assert beside == (await client.post("/window", params=parameters, json=inside)).json()

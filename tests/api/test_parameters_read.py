@@ -205,6 +205,8 @@ def request_of(parameter: Parameter, sample: Sample, facts: Mapping[str, str]) -
         request["json"] = body
     if parameter.place == "query":
         query |= sample.beside
+        if parameter.operation == "buildWindow":  # whose body has no parameter twice
+            request["json"] = {name: each for name, each in request["json"].items() if name not in query}
     if parameter.operation == "compareWindows" and parameter.name in WINDOW:
         query["recall_query"] = LONG
     request["params"] = {name: each.format(**facts) for name, each in query.items() if each is not None}

@@ -12,7 +12,6 @@ A new version may require less of a request and promise more in an answer. These
 """
 
 import json
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,12 +24,6 @@ LOWER = ("minimum", "minLength", "minItems")
 ECHOED = frozenset({"UserPart", "Document"})
 """Schemas of what a client itself sends. A new alternative is in an answer only where a client sends it, and so is an object
 without a member that it needed before."""
-PROBLEMS = re.compile(r"Problem[0-9]{3}")
-"""Schemas of a status's problems. They may get new types: a client goes by the status where it does not know the type."""
-ASKED_FOR = re.compile(r"\w+Window")
-"""Windows of one format. A new format is in an answer only where a client asks for it."""
-ANSWERED = {"StopReason": frozenset({"price"})}
-"""New values of an answer, which only a parameter that is as new brings about: ``price=auto``."""
 LOOSER = {"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$": frozenset({r"^(?!\.{1,2}$)[^\x00-\x1f\x7f-\x9f]{1,256}$"})}
 """Patterns that take every value of another one: those of owners' ids take all that were ids before."""
 UPPER = ("maximum", "maxLength", "maxItems")
@@ -141,9 +134,7 @@ class Comparison:
             place = f"{new_name} ({direction})"
         before, after = alternatives(self.old, old), alternatives(self.new, new)
         for name in before if direction == "request" else after:
-            if direction == "answer" and (
-                new_name in ECHOED or PROBLEMS.fullmatch(new_name) or ASKED_FOR.fullmatch(name)
-            ):
+            if direction == "answer" and new_name in ECHOED:
                 continue
             if name not in (after if direction == "request" else before):
                 yield f"{place}: {name} is {'refused' if direction == 'request' else 'new'}"
@@ -160,7 +151,7 @@ class Comparison:
             return  # the alternatives were compared one by one
         before, after = words(old), words(new)
         lost = after is not None and (before is None or bool(before - after))
-        gained = before is not None and (after is None or bool(after - before - self.brought(place)))
+        gained = before is not None and (after is None or bool(after - before))
         if lost if direction == "request" else gained:
             yield f"{place}: values were {sorted(before or ())}, are {sorted(after or ())}"
         if old.get("format") != new.get("format"):
@@ -174,9 +165,6 @@ class Comparison:
                     yield f"{place}: {key} was {old.get(key)}, is {new[key]}"
             if "pattern" in new and new["pattern"] not in {old.get("pattern"), *LOOSER.get(old.get("pattern"), ())}:
                 yield f"{place}: pattern was {old.get('pattern')}, is {new['pattern']}"
-
-    def brought(self, place: str) -> frozenset[str]:
-        return ANSWERED.get(place.partition(" ")[0], frozenset())
 
     def members(self, place: str, old: Json, new: Json, direction: Direction) -> Iterator[str]:
         before, after = old.get("properties", {}), new.get("properties", {})

@@ -57,7 +57,7 @@ def remove_header(contract: dict[str, Any]) -> None:
 
 
 def change_media_type(contract: dict[str, Any]) -> None:
-    contract["components"]["responses"]["NotFound"]["content"] = {"application/json": {"schema": {}}}
+    contract["components"]["responses"]["Problem"]["content"] = {"application/json": {"schema": {}}}
 
 
 def ask_for_a_key(contract: dict[str, Any]) -> None:
@@ -109,11 +109,11 @@ def change_format(contract: dict[str, Any]) -> None:
 
 
 def remove_word(contract: dict[str, Any]) -> None:
-    schema(contract, "Overflow")["enum"].remove("skip")
+    contract["components"]["parameters"]["WindowQuery.overflow"]["schema"]["enum"].remove("skip")
 
 
 def answer_new_word(contract: dict[str, Any]) -> None:
-    schema(contract, "StopReason")["enum"].append("tired")
+    schema(contract, "Window")["properties"]["stop_reason"]["enum"].append("tired")
 
 
 def remove_role(contract: dict[str, Any]) -> None:
@@ -121,8 +121,9 @@ def remove_role(contract: dict[str, Any]) -> None:
 
 
 def rename_schema(contract: dict[str, Any]) -> None:
-    contract["components"]["schemas"]["Order2"] = contract["components"]["schemas"].pop("Order")
-    contract["components"]["parameters"]["PageQuery.order"]["schema"] = {"$ref": "#/components/schemas/Order2"}
+    contract["components"]["schemas"]["Alive2"] = contract["components"]["schemas"].pop("Alive")
+    media = operation(contract, "/livez", "get")["responses"]["200"]["content"]["application/json"]
+    media["schema"] = {"$ref": "#/components/schemas/Alive2"}
 
 
 BREAKING = [
@@ -147,10 +148,10 @@ BREAKING = [
     (raise_minimum, "minimum"),
     (change_pattern, "pattern"),
     (change_format, "format"),
-    (remove_word, "Overflow (request): values"),
-    (answer_new_word, "StopReason (answer): values"),
-    (remove_role, "ChatMessage (request): FunctionMessage is refused"),
-    (rename_schema, "schema Order: gone"),
+    (remove_word, "parameter overflow: values"),
+    (answer_new_word, "Window (answer).stop_reason: values"),
+    (remove_role, "SentMessage (request): FunctionMessage is refused"),
+    (rename_schema, "schema Alive: gone"),
 ]
 
 
@@ -173,7 +174,7 @@ def loosen_bound(contract: dict[str, Any]) -> None:
 
 
 def add_word(contract: dict[str, Any]) -> None:
-    schema(contract, "Overflow")["enum"].append("summarize")
+    contract["components"]["parameters"]["WindowQuery.overflow"]["schema"]["enum"].append("summarize")
 
 
 def add_part(contract: dict[str, Any]) -> None:

@@ -26,7 +26,7 @@ def test_a_declared_parameter_is_an_option_and_documented(monkeypatch: pytest.Mo
     """A declared parameter is an option of the command line and in the OpenAPI document, with its bounds and meaning."""
     fields, _ = query_fields(More, {})
     assert fields["min_messages"]["minimum"] == 0
-    assert fields["min_messages"]["description"] == "The smallest number of messages."
+    assert fields["min_messages"]["description"] == "The smallest number of messages. Default: 0."
     monkeypatch.setattr("sash_tools.window_command.WindowQuery", More)
 
     @click.command()

@@ -1,4 +1,4 @@
-"""Check every answer that a test gets against the OpenAPI document: status, media type, headers and body."""
+"""Check every answer that a test gets against the OpenAPI document: status, media type, headers, body, and the request."""
 
 import json
 import re
@@ -9,9 +9,11 @@ import httpx
 from jsonschema_rs import Draft202012Validator
 
 from sash.api.openapi import document
+from sash.api.openapi.document import Route
 from sash.app import ROUTES
 
 CONTRACT: dict[str, Any] = json.loads(document(ROUTES))
+FAULTS = 400
 _SAID_HEADERS = {"etag", "location", "link", "retry-after", "www-authenticate", "idempotency-replayed"}
 
 
@@ -27,17 +29,43 @@ def validator(schema: dict[str, Any], *, closed: bool = True) -> Draft202012Vali
 
 
 async def conform(answer: httpx.Response) -> None:
-    """Fail the test if the document does not allow the answer. An httpx event hook."""
+    """Fail the test if the document does not allow the answer, or a request that was answered well. An httpx event hook."""
     operation = find_operation(answer.request.method, answer.request.url.path)
     if operation is None:
         return
+    if answer.is_success:
+        check_request(operation, answer.request)
     name, status = operation["operationId"], answer.status_code
-    assert str(status) in operation["responses"], f"{name} may not answer {status}"
-    said = resolved(operation["responses"][str(status)])
+    assert status < FAULTS or status in error_statuses()[name], f"{name} may not answer {status}"
+    said = resolved(operation["responses"][f"{status // 100}XX" if status >= FAULTS else str(status)])
     headers = _SAID_HEADERS & set(answer.headers)
     assert headers <= {each.lower() for each in said.get("headers", ())}, f"{name} {status}: {sorted(headers)}"
     if "content" in said:
         await check_body(name, answer, said["content"])
+
+
+def check_request(operation: dict[str, Any], request: httpx.Request) -> None:
+    """Check a request that was answered well: its body is one that the document allows."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].lower()
+    if media_type in JSON_TYPES and "requestBody" in operation:
+        check_sent(operation, media_type, request.content)
+
+
+JSON_TYPES = ("application/json", "application/merge-patch+json")
+
+
+def check_sent(operation: dict[str, Any], media_type: str, body: bytes) -> None:
+    """Check the JSON of a request that was answered well."""
+    try:
+        value = json.loads(body, parse_constant=str)
+    except ValueError:
+        return  # half of a pair is JSON to the service
+    schema = operation["requestBody"]["content"][media_type]["schema"]
+    errors = [
+        f"{error.instance_path}: {error.message}"
+        for error in _validator(json.dumps(schema), closed=False).iter_errors(value)
+    ]
+    assert errors == [], f"{operation['operationId']} took what the document does not"
 
 
 async def check_body(name: str, answer: httpx.Response, content: dict[str, Any]) -> None:
@@ -50,8 +78,14 @@ async def check_body(name: str, answer: httpx.Response, content: dict[str, Any])
 
 
 @cache
-def _validator(schema: str) -> Draft202012Validator:
-    return validator(json.loads(schema))
+def _validator(schema: str, *, closed: bool = True) -> Draft202012Validator:
+    return validator(json.loads(schema), closed=closed)
+
+
+@cache
+def error_statuses() -> dict[str, set[int]]:
+    """The error statuses of each operation, which the document has as 4XX and 5XX."""
+    return {str(handler.operation_id): Route(handler).errors() for handler in ROUTES}
 
 
 def resolved(node: dict[str, Any]) -> dict[str, Any]:

@@ -111,6 +111,8 @@ def _run(
     files: tuple[int, int],
     own_session: bool,  # noqa: FBT001 - sent by place
 ) -> None:
+    from rigs import recorder  # noqa: PLC0415
+
     from sash.__main__ import main  # noqa: PLC0415 - in the child
 
     if own_session:
@@ -125,4 +127,6 @@ def _run(
     multiprocessing.set_start_method("fork", force=True)
     multiprocessing.process.current_process()._config.pop("daemon", None)  # else it may have no workers
     sys.argv = ["sash", *arguments]
+    if recorder.VARIABLE in environment:
+        recorder.install(Path(environment[recorder.VARIABLE]))
     main()

@@ -10,6 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from litestar import Response, post
 
+from sash import __version__
 from sash.api.body import query_of, read_body
 from sash.api.context import Context
 from sash.api.incoming import Incoming
@@ -21,8 +22,8 @@ from sash.core.chat.messages import Id, OwnerId, decode_json
 from sash.core.law.fixed_parts.history_tools import NAMES, history_tools
 from sash.core.law.records.parameters import AgentView, Name
 from sash.extras import how_to_install
-from sash.problems import BadRequest, NotFound, Problem
-from sash.windows.tool_answers import ToolScope
+from sash.problems import BadRequest, Problem
+from sash.windows.tool_answers import NOT_ANSWERED, ToolScope
 
 
 class McpQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -48,9 +49,13 @@ async def answer_mcp(request: Incoming) -> Response[bytes]:
     if (wanted.conversation_id is None) == (wanted.owner is None):
         raise BadRequest.at("#/query", "Give conversation_id or owner, one of the two")
     body = with_whole_pairs(await read_body(request))
-    if decode_json(body, _head).jsonrpc != "2.0":
+    head = decode_json(body, _head)
+    if head.jsonrpc != "2.0":
         raise BadRequest.at("#/jsonrpc", "Send a request of the Model Context Protocol, which has jsonrpc 2.0")
-    package = await asyncio.to_thread(_package)
+    try:
+        package = await asyncio.to_thread(_package)
+    except ImportError:
+        return Response(_not_here(head.id), media_type="application/json")
     scope = ToolScope(request.tenant, wanted.conversation_id, wanted.owner, wanted.view)
     server = _server(package, context, wanted, scope)
     return await _answered(package.Manager(server, json_response=True, stateless=True), request, body)
@@ -58,6 +63,13 @@ async def answer_mcp(request: Incoming) -> Response[bytes]:
 
 class _Head(msgspec.Struct):
     jsonrpc: Any = None
+    id: Any = None
+
+
+def _not_here(identity: Any) -> bytes:
+    """The protocol's error without the package ``mcp``: its clients show that, and of a 404 its number alone."""
+    error = {"code": -32603, "message": f"MCP is not served here: {how_to_install('mcp')}."}
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": identity, "error": error})
 
 
 _head = msgspec.json.Decoder(_Head)
@@ -72,13 +84,11 @@ class _Package(NamedTuple):
 
 
 def _package() -> _Package:
-    """The package. It is imported when it is first needed, as that takes half a second. Raises NotFound without it."""
-    try:
-        from mcp import types  # noqa: PLC0415
-        from mcp.server.lowlevel import Server  # noqa: PLC0415
-        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager  # noqa: PLC0415
-    except ImportError:
-        raise NotFound(f"MCP is not served here: {how_to_install('mcp')}.") from None
+    """The package. It is imported when it is first needed, as that takes half a second. Raises ImportError without it."""
+    from mcp import types  # noqa: PLC0415
+    from mcp.server.lowlevel import Server  # noqa: PLC0415
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager  # noqa: PLC0415
+
     return _Package(types, Server, StreamableHTTPSessionManager)
 
 
@@ -106,12 +116,12 @@ def _server(package: _Package, context: Context, wanted: McpQuery, scope: ToolSc
         except Problem as problem:
             return result(problem.detail, is_error=True)
         context.watching.metrics.tools.answered(params.name, "mcp", tokens)
-        return result(text)
+        return result(text, is_error=text.startswith(NOT_ANSWERED))
 
     def result(text: str, *, is_error: bool = False) -> Any:
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)
 
-    return package.Server("sash", on_list_tools=tools, on_call_tool=call)
+    return package.Server("sash", version=__version__, on_list_tools=tools, on_call_tool=call)
 
 
 async def _answered(manager: Any, request: Incoming, body: bytes) -> Response[bytes]:

@@ -53,14 +53,16 @@ async def get_metrics(request: Incoming) -> Response[bytes]:
 
 
 @get("/stats", operation_id="getStats")
-@documented("Window statistics of the deployment", "operations")
+@documented("Window statistics of the deployment", "operations", is_open=True)
 async def get_stats(request: Incoming) -> Stats:
     """Window statistics of the whole deployment, by model, for the last hour, the last day and since the start."""
     return await request.context.watching.statistics.read()
 
 
 @get("/status", operation_id="getStatus", sync_to_thread=False)
-@documented("The state of the service", "operations", gives=Status, gives_types=("application/json", "text/html"))
+@documented(
+    "The state of the service", "operations", gives=Status, gives_types=("application/json", "text/html"), is_open=True
+)
 def get_status(request: Incoming) -> Response[bytes]:
     """The latest known state of the store and this worker, as JSON, or as a page for browsers.
 

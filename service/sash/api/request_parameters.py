@@ -75,7 +75,6 @@ HEADERS: Final = {
     "Location": _header("The path of the new conversation, or of the erasure.", "/conversations/c-1"),
     "Link": _header('The next page, if there is one: `<…>; rel="next"` (RFC 8288).', _NEXT),
     "RetryAfter": _header("Seconds to wait before trying again.", 1),
-    "RequestId": _header("The request's id in the log.", "01980e1c-5d8a-7c31-9f5e-2b7a4c6d8e0f"),
     "Replayed": _header("`true` if this request took effect before, under the same Idempotency-Key.", "true"),
     "Authenticate": _header("The authentication scheme to use.", "Bearer"),
 }
@@ -115,6 +114,8 @@ def _parameters(
                 parameter["explode"] = False  # otherwise Java clients take the value for an object with members
         if isinstance(schema.get("type"), list):
             schema["type"] = schema["type"][0]  # a missing parameter is left out, not null
+            if "enum" in schema:
+                schema["enum"] = [word for word in schema["enum"] if word is not None]
         yield template.format(name.replace("-", "")), parameter | _described(schema)
 
 

@@ -10,19 +10,18 @@ from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import (
     AgentName,
     Audience,
-    Entry,
     EntryName,
     Grounding,
     Id,
     Metadata,
     ReceiptText,
+    SentEntry,
     Status,
 )
 from sash.core.counts.models.models import Counting, WindowSource
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings
 from sash.core.law.records.explained import Explained
-from sash.core.law.records.parameters import WindowQuery
-from sash.core.providers import PROVIDERS
+from sash.core.law.records.parameters import WindowFormat, WindowQuery
 from sash.core.providers.destinations.facts import Kind, Party
 from sash.core.providers.form.cache_marks import CacheKind
 from sash.core.providers.form.request_limits import RequestLimits
@@ -33,16 +32,19 @@ from sash.windows.answer import WindowHead
 Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 """RFC 3339, in UTC, to the millisecond."""
 Lines = Annotated[str, Meta(min_length=1, description="A line of settings, then one line for each entry.")]
-Window = Annotated[dict[str, Any], Meta(title="Window", description="A window, by the format of its request.")]
-"""A window as JSON; ``WINDOWS`` declares its members by format."""
+Window = Annotated[dict[str, Any], Meta(title="Window")]
+"""A window as JSON; ``WindowDocument`` declares its members."""
 if TYPE_CHECKING:
     ProblemObject = ProblemDocument
 else:
     ProblemObject = msgspec.defstruct(
-        "ProblemObject",
+        "Problem",
         [(name, kind | msgspec.UnsetType, msgspec.UNSET) for name, kind in all_figures().items()],
         bases=(ProblemDocument,),
-        namespace={"__doc__": "A problem of any type (RFC 9457), with the figures of its type."},
+        namespace={
+            "__doc__": "A problem (RFC 9457), with the figures of its type. `GET /problems/{slug}` says what a type means, "
+            "and what to do about it."
+        },
     )
 
 
@@ -145,7 +147,7 @@ class AppendMessages(msgspec.Struct, forbid_unknown_fields=True):
 
     in_address: ClassVar = WindowQuery
     messages: Annotated[
-        list[Entry],
+        list[SentEntry],
         Meta(
             min_length=1,
             description="Entries. A bare chat message is taken as an entry with that message. The entry's other members, "
@@ -160,7 +162,7 @@ class AgreeMessages(msgspec.Struct, forbid_unknown_fields=True):
 
     in_address: ClassVar = WindowQuery
     messages: Annotated[
-        list[Entry],
+        list[SentEntry],
         Meta(
             min_length=1,
             description="The chat's messages, oldest first. A bare chat message is taken as an entry with that message. A "
@@ -509,22 +511,16 @@ StopReason = Annotated[
 ]
 
 
-class WindowFigures(WindowHead, frozen=True, kw_only=True):
-    """A window's members, except ``format`` and ``request``."""
+class WindowDocument(WindowHead, frozen=True, kw_only=True):
+    """The messages to send, and their figures.
 
+    The declaration of a window for the OpenAPI document. Windows are encoded by ``windows/answer.py``.
+    """
+
+    format: WindowFormat
+    request: Annotated[
+        ProviderObject,
+        Meta(description="What the provider's SDK takes beside the model, in the window's `format`, ready to send."),
+    ]
     stop_reason: StopReason
     explain: list[Explained] | None = None
-
-
-WINDOWS: dict[str, type[msgspec.Struct]] = {
-    form: msgspec.defstruct(
-        request.__name__.replace("Request", "Window"),
-        [("format", Literal[form]), ("request", request)],
-        bases=(WindowFigures,),
-        namespace={"__doc__": f"A window whose ``request`` is in the format ``{form}``."},
-        frozen=True,
-        kw_only=True,
-    )
-    for form, request in ((name, each.arguments) for name, each in PROVIDERS.items())
-}
-"""The declaration of a window, by format, for the OpenAPI document. Windows are encoded by ``windows/answer.py``."""

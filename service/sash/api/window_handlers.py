@@ -29,7 +29,7 @@ from sash.store.data.usage import estimated
 from sash.windows.answer import Made
 from sash.windows.difference import WindowDifference, difference
 from sash.windows.receipts import Receipt, query_of_receipt, read_receipt, require_of
-from sash.windows.request import HistoryQuery, TextsRequest, WindowRequest, decode_request
+from sash.windows.request import TextsRequest, WindowRequest, decode_request
 from sash.windows.stateless import window_of_request
 
 
@@ -144,19 +144,19 @@ async def window_of_receipt(
 @documented(
     "Build a window from a history in the body",
     "windows",
-    query=HistoryQuery,
+    query=WindowQuery,
     takes=WindowRequest,
     gives=Window,
     errors=(409, 422),
 )
 async def build_window(request: Incoming) -> Response[bytes]:
-    """A window of a history in the body. Nothing is stored."""
+    """A window of a history in the body. Nothing is stored. A parameter may stand in the query, or in the body."""
     body = await read_body(request)
-    form = query_of(request, HistoryQuery).format
+    asked = query_of(request, WindowQuery)
     context = request.context
     send, allowed = context.settings.send_members, context.settings.allow_items
     started = time.perf_counter()
-    read = await run_in_turn_if_large(len(body), _read_and_built, body, form, context.models, send, allowed)
+    read = await run_in_turn_if_large(len(body), _read_and_built, body, asked, context.models, send, allowed)
     wanted, sent, built = read
     if built is None:
         models = await context.store.calibrations.correct(request.tenant, context.models, wanted.model)
@@ -177,10 +177,10 @@ _Built = tuple[Made, float] | WindowDoesNotFit
 
 
 def _read_and_built(
-    body: bytes, form: str, models: Mapping[str, Model], send: Names, allowed: Sequence[str]
+    body: bytes, asked: WindowQuery, models: Mapping[str, Model], send: Names, allowed: Sequence[str]
 ) -> tuple[WindowRequest | TextsRequest, ReadEntries | None, _Built | None]:
     """The request, its entries, and its window in the same turn; None if reports may correct its model first."""
-    wanted, sent = decode_request(body, form, send, allowed)
+    wanted, sent = decode_request(body, asked.format, send, allowed, asked)
     built = None if estimated(wanted.model, models) else _built(wanted, models, sent, send)
     return wanted, sent, built
 

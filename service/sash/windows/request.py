@@ -1,6 +1,7 @@
 """The body of ``POST /window``: a history, and the window's parameters."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -8,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from sash.core.chat.arguments import ToolChoice
-from sash.core.chat.messages import FAULTS, ROLE_AND_CONTENT, TEXT_IS_ENOUGH, Entry, Id, decode_entries, decode_json
+from sash.core.chat.messages import FAULTS, ROLE_AND_CONTENT, TEXT_IS_ENOUGH, Id, SentEntry, decode_entries, decode_json
 from sash.core.law.fixed_parts.conversation_settings import (
     DocumentSeparator,
     FewShots,
@@ -17,17 +18,13 @@ from sash.core.law.fixed_parts.conversation_settings import (
     SystemPrompt,
     Tools,
 )
-from sash.core.law.records.parameters import WindowFormat, WindowQuery
+from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.messages.members import NO_NAMES, Names
 from sash.core.providers.reading.native_entries import ReadEntries, chat_entries, read_entries
 from sash.problems import Unprocessable
 
-
-class HistoryQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The format of the body's messages: chat messages, or a provider's own."""
-
-    format: WindowFormat = CHAT
+_DEFAULTS = WindowQuery()
 
 
 class HistoryRequest(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -48,7 +45,7 @@ class HistoryRequest(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_on
 class WindowRequest(HistoryRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A history, and the window's parameters. Nothing is stored."""
 
-    messages: list[Entry]
+    messages: list[SentEntry]
 
 
 class NativeWindowRequest(HistoryRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -86,19 +83,36 @@ _role_of = itemgetter("role")
 
 
 def decode_request(
-    body: bytes, form: str = CHAT, send: Names = NO_NAMES, allowed: Sequence[str] = ()
+    body: bytes, form: str = CHAT, send: Names = NO_NAMES, allowed: Sequence[str] = (), asked: WindowQuery = _DEFAULTS
 ) -> tuple[WindowRequest | TextsRequest, ReadEntries | None]:
     """The decoded body, and its entries, which a TextsRequest does not need. Raises BadRequest, Unprocessable.
 
     ``form`` is the format of the body's messages. ``send`` is as in ``read_messages``, ``allowed`` as in ``read_entries``.
 
-    The window has the same format, unless the body has a ``format``.
+    The window has the same format, unless the body has a ``format``. ``asked`` are the parameters beside the body.
     """
     wanted, sent = _decoded(body, form, send, allowed)
+    if given := _given(asked):
+        wanted = msgspec.structs.replace(wanted, **_once(given, wanted))
     if wanted.history_tools:
         detail = "Nothing is stored that these tools could read: they are for windows of stored conversations"
         raise Unprocessable.at("#/history_tools", detail)
     return wanted, sent
+
+
+@lru_cache(maxsize=1024)
+def _given(asked: WindowQuery) -> dict[str, Any]:
+    """The parameters that are not as they are by default, but the format, which is that of the body's messages."""
+    values = {name: getattr(asked, name) for name in WindowQuery.__struct_fields__ if name != "format"}
+    return {name: value for name, value in values.items() if value != getattr(_DEFAULTS, name)}
+
+
+def _once(given: dict[str, Any], wanted: WindowQuery) -> dict[str, Any]:
+    """The parameters of the query. Raises Unprocessable for one that the body has with another value."""
+    for name, value in given.items():
+        if getattr(wanted, name) not in (getattr(_DEFAULTS, name), value):
+            raise Unprocessable.at(f"#/{name}", f"Give {name} once: in the address, or in the body")
+    return given
 
 
 def _decoded(

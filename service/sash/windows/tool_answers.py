@@ -31,9 +31,11 @@ T = TypeVar("T")
 _MOST_READ = 100
 """Messages of one answer of ``history_read``."""
 
-
 _OWN = 10
 """Messages that are found besides, as some are the question itself or earlier answers."""
+
+NOT_ANSWERED = "The call cannot be answered."
+"""Begins the answer to a call with wrong arguments, and no other answer."""
 
 
 class SearchArguments(msgspec.Struct, frozen=True):
@@ -152,9 +154,9 @@ def _arguments(kind: type[T], given: Mapping[str, Any] | str) -> T | str:
         return msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError:
         what = invalid("", BadRequest, of=kind, value=value).detail
-        return f"The call cannot be answered. {what.replace(' at #.', '.').replace('#/', '')}"
+        return f"{NOT_ANSWERED} {what.replace(' at #.', '.').replace('#/', '')}"
     except msgspec.DecodeError:
-        return "The call cannot be answered. Its arguments are no JSON."
+        return f"{NOT_ANSWERED} Its arguments are no JSON."
 
 
 def _told(message: Message, conversation: str = "") -> Told:

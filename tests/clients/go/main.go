@@ -12,11 +12,31 @@ import (
 	"talk/sash"
 )
 
-func text(value string) *string { return &value }
+func entry(id string, message sash.ChatMessage) *sash.Entry {
+	wrapped := sash.NewEntry(sash.Message{ChatMessage: &message})
+	wrapped.SetId(id)
+	return wrapped
+}
 
-func user(content string) sash.ChatMessage {
-	said := sash.StringAsUserContent(text(content))
-	return sash.UserMessageAsChatMessage(sash.NewUserMessage("user", said))
+// A message of Claude's, with its blocks as they are.
+func claudes(role string, content interface{}) sash.SentMessage {
+	message := sash.NewProviderMessage()
+	message.SetRole(role)
+	message.SetContent(content)
+	return sash.SentMessage{ProviderMessage: message}
+}
+
+func rolesOf(window *sash.Window) []string {
+	roles := []string{}
+	for _, each := range window.Request["messages"].([]interface{}) {
+		message := each.(map[string]interface{})
+		role := message["role"].(string)
+		if call, isResult := message["tool_call_id"].(string); isResult {
+			role += " " + call
+		}
+		roles = append(roles, role)
+	}
+	return roles
 }
 
 func main() {
@@ -36,16 +56,14 @@ func main() {
 	document := sash.NewDocument()
 	document.SetText("Faster builds. Room 2, 14:00.")
 	document.SetId("s-12")
-	question := sash.NewEntry(user("Is there a talk about Gradle?"))
-	question.SetId("m-1")
+	question := entry("m-1", sash.UserMessageAsChatMessage(sash.NewUserMessage("user", "Is there a talk about Gradle?")))
 	question.SetGrounding(*sash.NewGrounding([]sash.Document{*document}))
 	call := sash.NewFunctionToolCall("function", "call-1", *sash.NewFunctionCall("find_talks", `{"topic": "gradle"}`))
 	assistant := sash.NewAssistantMessage("assistant")
 	assistant.SetToolCalls([]sash.ToolCall{sash.FunctionToolCallAsToolCall(call)})
-	asks := sash.NewEntry(sash.AssistantMessageAsChatMessage(assistant))
-	tool := sash.NewToolMessage("tool", "call-1", sash.StringAsUserContent(text("Faster builds, 14:00")))
-	result := sash.NewEntry(sash.ToolMessageAsChatMessage(tool))
-	body := sash.NewAppendMessages([]sash.Entry{*question, *asks, *result})
+	asks := entry("m-2", sash.AssistantMessageAsChatMessage(assistant))
+	result := entry("m-3", sash.ToolMessageAsChatMessage(sash.NewToolMessage("tool", "call-1", "Faster builds, 14:00")))
+	body := sash.NewAppendMessages([]sash.SentMessage{{Entry: question}, {Entry: asks}, {Entry: result}})
 	appended, _, err := client.MessagesAPI.AppendMessages(ctx, identity).AppendMessages(*body).Execute()
 	check(err)
 	seqs := []int64{}
@@ -53,36 +71,35 @@ func main() {
 		seqs = append(seqs, message.Seq)
 	}
 
-	answer, _, err := client.WindowsAPI.GetWindow(ctx, identity).Explain(true).Execute()
+	window, _, err := client.WindowsAPI.GetWindow(ctx, identity).Explain(true).Execute()
 	check(err)
-	window := answer.OpenAIWindow
-	roles := []string{}
-	for _, message := range window.Request.Messages {
-		// the discriminator has chosen the type
-		switch said := message.GetActualInstance().(type) {
-		case *sash.SystemMessage:
-			roles = append(roles, said.Role)
-		case *sash.UserMessage:
-			roles = append(roles, said.Role)
-		case *sash.AssistantMessage:
-			roles = append(roles, said.Role)
-		case *sash.ToolMessage:
-			roles = append(roles, said.Role+" "+said.ToolCallId)
-		}
-	}
 
+	// A turn of Claude's with a tool, in Claude's own form.
+	type object = map[string]interface{}
+	use := object{"type": "tool_use", "id": "toolu_1", "name": "find_talks", "input": object{"topic": "gradle"}}
+	used := object{"type": "tool_result", "tool_use_id": "toolu_1", "content": "Faster builds, 14:00"}
+	turn := sash.NewAppendMessages([]sash.SentMessage{
+		claudes("user", "Is there a talk about Gradle?"),
+		claudes("assistant", []interface{}{use}),
+		claudes("user", []interface{}{used}),
+	})
+	other := identity + "-claude"
+	_, _, err = client.MessagesAPI.AppendMessages(ctx, other).Format("anthropic").AppendMessages(*turn).Execute()
+	check(err)
+	claude, _, err := client.WindowsAPI.GetWindow(ctx, other).Format("anthropic").Model("claude-sonnet-4-5").Execute()
+	check(err)
 	_, refused, err := client.WindowsAPI.GetWindow(ctx, identity).Model("gtp-4o-mini").Execute()
 	var failure *sash.GenericOpenAPIError
 	if !errors.As(err, &failure) {
 		log.Fatal("an unknown model was known")
 	}
-	problem := failure.Model().(sash.Problem422).UnknownModelProblem
+	problem := failure.Model().(sash.Problem)
 	near := false
 	for _, name := range problem.Near {
 		near = near || name == "gpt-4o-mini"
 	}
 
-	page, _, err := client.MessagesAPI.ListMessages(ctx, identity).Order(sash.ORDER_DESC).Limit(2).Execute()
+	page, _, err := client.MessagesAPI.ListMessages(ctx, identity).Order("desc").Limit(2).Execute()
 	check(err)
 	places := []int64{}
 	for _, message := range page.Messages {
@@ -95,7 +112,8 @@ func main() {
 		"created":  created.Version,
 		"appended": seqs,
 		"total":    window.Tokens.Total,
-		"roles":    roles,
+		"roles":    rolesOf(window),
+		"claude":   rolesOf(claude),
 		"status":   refused.StatusCode,
 		"near":     near,
 		"page":     places,

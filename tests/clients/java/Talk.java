@@ -47,12 +47,11 @@ public final class Talk {
                 new ToolMessage().role(ToolMessage.RoleEnum.TOOL).toolCallId("call-1").content("Faster builds, 14:00");
         var entries =
                 List.of(
-                        new Entry()
-                                .id("m-1")
-                                .message(new ChatMessage(question))
-                                .grounding(new Grounding().addDocumentsItem(document)),
-                        new Entry().id("m-2").message(new ChatMessage(asks)),
-                        new Entry().id("m-3").message(new ChatMessage(result)));
+                        new SentMessage(
+                                entry("m-1", new ChatMessage(question))
+                                        .grounding(new Grounding().addDocumentsItem(document))),
+                        new SentMessage(entry("m-2", new ChatMessage(asks))),
+                        new SentMessage(entry("m-3", new ChatMessage(result))));
         var appended =
                 messages.appendMessages(
                         MessagesApi.APIAppendMessagesRequest.newBuilder()
@@ -62,33 +61,48 @@ public final class Talk {
         told.put("appended", appended.getMessages().stream().map(AppendedMessage::getSeq).toList());
 
         var wanted = WindowsApi.APIGetWindowRequest.newBuilder().conversationId(identity);
-        var window = windows.getWindow(wanted.explain(true).build()).getOpenAIWindow();
+        var window = windows.getWindow(wanted.explain(true).build());
         told.put("total", window.getTokens().getTotal());
-        List<String> roles = new ArrayList<>();
-        for (ChatMessage message : window.getRequest().getMessages()) {
-            // the discriminator has chosen the class
-            if (message.getActualInstance() instanceof SystemMessage said) roles.add(said.getRole().getValue());
-            if (message.getActualInstance() instanceof UserMessage said) roles.add(said.getRole().getValue());
-            if (message.getActualInstance() instanceof AssistantMessage said) roles.add(said.getRole().getValue());
-            if (message.getActualInstance() instanceof ToolMessage said)
-                roles.add(said.getRole().getValue() + " " + said.getToolCallId());
-        }
-        told.put("roles", roles);
+        told.put("roles", rolesOf(window));
+
+        // A turn of Claude's with a tool, in Claude's own form.
+        var claudes = identity + "-claude";
+        var use =
+                Map.of(
+                        "type", "tool_use", "id", "toolu_1", "name", "find_talks", "input", Map.of("topic", "gradle"));
+        var used = Map.of("type", "tool_result", "tool_use_id", "toolu_1", "content", "Faster builds, 14:00");
+        var turn =
+                new AppendMessages()
+                        .addMessagesItem(claude("user", "Is there a talk about Gradle?"))
+                        .addMessagesItem(claude("assistant", List.of(use)))
+                        .addMessagesItem(claude("user", List.of(used)));
+        messages.appendMessages(
+                MessagesApi.APIAppendMessagesRequest.newBuilder()
+                        .conversationId(claudes)
+                        .format("anthropic")
+                        .appendMessages(turn)
+                        .build());
+        var claudesWindow =
+                WindowsApi.APIGetWindowRequest.newBuilder()
+                        .conversationId(claudes)
+                        .format("anthropic")
+                        .model("claude-sonnet-4-5");
+        told.put("claude", rolesOf(windows.getWindow(claudesWindow.build())));
 
         try {
             windows.getWindow(wanted.model("gtp-4o-mini").build());
             throw new AssertionError("an unknown model was known");
         } catch (ApiException refused) {
             told.put("status", refused.getCode());
-            var problem = client.getObjectMapper().readValue(refused.getResponseBody(), Problem422.class);
-            told.put("near", problem.getUnknownModelProblem().getNear().contains("gpt-4o-mini"));
+            var problem = client.getObjectMapper().readValue(refused.getResponseBody(), Problem.class);
+            told.put("near", problem.getNear().contains("gpt-4o-mini"));
         }
 
         var page =
                 messages.listMessages(
                         MessagesApi.APIListMessagesRequest.newBuilder()
                                 .conversationId(identity)
-                                .order(Order.DESC)
+                                .order("desc")
                                 .limit(2)
                                 .build());
         told.put("page", page.getMessages().stream().map(StoredMessage::getSeq).toList());
@@ -98,5 +112,22 @@ public final class Talk {
                         ConversationsApi.APIDeleteConversationRequest.newBuilder().conversationId(identity).build());
         told.put("erased", erased.getStatusCode());
         System.out.println(client.getObjectMapper().writeValueAsString(told));
+    }
+    private static Entry entry(String id, ChatMessage message) {
+        return new Entry().id(id).message(new Message(message));
+    }
+
+    private static SentMessage claude(String role, Object content) {
+        return new SentMessage(new ProviderMessage().role(role).content(content));
+    }
+
+    private static List<String> rolesOf(Window window) {
+        List<String> roles = new ArrayList<>();
+        for (var each : (List<?>) window.getRequest().get("messages")) {
+            var message = (Map<?, ?>) each;
+            var call = message.get("tool_call_id");
+            roles.add(message.get("role") + (call == null ? "" : " " + call));
+        }
+        return roles;
     }
 }

@@ -18,10 +18,11 @@ from sash_client.models import (
     FunctionToolCall,
     Grounding,
     MessagePage,
-    OpenAIWindow,
+    Problem,
+    ProviderMessage,
     ToolMessage,
-    UnknownModelProblem,
     UserMessage,
+    Window,
 )
 
 from sash_client import AuthenticatedClient
@@ -40,24 +41,42 @@ call = FunctionToolCall(
 )
 asks = AssistantMessage(role="assistant", content=None, tool_calls=[call])
 result = ToolMessage(role="tool", tool_call_id="call-1", content="Faster builds, 14:00")
-entries = [
-    Entry(id="m-1", message=question, grounding=documents),
-    Entry(id="m-2", message=asks),
-    Entry(id="m-3", message=result),
-]
-appended = append_messages.sync(identity, client=sash, body=AppendMessages(messages=entries))
+entries = AppendMessages(
+    messages=[
+        Entry(id="m-1", message=question, grounding=documents),
+        Entry(id="m-2", message=asks),
+        Entry(id="m-3", message=result),
+    ]
+)
+appended = append_messages.sync(identity, client=sash, body=entries)
 assert isinstance(appended, AppendedMessages)
 
 window = get_window.sync(identity, client=sash, explain=True)
-assert isinstance(window, OpenAIWindow)
+assert isinstance(window, Window)
 roles = [
-    f"tool {message.tool_call_id}" if isinstance(message, ToolMessage) else str(message.role)
-    for message in window.request.messages
+    f"tool {message['tool_call_id']}" if message["role"] == "tool" else message["role"]
+    for message in window.request["messages"]
 ]
+
+# A turn of Claude's with a tool, in Claude's own form.
+claudes = f"{identity}-claude"
+use = {"type": "tool_use", "id": "toolu_1", "name": "find_talks", "input": {"topic": "gradle"}}
+used = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "Faster builds, 14:00"}
+turn = AppendMessages(
+    messages=[
+        ProviderMessage(role="user", content="Is there a talk about Gradle?"),
+        ProviderMessage(role="assistant", content=[use]),
+        ProviderMessage(role="user", content=[used]),
+    ]
+)
+appended_turn = append_messages.sync(claudes, client=sash, body=turn, format_="anthropic")
+assert isinstance(appended_turn, AppendedMessages)
+claude = get_window.sync(claudes, client=sash, format_="anthropic", model="claude-sonnet-4-5")
+assert isinstance(claude, Window)
 
 refused = get_window.sync_detailed(identity, client=sash, model="gtp-4o-mini")
 problem = refused.parsed
-assert isinstance(problem, UnknownModelProblem)
+assert isinstance(problem, Problem)
 assert problem.near
 
 page = list_messages.sync(identity, client=sash, order="desc", limit=2)
@@ -71,6 +90,7 @@ print(
             "appended": [message.seq for message in appended.messages],
             "total": window.tokens.total,
             "roles": roles,
+            "claude": [message["role"] for message in claude.request["messages"]],
             "status": int(refused.status_code),
             "near": "gpt-4o-mini" in problem.near,
             "page": [message.seq for message in page.messages],

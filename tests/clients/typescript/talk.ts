@@ -10,7 +10,7 @@ const sash = createClient<paths>({ baseUrl: process.env["SASH_URL"]!, headers })
 const path = { conversation_id: `ts-${process.pid}` };
 
 /** The data of a good answer; a problem ends the program with what it says. */
-function good<T>(answer: { data?: T; error?: Schemas["NotFoundProblem"] | { title: string } }): T {
+function good<T>(answer: { data?: T; error?: Schemas["Problem"] }): T {
   if (answer.data === undefined) throw new Error(`${answer.error?.title}`);
   return answer.data;
 }
@@ -42,10 +42,25 @@ const appended = good(
 
 const window = good(await sash.GET("/conversations/{conversation_id}/window", { params: { path, query: { explain: true } } }));
 if (window.format !== "openai") throw new Error(window.format);
-const roles = window.request.messages.map((message) => {
-  // the discriminator narrows: only a tool's message has the id of its call
-  return message.role === "tool" ? `tool ${message.tool_call_id}` : message.role;
-});
+/** What an SDK's parameters are: the request goes to it as it is. */
+type Sent = { messages: { role: string; tool_call_id?: string }[] };
+const roles = (window.request as Sent).messages.map(({ role, tool_call_id }) => (role === "tool" ? `tool ${tool_call_id}` : role));
+
+// A turn of Claude's with a tool, in Claude's own form.
+const claudes = { conversation_id: `${path.conversation_id}-claude` };
+const turn: Schemas["AppendMessages"] = {
+  messages: [
+    { role: "user", content: "Is there a talk about Gradle?" },
+    { role: "assistant", content: [{ type: "tool_use", id: "toolu_1", name: "find_talks", input: { topic: "gradle" } }] },
+    { id: "m-3", role: "user", content: [{ type: "tool_result", tool_use_id: "toolu_1", content: "Faster builds, 14:00" }] },
+  ],
+};
+good(await sash.POST("/conversations/{conversation_id}/messages", { params: { path: claudes, query: { format: "anthropic" } }, body: turn }));
+const claude = good(
+  await sash.GET("/conversations/{conversation_id}/window", {
+    params: { path: claudes, query: { format: "anthropic", model: "claude-sonnet-4-5" } },
+  }),
+);
 
 const refused = await sash.GET("/conversations/{conversation_id}/window", {
   params: { path, query: { model: "gtp-4o-mini" } },
@@ -61,7 +76,7 @@ const erased = await sash.DELETE("/conversations/{conversation_id}", { params: {
 
 // What must not compile: each line fails the check if it one day does.
 // @ts-expect-error a role that there is not
-const wrongRole: Entry = { message: { role: "narrator", content: "…" } };
+const wrongRole: Schemas["ChatMessage"] = { role: "narrator", content: "…" };
 // @ts-expect-error a member that our envelope refuses
 const wrongMember: Entry = { message: { role: "user", content: "…" }, colour: "red" };
 void [wrongRole, wrongMember];
@@ -72,6 +87,7 @@ console.log(
     appended: appended.messages.map((message) => message.seq),
     total: window.tokens.total,
     roles,
+    claude: (claude.request as Sent).messages.map((message) => message.role),
     status: refused.response.status,
     near: near.includes("gpt-4o-mini"),
     page: page.messages.map((message) => message.seq),

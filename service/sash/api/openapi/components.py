@@ -1,23 +1,28 @@
 """Declarations as the document's components: msgspec's JSON Schema, changed so that generators make good types from it.
 
-* A type with a title becomes a component of that name: an enum, a union, or an object of a provider's request.
+* A type with a title becomes a component of that name: a union, or an object of a provider's request.
 * A union of objects has a discriminator. ``T or null`` of a simple type is ``type: [T, null]``.
-* A member's default is in its description: generators take ``default`` as a promise that the member is always there. A
-  union's default is there too: Go and Java clients would write it as a value of one type, which the compiler refuses.
+* A text or a list, and a text or any object, is a value without a type for generators, since few of them have a type for it.
+  Validators read what it may be: ``if`` it is of the one type, ``then``, ``else``.
+* A word of a list is an enum where it stands: of a named one Go and Java would make a file.
+* A message that is sent is an entry or bare, a chat message or a provider's: what ``_SENT`` declares. No discriminator tells
+  them apart, since the query's ``format`` does.
+* A default is in the description: generators take that of a member as a promise that it is always there, and send that of a
+  parameter, so that an append would ask for a window.
 * A whole number is an integer, and an int64 if it may exceed 32 bits. A pair of equal types is an array of two.
 * ``additionalProperties`` is false if Sash refuses unknown members, and true if it stores them. Answers have
   neither, because a minor version may add members.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
 
 from sash.core.chat.messages import ChatMessage
-from sash.core.law.fixed_parts.conversation_settings import CustomTool, FunctionTool
+from sash.core.law.fixed_parts.conversation_settings import CustomDefinition, FunctionDefinition
 
 Json = dict[str, Any]
 
@@ -33,9 +38,10 @@ _PROVIDERS: Final = (
             "server of its form documents them, or `SASH_SEND_MEMBERS` names them.",
         ),
     ],
-    Annotated[FunctionTool | CustomTool, Meta(title="Tool", description="A tool that the model may call.")],
+    FunctionDefinition,
+    CustomDefinition,
 )
-"""Schemas of messages and tools. Other declarations have these as plain mappings, and refer to them by title."""
+"""Schemas of messages and of parts of tools. Other declarations have these as plain mappings, and refer to them by title."""
 
 
 def ref(name: str) -> Json:
@@ -43,11 +49,39 @@ def ref(name: str) -> Json:
     return {"$ref": REF + name}
 
 
-def union(tag: str, names: Mapping[str, str], description: str) -> Json:
-    """A union of components with the discriminator ``tag``; ``names`` are the components by the tag's values."""
-    mapping = {value: REF + name for value, name in names.items()}
-    discriminator = {"propertyName": tag, "mapping": mapping}
-    return {"description": description, "oneOf": [ref(name) for name in names.values()], "discriminator": discriminator}
+def open_object(description: str, **members: Json) -> Json:
+    """An object with ``members`` and others."""
+    schema: Json = {"type": "object", "description": description, "additionalProperties": True}
+    return schema | ({"properties": members} if members else {})
+
+
+_SENT: Final[dict[str, Json]] = {
+    "ProviderMessage": open_object(
+        "A message or an item in the request's `format`, as its provider documents it, or a chat message as a server of "
+        "OpenAI's form wrote it. Members of an entry, such as `id` and `pinned`, may stand beside `role`. With a list as "
+        "its member `message` it is an entry of several items, such as those of one reply.",
+        role={"type": "string"},
+        type={"type": "string"},
+        content={"description": "A text, or the provider's blocks."},
+        parts={"type": "array", "items": {}, "description": "The parts of Gemini's and of screens' messages."},
+    )
+    | {"minProperties": 1, "not": {"required": ["message"], "properties": {"message": {"not": {"type": "array"}}}}},
+    "SentMessage": {
+        "description": "A bare message, or an entry, which says more about it.",
+        "anyOf": [ref(name) for name in ("Entry", "ChatMessage", "ProviderMessage")],
+    },
+    "Message": {
+        "description": "A chat message, or a message in the request's `format`.",
+        "anyOf": [ref(name) for name in ("ChatMessage", "ProviderMessage")],
+    },
+    "Tool": open_object(
+        "A tool that the model may call: a function, a custom tool, or a provider's own.",
+        type={"type": "string"},
+        function=ref("FunctionDefinition"),
+        custom=ref("CustomDefinition"),
+    ),
+}
+"""What requests take for a message and for a tool, by name."""
 
 
 def components(types: Iterable[Any]) -> dict[str, Json]:
@@ -57,14 +91,14 @@ def components(types: Iterable[Any]) -> dict[str, Json]:
     _, found = _generated(types, named)
     for name, schema in {**found, **opened}.items():
         named[name] = _object(schema, named, is_open=name in opened)
-    return named
+    return named | _SENT
 
 
 def query_fields(struct: type[msgspec.Struct], named: dict[str, Json]) -> tuple[Json, Json]:
     """The schemas of a parameter Struct's fields, by name, and its whole schema. Titled types are added to ``named``."""
     _, found = msgspec.json.schema_components([struct], ref_template=REF + "{name}")
     schema = found[struct.__name__]
-    return {name: shaped(each, named) for name, each in schema["properties"].items()}, schema
+    return {name: _without_default(shaped(each, named)) for name, each in schema["properties"].items()}, schema
 
 
 def schema_of(kind: Any) -> tuple[Json, str]:
@@ -121,7 +155,7 @@ def shaped(schema: Json, named: dict[str, Json]) -> Json:
         words = schema["enum"]
         schema = {"type": "string", "const": words[0]} if len(words) == 1 else {"type": "string", **schema}
     if "pattern" in schema:
-        schema["pattern"] = schema["pattern"].replace(r"\Z", "$")
+        schema["pattern"] = schema["pattern"].replace(r"\Z", "$").replace(r"\"", '"')
     _number(schema)
     return schema if title is None else _named(title, schema, named)
 
@@ -139,11 +173,26 @@ def _either(schema: Json, named: dict[str, Json]) -> Json:
     """The schema of a union; a union of one type and null becomes that type, nullable."""
     either = schema.pop("anyOf")
     members = _of_each_type([shaped(each, named) for each in either if each != _NULL])
-    one = members[0] if len(members) == 1 else {"oneOf": members}
+    one = members[0] if len(members) == 1 else _loose(members, named) or {"oneOf": members}
     if _NULL in either:
         several = members if len(members) > 1 or "$ref" in one else None
-        one = {"anyOf": [*several, _NULL]} if several else {**one, "type": [one["type"], "null"]}
+        words = {"enum": [*one["enum"], None]} if "enum" in one else {}
+        one = {"anyOf": [*several, _NULL]} if several else {**one, **words, "type": [one["type"], "null"]}
     return {**one, **schema}
+
+
+def _loose(members: list[Json], named: dict[str, Json]) -> Json | None:
+    """A value without a type for generators, for a union with a list or an object of any members; else None."""
+    first, second = sorted(members, key=lambda each: each.get("type") != "array")[:2]
+    is_loose = first.get("type") == "array" or any(
+        "properties" not in target and target.get("type") == "object"
+        for target in (named.get(each.get("$ref", "").removeprefix(REF), {}) for each in members)
+    )
+    if len(members) != len((first, second)) or not is_loose:
+        return None
+    if "$ref" in first:
+        first, second = second, first
+    return {"if": {"type": first["type"]}, "then": first, "else": second}
 
 
 def _of_each_type(members: list[Json]) -> list[Json]:
@@ -162,6 +211,8 @@ def _of_each_type(members: list[Json]) -> list[Json]:
 
 def _named(title: str, schema: Json, named: dict[str, Json]) -> Json:
     """A reference to the component ``title``. The component is added to ``named`` unless it is there."""
+    if "enum" in schema:
+        return schema
     if title not in named:
         schema = _without_default(schema) if "oneOf" in schema else schema
         is_any_object = schema.keys() - {"description"} <= {"type"} and schema.get("type", "object") == "object"

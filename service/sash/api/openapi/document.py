@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from litestar.handlers import HTTPRouteHandler
@@ -13,13 +13,12 @@ from sash.api.middleware.idempotency import is_pure
 from sash.api.middleware.layer import FIGURES_PATHS, is_open
 from sash.api.middleware.paths import template_of
 from sash.api.openapi import examples
-from sash.api.openapi.components import Json, components, plain, schema_of, union
-from sash.api.openapi.faults import problem_responses, problem_schemas, response_name
+from sash.api.openapi.components import REF, Json, components, open_object, plain, schema_of
+from sash.api.openapi.faults import RESPONSE, problem_response, types_of
 from sash.api.openapi.links import all_links, links_of
 from sash.api.openapi.operation import ANY_TYPE, EVENTS, OPERATORS, SCREEN_TYPE, Operation, operation_of
 from sash.api.request_parameters import HEADERS, all_parameters, declarer
-from sash.api.schemas import WINDOWS
-from sash.problems import Pointer
+from sash.api.schemas import ProblemObject, WindowDocument
 
 _DESCRIPTION: Final = """Stores chat conversations, counts their tokens once, and returns the window of messages that fits \
 the model exactly, ready to send.
@@ -44,7 +43,8 @@ _UNCHANGED: Final = "Nothing has changed since the state that If-None-Match name
 @lru_cache(maxsize=4)
 def document(handlers: Sequence[HTTPRouteHandler]) -> bytes:
     """The document of ``handlers``, as indented JSON. Raises KeyError for a handler without ``@documented``."""
-    routes = [Route(handler) for handler in handlers]
+    shown: dict[str, Json] = {}
+    routes = [Route(handler, shown) for handler in handlers]
     paths: dict[str, Json] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = route.operation()
@@ -61,9 +61,26 @@ def document(handlers: Sequence[HTTPRouteHandler]) -> bytes:
         "security": [{"apiKey": []}],
         "tags": [{"name": name, "description": description} for name, description in _TAGS.items()],
         "paths": paths,
-        "components": _components(routes),
+        "components": _components(routes) | {"examples": shown},
     }
-    return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
+    return _lines(content, 0).encode() + b"\n"
+
+
+_WIDTH: Final = 120
+
+
+def _lines(value: Any, depth: int) -> str:
+    """JSON with one member a line, where an object or a list does not fit into one line."""
+    flat = msgspec.json.encode(value).decode()
+    if len(flat) <= _WIDTH - depth or not isinstance(value, dict | list):
+        return flat
+    if isinstance(value, dict):
+        parts = [f"{msgspec.json.encode(name).decode()}:{_lines(each, depth + 1)}" for name, each in value.items()]
+    else:
+        parts = [_lines(each, depth + 1) for each in value]
+    separator = f",\n{' ' * (depth + 1)}"
+    opens, closes = "{}" if isinstance(value, dict) else "[]"
+    return f"{opens}\n{' ' * (depth + 1)}{separator.join(parts)}\n{' ' * depth}{closes}"
 
 
 class Route:
@@ -73,7 +90,9 @@ class Route:
     an ETag, unless the operation says otherwise, and its reads with one take ``If-None-Match``.
     """
 
-    def __init__(self, handler: HTTPRouteHandler) -> None:
+    def __init__(self, handler: HTTPRouteHandler, shown: dict[str, Json] | None = None) -> None:
+        self.examples: dict[str, Json] = {} if shown is None else shown
+        """Examples of answers by their schema, which operations share."""
         (template,), (self.method,) = handler.paths, handler.http_methods
         self.handler = handler
         self.path = template_of(template)
@@ -100,10 +119,10 @@ class Route:
         if parameters := [{"$ref": f"#/components/parameters/{name}"} for name in self._parameters()]:
             operation["parameters"] = parameters
         if declared.takes:
-            media = {"schema": schema_of(declared.takes)[0], "example": examples.example_of(identity).body}
+            media = {"schema": schema_of(declared.takes)[0], **self._example(examples.example_of(identity).body)}
             operation["requestBody"] = {"required": True, "content": dict.fromkeys(declared.takes_types, media)}
         good = {str(status): self._answer(status) for status in self._good()}
-        bad = {str(s): {"$ref": f"#/components/responses/{response_name(s)}"} for s in sorted(self.errors())}
+        bad = {f"{kind}XX": {"$ref": f"#/components/responses/{RESPONSE}"} for kind in (4, 5)}
         return operation | {"responses": good | bad}
 
     def _parameters(self) -> Iterator[str]:
@@ -138,13 +157,13 @@ class Route:
         schema, said = schema_of(declared.gives)
         if declared.gives_types == EVENTS:
             schema = {"type": "string", "description": said, "contentSchema": schema}
-        example = examples.example_of(str(self.handler.operation_id), status).answer
+        example = self._example(examples.example_of(str(self.handler.operation_id), status).answer, schema)
         if declared.also and declared.also[0] == status:
             said = declared.also[1]
-        answer: Json = {"description": said or f"{declared.summary}.", "headers": headers}
+        answer: Json = {"description": said or f"{declared.summary}.", **({"headers": headers} if headers else {})}
         if links := links_of(schema.get("$ref", "").rpartition("/")[2]):
             answer["links"] = links
-        media: Json = {name: {"schema": schema, "example": example} for name in declared.gives_types}
+        media: Json = {name: {"schema": schema, **example} for name in declared.gives_types}
         if "$ref" in schema and "text/html" in media:
             media["text/html"] = {"schema": {"type": "string"}, "example": "<!doctype html>"}
         if declared.gives_screens is not None:
@@ -152,8 +171,18 @@ class Route:
             media[SCREEN_TYPE] = {"schema": schema_of(declared.gives_screens)[0], "example": shown}
         return answer | {"content": media}
 
+    def _example(self, value: Any, schema: Json | None = None) -> Json:
+        """The member of a body with its example: answers with one schema share that of the first operation with it."""
+        name = (schema or {}).get("$ref", "").removeprefix(REF)
+        if self.declared.is_open:
+            value = {key: each for key, each in value.items() if key in (list(value)[:1] if name == "Stats" else value)}
+        if not name:
+            return {"example": value}
+        self.examples.setdefault(name, {"value": value})
+        return {"examples": {"answer": {"$ref": f"#/components/examples/{name}"}}}
+
     def _headers(self, status: int) -> Iterator[tuple[str, Json]]:
-        names = {"X-Request-ID": "RequestId"}
+        names = {}
         if self.of_conversations and self.declared.etag:
             names["ETag"] = "ETag"
         # an append creates no resource with a path of its own
@@ -183,16 +212,29 @@ class Route:
         return found
 
 
+def _open_request(schema: Json) -> Json:
+    """A request without the members that are not checked, which stands for a provider's own request, too."""
+    members = {name: each for name, each in schema["properties"].items() if each.get("$ref") != f"{REF}ReplyControl"}
+    members["text"] = {
+        "description": "A text to count, alone or beside messages."
+    }  # Responses has an object of this name
+    description = f"{schema['description']} With `format`, that provider's own request, with the model's name."
+    return {**schema, "description": description, "properties": members, "additionalProperties": True}
+
+
 def _components(routes: Sequence[Route]) -> Json:
     declared = [route.declared for route in routes]
     statuses = {status for route in routes for status in route.errors()}
-    given = [each for one in declared for each in (one.takes, one.gives, one.gives_screens)]
-    types = [each for each in given if each not in (None, bytes)]
-    schemas = components([Pointer, *WINDOWS.values(), *types])
+    bodies = [each for said in declared for each in (said.takes, said.gives, said.gives_screens)]
+    types = [each for each in bodies if each not in (None, bytes)]
+    figures = {said.gives for said in declared if said.is_open}
+    schemas = components([ProblemObject, WindowDocument, *(each for each in types if each not in figures)])
+    schemas |= {each.__name__: open_object(schema_of(each)[1]) for each in figures}
     parameters = all_parameters({each.query: None for each in declared if each.query}, schemas)
-    names = {value: window.__name__ for value, window in WINDOWS.items()}
-    schemas |= problem_schemas(statuses)
-    schemas["Window"] = union("format", names, "A window, by the format of its request.")
+    schemas["Window"] = schemas.pop("WindowDocument")
+    schemas["CountRequest"] = _open_request(schemas["CountRequest"])
+    del schemas["ReplyControl"]
+    schemas[RESPONSE]["properties"]["type"]["description"] = types_of(statuses)
     return {
         "securitySchemes": {
             name: {"type": "http", "scheme": "bearer", "description": description}
@@ -200,7 +242,7 @@ def _components(routes: Sequence[Route]) -> Json:
         },
         "parameters": parameters,
         "headers": HEADERS,
-        "responses": problem_responses(statuses),
+        "responses": {RESPONSE: problem_response()},
         "links": all_links({str(route.handler.operation_id): route.declared.summary for route in routes}),
         "schemas": dict(sorted(schemas.items())),
     }

@@ -38,6 +38,9 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """Another successful status and its meaning; the body is the same."""
     errors: tuple[int, ...] = ()
     """Error statuses that do not follow from the path, the method and the body."""
+    is_open: bool = False
+    """Whether the document has the answer's members in its example alone: figures for people, of which generators would make
+    a seventh of a client."""
     etag: bool = True
     """Whether a successful answer below ``/conversations`` has the conversation's ETag."""
 

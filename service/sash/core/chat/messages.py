@@ -289,7 +289,7 @@ class FunctionMessage(msgspec.Struct, tag_field="role", tag="function"):
 
 ChatMessage = SystemMessage | DeveloperMessage | UserMessage | AssistantMessage | ToolMessage | FunctionMessage
 MessageAsSent = Annotated[
-    dict[str, Any], msgspec.Meta(title="ChatMessage", examples=[{"role": "user", "content": "Hello"}])
+    dict[str, Any], msgspec.Meta(title="Message", examples=[{"role": "user", "content": "Hello"}])
 ]
 """A chat message as the client wrote it; ``validate_message`` checks it against ChatMessage."""
 Metadata = Annotated[
@@ -385,6 +385,8 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     ] = None
 
 
+SentEntry = Annotated[Entry, msgspec.Meta(title="SentMessage")]
+"""An entry of a request: in the document also a bare message, and a provider's with ``?format=``."""
 ENVELOPE = frozenset(Entry.__struct_fields__) - {"message"}
 """Members of an entry beside its message. A bare message may have them too: they are the entry's then."""
 

@@ -19,8 +19,8 @@ _HUGE = math.inf
 _MOST_LISTED = 8
 _MOST_ERRORS = 8
 _NEARLY_THE_SAME = 0.85
-_ALIKE = 0.65
-"""Above the likeness of words such as score and short, which nobody confuses."""
+_SLIPS = 2
+"""Letters in which a misspelt name differs at most: names that differ in more, such as score and short, nobody confuses."""
 
 
 def invalid(
@@ -114,11 +114,35 @@ def misnamed(
     near = [each for each in names if _bare(each) == _bare(name)]
     hint = _around(name, names) if "messages" in names else ""
     hint = hint or ("" if near else meant_by(name, names))
-    near = near or difflib.get_close_matches(name, names, n=1, cutoff=_ALIKE)
+    near = near or _nearest(name, names)
     near = near or [each for each in names if each.startswith(f"{name}_")]
     hint = hint or ("" if near else _own_data(name, names)) or did_you_mean(near)
     hint = hint or _known(names, beside, in_query=in_query)
     return problem_at(f"An unknown {what} {name!r}", pointer, hint, kind)
+
+
+def _nearest(name: str, names: Iterable[str]) -> list[str]:
+    """The name that differs least from ``name``, if by two letters at most and by less than half of it; else none."""
+    bare = _bare(name)
+    found = min(((_distance(bare, _bare(each)), each) for each in names), default=(len(bare), ""))
+    return [found[1]] if found[0] <= min(_SLIPS, (len(bare) - 1) // 2) else []
+
+
+def _distance(one: str, other: str) -> int:
+    """How many letters are added, left out, exchanged or swapped between two names; about, beyond ``_SLIPS``."""
+    if abs(len(one) - len(other)) > _SLIPS:
+        return _SLIPS + 1
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for place, letter in enumerate(one, start=1):
+        row = [place]
+        for at, there in enumerate(other, start=1):
+            least = min(last[at] + 1, row[at - 1] + 1, last[at - 1] + (letter != there))
+            if place > 1 and at > 1 and letter == other[at - 2] and one[place - 2] == there:
+                least = min(least, before[at - 2] + 1)
+            row.append(least)
+        before, last = last, row
+    return last[-1]
 
 
 def _known(names: Sequence[str], beside: Sequence[str], *, in_query: bool) -> str:

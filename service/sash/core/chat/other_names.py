@@ -14,6 +14,21 @@ class OtherName(NamedTuple):
 
 _OTHER_NAMES = (
     OtherName(
+        "max_output_tokens max_completion_tokens max_new_tokens max_tokens_to_sample maxoutputtokens num_predict",
+        "reserve",
+        "tokens that are kept free for the reply go into 'reserve'",
+    ),
+    OtherName(
+        "completion_tokens output_tokens total_tokens reasoning_tokens",
+        "window_tokens",
+        "what a reply cost is not compared: send the tokens of the prompt as 'prompt_tokens', and leave this out",
+    ),
+    OtherName(
+        "score rank similarity distance relevance",
+        "short",
+        "leave it out, and send the most relevant document first",
+    ),
+    OtherName(
         "content page_content pagecontent body chunk document snippet value",
         "text",
         'a document\'s text goes into \'text\': {"id": "s-1", "text": "…"}',
@@ -95,11 +110,32 @@ _OTHER_NAMES = (
         "it is a parameter of each window, as in ?max_tokens=4000",
     ),
     OtherName(
-        "temperature top_p top_k stream max_completion_tokens response_format seed stop n",
+        "temperature top_p top_k stream response_format seed stop n",
         "reserve",
         "it goes to the model, beside the window's 'request'",
     ),
 )
+
+
+_OTHER_WORDS = {
+    "human": "user",
+    "person": "user",
+    "bot": "assistant",
+    "ai": "assistant",
+    "model": "assistant",
+    "newest": "desc",
+    "latest": "desc",
+    "descending": "desc",
+    "oldest": "asc",
+    "ascending": "asc",
+}
+"""Words that others use for a word of a list."""
+
+
+def meant_word(word: str, known: Collection[str]) -> str:
+    """The one of ``known`` that others call ``word``; empty without one."""
+    ours = _OTHER_WORDS.get(word.lower().replace("-", "_"), "")
+    return ours if ours in known else ""
 
 
 def meant_by(name: str, known: Collection[str]) -> str:

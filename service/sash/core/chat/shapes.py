@@ -31,6 +31,8 @@ from msgspec.inspect import (
     UnionType,
 )
 
+from sash.core.chat.other_names import meant_word
+
 _READ_FROM_TEXT = ((IntType, int), (FloatType, float), (BoolType, bool))
 _MOST_SHOWN = 100
 _NOTHING = frozenset({"", "null", "none", "nil", "undefined", "nan"})
@@ -221,7 +223,12 @@ def _expected(kinds: Sequence[Type], value: Any, example: Any) -> tuple[str, str
     wanted = [text for kind in kinds for text in _texts(kind)]
     wanted = [text for text in wanted if text != "null"] or wanted  # null leaves the member as it is without a value
     if isinstance(value, str) and any(isinstance(kind, LiteralType) for kind in kinds):
-        return f"Invalid value {value[:_MOST_SHOWN]!r}", f": one of {joined(wanted)}"
+        words = [
+            each for kind in kinds if isinstance(kind, LiteralType) for each in kind.values if isinstance(each, str)
+        ]
+        meant = meant_word(value, words)
+        listed = f": one of {joined(wanted)}"
+        return f"Invalid value {value[:_MOST_SHOWN]!r}", f"{listed}; did you mean {meant!r}?" if meant else listed
     shown = _shown(value)
     if isinstance(value, list) and any(isinstance(kind, ListType) for kind in kinds):
         shown = f"one of {len(value)}" if value else "an empty list"

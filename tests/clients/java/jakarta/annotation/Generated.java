@@ -1,7 +1,0 @@
-package jakarta.annotation;
-
-public @interface Generated {
-    String[] value();
-    String date() default "";
-    String comments() default "";
-}

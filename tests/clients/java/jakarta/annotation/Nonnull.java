@@ -1,3 +1,0 @@
-package jakarta.annotation;
-
-public @interface Nonnull {}
