@@ -187,7 +187,7 @@ def create_app(
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
         load_vocabularies()
         await PROCESSOR.run(load_vocabularies)
-        metrics.windows.know(model.id for model in list_models(models))
+        metrics.windows.names.know({model.id: model.provider for model in list_models(models)})
         await store.client.open()
         eraser = Eraser(store.owner_erasures, store.owners)
         running = (watching.watch, watching.statistics, store.erasures, store.tenants, eraser, followers)

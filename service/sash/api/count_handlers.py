@@ -62,7 +62,7 @@ async def count(request: Incoming) -> Count:
         counted = msgspec.structs.replace(counted, over_limits=["bytes", *counted.over_limits])
     context.watching.metrics.counted(time.perf_counter() - started)
     line = request.line
-    line["model"] = context.watching.metrics.windows.label(counted.model)
+    line["model"] = context.watching.metrics.windows.names.known(counted.model)
     line["tokens"] = counted.tokens + (counted.text or 0)
     return counted
 
@@ -307,7 +307,7 @@ def _warn_of_short(context: Context, model: Model, billed: int, predicted: int) 
     """Log that an estimate was too low. For an exact model a drift is logged instead."""
     _log.warning(
         "a request was billed above its prediction",
-        model=context.watching.metrics.windows.label(published_name(model.id)),
+        model=context.watching.metrics.windows.names.known(published_name(model.id)),
         provider=model.provider,
         counting=model.counting,
         predicted=predicted,
@@ -322,7 +322,7 @@ def _warn_of_drift(context: Context, model: Model, known: ModelReports) -> None:
         context.drifting.add(model.id)
         _log.warning(
             "an exact model drifts: it is billed otherwise than it is counted",
-            model=context.watching.metrics.windows.label(published_name(model.id)),
+            model=context.watching.metrics.windows.names.known(published_name(model.id)),
             reports=known.reports,
             mean_error=round(known.mean_error, 2),
             worst_error=known.worst_error,

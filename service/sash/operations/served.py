@@ -32,7 +32,7 @@ def tell_window(metrics: Metrics, made: Made, seconds: float, line: dict[str, An
         model = made.asked.plan.model
         seqs = sorted(window.seqs) if window.is_moved else window.seqs
         metrics.windows.follow(head, key, seqs, _beginning(made, seqs), tokens_of, stable=stable, model=model)
-    line["model"] = label
+    line["model"] = metrics.windows.names.known(head.model)
     line["window_tokens"] = head.tokens.total
     line["budget"] = head.budget
     line["kept"] = head.kept.messages
