@@ -26,6 +26,7 @@ from sash.core.counts.requests.iterations import Iteration, billed_for_window, b
 from sash.core.law.records.parameters import Name
 from sash.core.providers import PROVIDERS
 from sash.operations.diagnoses import CacheMiss, InputTransformation, drops_in, miss_in
+from sash.operations.genai import of_bill
 from sash.operations.logging import best_effort, get_logger
 from sash.problems import BadRequest, NotFound, UnknownModel, Unprocessable
 from sash.store.data.histories import require_version
@@ -233,6 +234,9 @@ async def report_usage(request: Incoming) -> Reported:
     if not request.was_done:
         with best_effort:
             _record(context, wanted, model, billed, predicted, known)
+            if (spans := context.watching.metrics.spans) is not None:
+                read, written = wanted.cached_tokens, wanted.cache_write_tokens
+                spans.billed(target, of_bill(model.id, billed=wanted.billed(), read=read, written=written))
     return Reported(model.id, error, shown(model, known), compared=billed is not None)
 
 

@@ -69,6 +69,7 @@ def get_status(request: Incoming) -> Status:
         watching.watch,
         watching.requests,
         context.store.client,
+        watching.upstreams,
         keys_required=required,
         followers=context.followers.count,
     )

@@ -162,6 +162,7 @@ def _check_media(settings: Settings, url: str) -> Finding:
     from sash.problems import Problem  # noqa: PLC0415 - help needs no storage
     from sash.store.data.marked_storage import expected_mark, without_mark  # noqa: PLC0415
     from sash.store.data.object_storage import open_objects, try_objects  # noqa: PLC0415
+    from sash.store.data.storage_answers import told  # noqa: PLC0415
 
     async def expected(client: Any, _: Settings) -> str:
         return await expected_mark(client)
@@ -183,7 +184,8 @@ def _check_media(settings: Settings, url: str) -> Finding:
         found, change = halves(str(error).removeprefix(f"{name} "))
         return Finding(name, "problem", found, change or "correct the URL, or make the folder or bucket")
     except Problem as problem:
-        return Finding(name, "problem", f"{shown}: {problem.detail}", "look at the storage, and at its credentials")
+        said = told(problem).removeprefix("The object storage ").rstrip(".")
+        return Finding(name, "problem", f"{shown}: it {said}", "look at the storage, and at its credentials")
     return Finding(name, "good", f"{shown} takes, gives, lists and erases an object")
 
 

@@ -16,15 +16,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from sash.extras import how_to_install
-from sash.problems import StoreFull, StoreUnavailable
+from sash.problems import StoreUnavailable
+from sash.store.data.storage_answers import lost, problem_of, silence
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-_FULL: Final = re.compile(
-    r"os error (?:28|122)\b|StorageFull|InsufficientStorage|QuotaExceeded|status(?: code)?:? 507|507 Insufficient"
-)
-"""Words of the errors of a full disk (ENOSPC, EDQUOT) and of full object storage."""
 _AZURE: Final = re.compile(r"az://(?P<account>[^/]+)/(?P<container>.+)")
 _AT_ONCE: Final = 16
 _RETRIES: Final = 2
@@ -135,13 +132,11 @@ class ObjectStorage:
             async with asyncio.timeout(self._seconds):
                 yield
         except TimeoutError:
-            raise StoreUnavailable(f"The object storage did not answer within {self._seconds:g} seconds.") from None
-        except FileNotFoundError:
-            raise StoreUnavailable("The object storage has lost its folder or bucket.") from None
+            raise silence(self._seconds) from None
+        except FileNotFoundError as error:
+            raise lost(error) from None
         except (BaseError, OSError) as error:
-            if _FULL.search(str(error)):
-                raise StoreFull("The object storage is full: reading and erasing still work.") from None
-            raise StoreUnavailable("The object storage cannot serve now; try again.") from None
+            raise problem_of(error) from None
 
 
 def open_objects(url: str | None, timeout_seconds: float) -> ObjectStorage | None:
