@@ -292,8 +292,8 @@ async def test_nobody_there(store: Any, conversation: str) -> None:
 
 
 async def test_a_call_is_traced_and_its_answer_is_told(store: Any, endpoint: Endpoint, conversation: str) -> None:
-    """A call carries the request's id and trace; its line has conversation, tenant, model, tokens and price, and a refusal the
-    endpoint's own error, which ``GET /status`` has too, without a key and without what was sent."""
+    """A call carries the request's id and trace; its line has conversation, tenant, model, tokens and price, and a refusal
+    the endpoint's own error, which ``GET /status`` has too, without a key and without what was sent."""
     refusal = {"error": {"type": "insufficient_quota", "message": f"Key sk-4711 has no quota for {SECRET} 0 word word"}}
     served_answer = {"choices": [{"message": {"content": "So far."}}], "usage": {"prompt_tokens": 1000}}
     endpoint.answers = [(429, json.dumps(refusal).encode()), json.dumps(served_answer).encode()]
