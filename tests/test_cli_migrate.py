@@ -31,6 +31,7 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.nightly  # it starts five services
 def test_a_folder_is_taken_over_and_swapped(old: Path) -> None:
     """All tenants' conversations come over; a second run sends nothing, swaps, and leaves the old folder beside."""
     new = old.with_name("new")

@@ -64,11 +64,10 @@ class Place:
         self._process: subprocess.Popen[bytes] | None = None
 
     def serve(self, tenants: set[str]) -> None:
-        """Serve a folder to these tenants; of a service the key names the tenant. Raises SourceError if it does not begin."""
+        """Serve a folder to these tenants; of a service the key names one. Raises SourceError if it does not begin."""
         self._keys = dict.fromkeys(tenants, self._key)
         if self.folder is None:
             return
-        self.stop()
         self._keys = {tenant: secrets.token_hex(16) for tenant in tenants}
         port = _free_port()
         self._url = f"http://127.0.0.1:{port}"
@@ -102,18 +101,18 @@ class Place:
             self._process = None
 
     def tenants(self) -> set[str]:
-        """The tenants that have conversations in a served folder; of a service, the one of the key."""
+        """The tenants that have conversations in a folder, on which no service runs; of a service, the one of the key."""
         if self.folder is None:
             return {"default"}
         from redis import Redis  # noqa: PLC0415 - help needs no store
 
-        from sash.store.redis.embedded import socket_url  # noqa: PLC0415
+        from sash.store.redis.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed  # noqa: PLC0415
 
-        url = socket_url(self.folder.absolute())
-        if url is None:
-            raise SourceError(f"{self.folder} has no running store")
-        with Redis.from_url(url) as store:
-            return _tenants_of(store) or {"default"}
+        try:
+            with EmbeddedStore(self.folder) as server, Redis.from_url(server.url) as store:
+                return _tenants_of(store) or {"default"}
+        except (DataDirectoryBusy, EmbeddedStoreFailed) as error:
+            raise SourceError(str(error)) from None
 
     def client(self, tenant: str) -> Sash:
         """A client for a tenant's conversations."""
@@ -161,7 +160,6 @@ def migrate(
         with contextlib.ExitStack() as ends:
             for place in (source, target):
                 ends.callback(place.stop)
-            source.serve({"default"})
             tenants = source.tenants()
             source.serve(tenants)
             target.serve(tenants)

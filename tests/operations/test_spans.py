@@ -91,8 +91,8 @@ def attributes(span: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("named", ["0", "1"], ids=["hashed", "named"])
 def test_spans_have_the_conventions_of_generative_ai(tmp_path: Path, named: str) -> None:
-    """A window's span says what it has, a search is ``search_memory``, a bill is on its request; the conversation's id is there
-    only if that is allowed."""
+    """A window's span says what it has, a search is ``search_memory``, a bill is on its request; a conversation's id is
+    there only if that is allowed."""
     with collecting() as collector:
         endpoint = f"http://127.0.0.1:{collector.server_port}"
         options = {"SASH_TRACE_CONVERSATION_IDS": named, "SASH_RECALL": "lexical"}
