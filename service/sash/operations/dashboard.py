@@ -10,7 +10,22 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import NamedTuple
 
-_SCRIPTS = ("base.js", "charts.js", "status.js", "deployment.js", "conversation.js", "main.js")
+import msgspec
+
+from sash.core.providers import PROVIDERS
+
+_SCRIPTS = (
+    "base.js",
+    "charts.js",
+    "status.js",
+    "deployment.js",
+    "conversations.js",
+    "strip.js",
+    "sides.js",
+    "follow.js",
+    "conversation.js",
+    "main.js",
+)
 
 
 class ServedPage(NamedTuple):
@@ -25,7 +40,8 @@ def dashboard() -> ServedPage:
     """The dashboard's page and headers, built at the first call."""
     folder = files("sash.operations") / "page"
     style = (folder / "style.css").read_bytes()
-    script = b"".join((folder / name).read_bytes() for name in _SCRIPTS)
+    script = b'"use strict";\nconst FORMATS = %b;\n' % msgspec.json.encode(list(PROVIDERS))
+    script += b"".join((folder / name).read_bytes() for name in _SCRIPTS)
     return page_of((folder / "page.html").read_bytes().replace(b"/*STYLE*/", style).replace(b"/*SCRIPT*/", script))
 
 
