@@ -127,7 +127,7 @@ def test_every_panel_is_a_query(served: Served, prometheus: str) -> None:
         for target in panel.get("targets", ())
         if not ask(prometheus, target["expr"].replace("$__rate_interval", "1m").replace("$model", ".*"))
     }
-    # The test reports no usage, leaves no history out and has no failures, and the store is well.
+    # The test reports no usage, leaves no history out, follows nothing, asks no receipt and has no failures; the store is well.
     assert empty <= {
         "Ready, and how the store is",
         "Refused, by type",
@@ -136,4 +136,9 @@ def test_every_panel_is_a_query(served: Served, prometheus: str) -> None:
         "What prompt caches read and took",
         "Predicted divided by billed",
         "Tokens that predictions were off by",
+        "Reasoning dropped, and cache misses, by cause",
+        "Dollars of input an hour",
+        "Events, and how streams end",
+        "Windows asked for by receipt",
+        "History read by models",
     }

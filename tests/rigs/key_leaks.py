@@ -2,7 +2,7 @@
 
 A test that leaves a key behind hides a defect: an erasure that misses a key, or a key that never expires. So after each
 test every conversation is erased as a client erases it, and then no key of Sash may remain. Keys that belong to no
-conversation (statistics, idempotency keys) may remain if they have an expiry. The layout's number and writer, and the keys for
+conversation (statistics, idempotency keys) may remain if they have an expiry. The layout's number and writer, the keys for
 encryption at rest and for the hashes of log lines, the store's mark, and the figures of models, need none.
 """
 
