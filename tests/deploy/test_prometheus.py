@@ -127,7 +127,7 @@ def test_every_panel_is_a_query(served: Served, prometheus: str) -> None:
         for target in panel.get("targets", ())
         if not ask(prometheus, target["expr"].replace("$__rate_interval", "1m").replace("$model", ".*"))
     }
-    # The test reports no usage, leaves no history out, follows nothing, asks no receipt and has no failures; the store is well.
+    # The test reports no usage, leaves no history out, follows nothing and asks for no receipt; the store is well.
     assert empty <= {
         "Ready, and how the store is",
         "Refused, by type",
