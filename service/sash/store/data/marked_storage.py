@@ -116,7 +116,7 @@ class MarkedStorage:
         is_due = self._objects.folder is None and time.monotonic() > self._tried + _TRIED_SECONDS
         if is_due or self._refused:
             with self._noting():
-                await try_objects(self._objects)
+                await try_objects(self._objects, f"{_NAMES}/trial")
             self._tried, self._refused = time.monotonic(), ""
 
     @contextmanager

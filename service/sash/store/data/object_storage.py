@@ -153,12 +153,12 @@ def open_objects(url: str | None, timeout_seconds: float) -> ObjectStorage | Non
     raise ValueError(line)
 
 
-async def try_objects(objects: ObjectStorage) -> None:
-    """Write, read, list and erase an object. Raises StoreUnavailable, StoreFull."""
-    path, content = f"sash-doctor/{secrets.token_hex(8)}", b"Written by sash doctor.\n"
+async def try_objects(objects: ObjectStorage, place: str = "sash-doctor") -> None:
+    """Write, read, list and erase an object in this place. Raises StoreUnavailable, StoreFull."""
+    path, content = f"{place}/{secrets.token_hex(8)}", b"Written to try the storage.\n"
     await objects.put(path, content)
     found = await objects.get(path)
-    listed = [each.path async for batch in objects.list("sash-doctor") for each in batch]
+    listed = [each.path async for batch in objects.list(place) for each in batch]
     await objects.delete([path])
     if found is None or bytes(found) != content or path not in listed:
         raise StoreUnavailable("The object storage does not give back what was written.")
