@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import destinations_page
 import mends_page
 import msgspec
 import pytest
@@ -226,6 +227,13 @@ def test_the_tables_of_mends_and_media_are_those_of_the_records() -> None:
     page = mends_page.PAGE.read_text("utf-8")
     assert page == mends_page.written(page), "run: python -m tests.mends_page"
     assert all(mend.refused and mend.sent for mend, _ in mends_page.mends_by_name().values())
+
+
+def test_the_page_of_destinations_is_that_of_the_rows() -> None:
+    """The page has each row with its evidence."""
+    assert destinations_page.PAGE.read_text("utf-8") == destinations_page.written(), (
+        "run: python -m tests.destinations_page"
+    )
 
 
 def test_every_setting_has_its_line() -> None:

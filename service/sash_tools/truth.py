@@ -73,8 +73,8 @@ def truth(
 
     With --live, the requests are sent to the provider of --model: to its counting endpoint (OpenAI's Responses, Anthropic,
     Gemini), which costs nothing, or as chat completions with the shortest reply. Without FILE, requests of Sash's own are
-    sent, one for each thing that is billed. The cost is told before. Key and address are from the variables that the
-    provider's SDK reads, such as ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL.
+    sent, one for each thing that is billed. What no bill has shown is asked first, and the cost is told before. Key and
+    address are from the variables that the provider's SDK reads, such as ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL.
     """
     with plain_errors():
         models = own_models(models_file)
@@ -134,6 +134,7 @@ def _ask(
 ) -> list[tuple["TruthRow", str]]:
     """The answers of the model's provider, each with the name of the file that it is written to. Raises SourceError."""
     from sash.core.counts.models.models import find_model  # noqa: PLC0415
+    from sash_tools.bills.bill import bills_of_row  # noqa: PLC0415
     from sash_tools.bills.probes import probes_for  # noqa: PLC0415
     from sash_tools.bills.questions import Questions, spread  # noqa: PLC0415
 
@@ -146,9 +147,14 @@ def _ask(
         rows = [row for row, _ in _read(files) if row.form in questions]
     else:
         rows = [row for each in forms for row in probes_for(model, each, models)]
-    chosen = spread(rows, limit)
+    bills = {row.id: bills_of_row(row, model) for row in rows}
+    chosen = spread(sorted(rows, key=lambda row: bills[row.id]), limit)
     if not chosen:
         raise SourceError(f"no request is in a format of {model.id}: {', '.join(forms)}")
+    unseen = sum(not bills[row.id] for row in chosen)
+    console(stderr=True).print(
+        f"{unseen} of {len(chosen)} requests have a shape that no bill has shown", soft_wrap=True
+    )
     _say_cost(chosen, questions, model)
     if not consent:
         click.confirm("Send them?", abort=True, err=True)

@@ -185,10 +185,21 @@ async def test_thinking_is_told_to_claude(client: httpx.AsyncClient) -> None:
             assert (await client.post("/count", json=sent | member)).json()["tokens"] == plain + more
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"), [("gpt4o", "gpt-4o"), ("GPT_4o mini", "gpt-4o-mini"), ("o3mini", "o3-mini")]
+)
+async def test_a_name_with_other_marks_is_counted(client: httpx.AsyncClient, written: str, meant: str) -> None:
+    """Counting takes a known name with other marks between its letters and digits, and does not call the count exact."""
+    asked = {"messages": [{"role": "user", "content": "hi"}]}
+    told = (await client.post("/count", json={"model": written, **asked})).json()
+    named = (await client.post("/count", json={"model": meant, **asked})).json()
+    assert (told["model"], told["exact"], told["tokens"]) == (written, False, named["tokens"])
+
+
 async def test_no_such_model(client: httpx.AsyncClient) -> None:
     """An unknown model is 404 as a resource and 422 in a request, both with similar names."""
-    absent = problem(await client.get("/models/gpt4o"), 404, "not-found")
-    asked = problem(await client.post("/count", json={"model": "gpt4o", "messages": []}), 422, "unknown-model")
+    absent = problem(await client.get("/models/gtp-4o"), 404, "not-found")
+    asked = problem(await client.post("/count", json={"model": "gtp-4o", "messages": []}), 422, "unknown-model")
 
     assert "gpt-4o" in absent["near"]
     assert asked["near"] == absent["near"]

@@ -31,7 +31,7 @@ async def test_figures(client: httpx.AsyncClient, conversation: str) -> None:
     assert answer.json() == {
         "model": model,
         "error": 1,
-        "calibration": {"n": 2, "mean_error": -1.0, "worst_error": -3, "correction": 1.0},
+        "calibration": {"n": 2, "mean_error": -1.0, "worst_error": -3, "correction": 1.0, "constant": 0},
     }
     assert (await client.get(f"/models/{model}")).json()["calibration"] == answer.json()["calibration"]
 
@@ -79,6 +79,35 @@ async def test_an_estimate_is_corrected(client: httpx.AsyncClient, conversation:
     assert stateless.json()["tokens"] == after["tokens"]
     count = {"model": model, "messages": [{"role": "user", "content": "hello there, " * 200}]}
     assert (await client.post("/count", json=count)).json()["tokens"] == after["tokens"]["total"]
+
+
+async def test_a_hosts_prompt_is_learnt(client: httpx.AsyncClient, conversation: str) -> None:
+    """A prompt of 1,500 tokens that a host puts before every request is counted from the third request on.
+
+    It shows in the model and in the window's priming.
+    """
+    model = f"{conversation}/{ESTIMATED}"
+    path = f"/conversations/{conversation}/window?model={model}"
+    messages: list[dict[str, Any]] = []
+    bare, totals = [], []
+    for turn in range(4):
+        said = "hello there, " * 40 * (turn + 1)
+        messages.append({"role": "user", "content": said})
+        await append(client, conversation, user(said))
+        sent = (await client.get(path)).json()
+        count = {"model": ESTIMATED, "messages": messages}
+        bare.append((await client.post("/count", json=count)).json()["tokens"])
+        totals.append(sent["tokens"]["total"])
+        if turn < 3:
+            billed = 1_500 + bare[-1]
+            answer = await report(client, conversation, model=model, prompt_tokens=billed, receipt=sent["receipt"])
+            assert answer.status_code == 200, answer.text
+
+    assert 1_500 + bare[2] <= totals[2] <= 1.05 * (1_500 + bare[2])
+    assert 1_500 + bare[3] <= totals[3] <= 1.05 * (1_500 + bare[3])
+    known = (await client.get(f"/models/{model}")).json()["calibration"]
+    assert (known["n"], 1_400 <= known["constant"] <= 1_500) == (3, True)
+    assert sent["tokens"]["priming"] >= known["constant"]
 
 
 async def _short_of(client: httpx.AsyncClient, model: str) -> float:
@@ -196,7 +225,7 @@ async def test_wrong_reports(client: httpx.AsyncClient, conversation: str, body:
     ("billed", "predicted", "told"),
     [
         (100_000_000, 10, {}),
-        (1_001, 100, {}),
+        (6_001, 100, {}),
         (100, 100, {"correction": 900}),
         (20_000_000, 20_000_000, {}),
     ],

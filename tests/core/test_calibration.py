@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sash.core.counts.requests.calibration import NO_REPORTS, ModelReports, billed_ratio, corrected_margin, is_plausible
+from sash.core.counts.requests.calibration import (
+    MOST_CONSTANT,
+    NO_REPORTS,
+    BilledSize,
+    Correction,
+    ModelReports,
+    bare_tokens,
+    correction_of,
+    is_plausible,
+)
 
 PAIRS = st.tuples(st.integers(1, 100_000), st.integers(1, 100_000))
 
@@ -13,6 +22,17 @@ def reports_of(pairs: list[tuple[int, int]], margin: float = 1.0) -> ModelReport
     errors = [predicted - billed for billed, predicted in pairs]
     ratios = tuple(round(billed * margin / predicted, 4) for billed, predicted in pairs)
     return ModelReports(len(pairs), sum(errors), max(errors, key=abs), ratios[-100:])
+
+
+def sized(sizes: list[tuple[int, int]]) -> ModelReports:
+    """Return reports of (bare, billed) tokens, which tell their sizes."""
+    known = tuple(BilledSize(*each) for each in sizes)[-100:]
+    ratios = tuple(min(10.0, round(each.billed / each.bare, 4)) for each in known)
+    return ModelReports(len(sizes), 0, 0, ratios, ratios, known)
+
+
+def corrected_margin(known: ModelReports, margin: float) -> float:
+    return correction_of(known, margin).margin
 
 
 def test_without_reports_nothing_is_known_or_corrected() -> None:
@@ -41,16 +61,20 @@ def test_reports_below_the_margin_lower_it_little_by_little(reports: int, margin
 def test_a_late_report_does_not_raise_the_margin_again() -> None:
     """A late report that agrees with earlier ones gives their ratio, whether or not its prediction had the correction."""
     known = ModelReports(1, -300, -300, (1.3,))
-    assert billed_ratio(1_300, 1_150, [1.15, 1.326], known) == pytest.approx(1.3)
-    assert billed_ratio(1_300, 1_326, [1.15, 1.326], known) == pytest.approx(1.3)
+    both = [Correction(1.15), Correction(1.326)]
+    assert bare_tokens(1_300, 1_150, both, known) == pytest.approx(1_000)
+    assert bare_tokens(1_300, 1_326, both, known) == pytest.approx(1_000)
+    assert bare_tokens(1_300, 1_650, [Correction(1.0), Correction(1.326, 324)], known) == pytest.approx(1_000)
 
 
 def test_a_report_that_does_not_agree_is_taken_as_low_as_it_may_be() -> None:
     """A report above the known ratios counts with its lowest possible ratio; with a single margin its ratio is exact."""
     known = ModelReports(1, -300, -300, (1.3,))
-    assert billed_ratio(2_000, 1_000, [1.0, 1.2], known) == pytest.approx(2.0)
-    assert billed_ratio(1_000, 1_000, [1.2], known) == pytest.approx(1.2)
-    assert billed_ratio(1_000, 1_000, [1.0, 1.2], NO_REPORTS) == pytest.approx(1.0)
+    both = [Correction(1.0), Correction(1.2)]
+    assert bare_tokens(2_000, 1_000, both, known) == pytest.approx(1_000)
+    assert bare_tokens(1_000, 1_000, [Correction(1.2)], known) == pytest.approx(833.33)
+    assert bare_tokens(1_000, 1_000, both, NO_REPORTS) == pytest.approx(1_000)
+    assert bare_tokens(1_000, 1_100, [Correction(1.0, 100)], NO_REPORTS) == pytest.approx(1_000)
 
 
 @given(st.lists(PAIRS, min_size=1, max_size=130))
@@ -89,24 +113,62 @@ def test_bills_that_are_too_low_to_be_true_do_not_open_the_window(billed: int) -
     assert corrected_margin(reports_of([(billed, 1_000)] * 100, margin=1.5), 1.5) == 0.5
 
 
-def test_one_ratio_is_at_most_ten() -> None:
-    """A ratio is at most ten, so a report that was predicted with a raised margin cannot multiply the margin."""
-    assert billed_ratio(9_000, 1_000, [5.0], ModelReports(1, 0, 0, (5.0,))) == 10.0
+@given(st.lists(PAIRS, min_size=1, max_size=130), st.floats(1.0, 1.5), st.integers(0, 700))
+def test_constant_and_margin_cover_the_last_hundred_reports(
+    pairs: list[tuple[int, int]], margin: float, priming: int
+) -> None:
+    """Of the last 100 requests, whose sizes are known, none is predicted below its bill, and none below 0."""
+    found = correction_of(sized(pairs), margin, priming)
+    assert all(found.constant + found.margin * bare >= billed * 0.999 - 1 for bare, billed in pairs[-100:])
+    assert found.constant >= -priming
+    assert 0.5 <= found.margin <= 10.2
+
+
+@pytest.mark.parametrize(("constant", "ratio"), [(1_500, 1.0), (1_500, 1.2), (60, 1.0), (4_000, 1.5)])
+def test_two_bills_of_different_length_tell_a_hosts_prompt(constant: int, ratio: float) -> None:
+    """A prompt before every request and a ratio are both known from the second bill on, also where the first was tiny."""
+    found = correction_of(sized([(bare, int(constant + ratio * bare)) for bare in (100, 400)]), 1.0)
+    for bare in (20, 200, 5_000, 100_000):
+        predicted = found.constant + found.margin * bare
+        assert constant + ratio * bare - 10 <= predicted <= 1.03 * (constant + ratio * bare) + 5
+
+
+def test_bills_of_one_length_tell_a_ratio_alone() -> None:
+    """Bills of nearly the same length differ by their words, which is no constant: longer requests would be short."""
+    assert correction_of(sized([(100, 150), (103, 150)]), 1.0) == Correction(1.53)
+
+
+def test_no_ratio_explains_a_bill_of_over_ten_times() -> None:
+    """What ten times the prediction does not explain is a constant, so the largest prompt of a host is met at once."""
+    assert correction_of(sized([(10, 2_000)]), 1.0) == Correction(10.2, 1_898)
+
+
+def test_a_host_without_the_familys_prompt_is_told_little_by_little() -> None:
+    """A negative constant takes away priming by a tenth with each of ten bills, and never more than there is."""
+    bills = [(550, 58), (1_500, 1_008)]
+    assert correction_of(sized(bills), 1.0, 492).constant == -98
+    assert -492 <= correction_of(sized(bills * 5), 1.0, 492).constant <= -480
+
+
+@given(st.lists(PAIRS, min_size=1, max_size=30))
+def test_bills_of_older_versions_tell_a_ratio_alone(pairs: list[tuple[int, int]]) -> None:
+    """Where one report does not tell its size, the margin is as before, and there is no constant."""
+    assert correction_of(reports_of(pairs), 1.0).constant == 0
 
 
 @pytest.mark.parametrize(
     ("billed", "predicted", "margin", "plausible"),
     [
         (0, 1, 1.0, True),
-        (10_000, 1_000, 1.0, True),
-        (10_001, 1_000, 1.0, False),
-        (1_000, 1_000, 10.0, True),
-        (1_000, 1_000, 10.1, False),
+        (10_000 + MOST_CONSTANT, 1_000, 1.0, True),
+        (10_001 + MOST_CONSTANT, 1_000, 1.0, False),
+        (1_000, 1_000, 10.2, True),
+        (1_000, 1_000, 10.3, False),
         (80_000, 80_000, 1.0, True),
         (80_001, 80_000, 1.0, False),
         (80_000, 80_001, 1.0, False),
     ],
 )
 def test_what_can_be_a_report(billed: int, predicted: int, margin: float, *, plausible: bool) -> None:
-    """A report is plausible up to ten times the prediction without its margin, and up to ten context windows (of 8,000)."""
-    assert is_plausible(billed, predicted, margin, 8_000) is plausible
+    """A report is plausible up to ten times its bare prediction and a host's prompt, and up to ten windows (of 8,000)."""
+    assert is_plausible(billed, predicted, Correction(margin), 8_000) is plausible

@@ -36,10 +36,12 @@ EXCEPTIONS = {
     "core/counts/models/templates.py": "models' names and makers",
     "core/counts/models/listings.py": "models' names and makers",
     "core/counts/text/unicode_scripts.py": "vocabularies' names",
-    "core/providers/messages/endings.py": "a table of servers, with the evidence of its mend",
+    "core/providers/messages/endings.py": "the words of its mend",
+    "core/providers/destinations/": "tables of servers, with their evidence",
     "core/providers/writing/media_types.py": "the evidence of its mends",
     "core/providers/writing/shared_mends.py": "the evidence of its mends",
     "core/providers/messages/hosted.py": "members without words for a reader, whoever writes them",
+    "core/screens/ag_ui_messages.py": "members of AG-UI's messages",
     "core/law/records/split_media.py": "members with a data URL, whoever writes them",
 }
 """Files that may name a form or its members though they are no provider's own, and why."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
+from validators import served
 from validators.pictures import belied
 
 Object = dict[str, Any]
@@ -31,7 +32,6 @@ _MEMBERS = {
 }
 """Members of the SDK's types. Another rule is about marks on thinking."""
 _BEFORE_OPUS_4_8 = re.compile(r"claude-(3|(opus|sonnet|haiku)-4-[0-7]\b)")
-_WITHOUT_PREFILL = re.compile(r"claude-(opus|sonnet|haiku|fable)-(4-[6-9]|5)")
 
 
 def refused(request: Object, model: str) -> list[str]:
@@ -42,20 +42,12 @@ def refused(request: Object, model: str) -> list[str]:
         found.append("messages: role 'system' is not supported on this model")
     for index, message in enumerate(messages):
         found += _message(message, f"messages.{index}", is_last=index == len(messages) - 1)
-    found += [*_compactions(messages), *_ending(messages, model)]
+    found += [*_compactions(messages), *served.refused("anthropic", request, model)]
     found += [*_pairs(messages), *_hosted(messages), *_marks(request), *_system(request.get("system"))]
     found += _tools(request.get("tools") or [], request.get("tool_choice"))
     # Other models that take this form do not sign their thinking, and want it back. Their rules for names are not known.
     free = () if "claude" in model or not model else ("thinking", "tool_use.name")
     return [each for each in found if not any(word in each for word in free)]
-
-
-def _ending(messages: list[Object], model: str) -> Iterator[str]:
-    """The newest Claudes go on with calls alone."""
-    last = messages[-1] if messages else {}
-    ends = _blocks(last["content"])[-1:] if last.get("role") == "assistant" else []
-    if _WITHOUT_PREFILL.search(model) and any(each["type"] in {"text", "thinking"} for each in ends):
-        yield "This model does not support assistant message prefill. The conversation must end with a user message."
 
 
 def _blocks(content: Any) -> list[Object]:

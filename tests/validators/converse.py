@@ -16,6 +16,7 @@ import botocore.session
 from botocore.model import Shape
 from botocore.validate import ParamValidator
 
+from validators import served
 from validators.pictures import belied
 
 Object = dict[str, Any]
@@ -34,7 +35,7 @@ def refused(request: Object, model: str) -> list[str]:
     found += refused_by_sdk(request, model)
     found += [
         *_turns(messages),
-        *_ending(messages, model),
+        *served.refused("converse", request, model),
         *_pairs(messages),
         *_tools(request),
         *_points(request, model),
@@ -121,20 +122,6 @@ def _turns(messages: list[Object]) -> Iterator[str]:
         yield "A conversation must alternate between user and assistant roles."
 
 
-def _ending(messages: list[Object], model: str) -> Iterator[str]:
-    last = messages[-1] if messages else {"role": "user"}
-    takes_prefill = "nova" in model or "claude-sonnet-4-5" in model
-    if last["role"] == "assistant" and not takes_prefill and not any("toolUse" in each for each in last["content"]):
-        yield "The model that you are using requires the last turn in the conversation to be a user message."
-
-
-def _apart(content: list[Object], at: str, model: str) -> Iterator[str]:
-    """Llama's own rule."""
-    for name, called in (("toolUse", "tool use"), ("toolResult", "tool result")):
-        if "llama" in model and 0 < sum(name in each for each in content) < len(_without_points(content)):
-            yield f"{at}.content: Conversation blocks and {called} blocks cannot be provided in the same turn."
-
-
 def _text(block: Object, at: str) -> Iterator[str]:
     if "text" in block and not block["text"].strip():
         yield f"The text field in the ContentBlock object at {at} is blank. Add text to the text field, and try again."
@@ -149,7 +136,6 @@ def _message(message: Object, at: str, model: str) -> Iterator[str]:
         yield f"{at}: the role system is taken by the newest models alone"
     if not content:
         yield f"The content field in the Message object at {at} is empty. Add a ContentBlock object to the content field."
-    yield from _apart(content, at, model)
     for place, block in enumerate(content):
         yield from _text(block, f"{at}.content.{place}")
         yield from _block(block, f"{at}.content.{place}", role, model)

@@ -1,12 +1,14 @@
 """What OpenAI's chat completions answer 400 to, written from its reference, its SDK's types and reported answers.
 
-It never calls the code that writes requests. The reference is developers.openai.com/api/reference/chat-completions.
+It never calls the code that writes requests. What hosts and other makers refuse is judged by
+``served``. The reference is developers.openai.com/api/reference/chat-completions.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
+
+from validators import served
 
 ROLES = {"system", "developer", "user", "assistant", "tool", "function"}
 PARTS = {
@@ -24,11 +26,6 @@ SOUNDS = {"wav", "mp3"}
 FUNCTION_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 PARTICIPANT = re.compile(r"[^\s<|\\/>]{1,64}")
 """'Expected a string that matches the pattern ^[^\\s<|\\\\/>]+$', at most 64."""
-OTHER_SERVERS = {
-    *("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks"),
-    *("cache_control", "extra_content", "prefix"),
-}
-"""Members of a message that Cerebras and Groq answer 400 to: 'property … is unsupported'."""
 LONGEST_ID = 40
 """'string too long. Expected a string with maximum length 40': dify 28987, autogen 6377, agno 5382."""
 MEMBERS = {
@@ -44,7 +41,7 @@ MEMBERS = {
 
 def refused(request: dict[str, Any], model: str) -> list[str]:
     """Return why OpenAI would refuse this request; an empty list if it takes it."""
-    is_openais = model.startswith(("gpt-", "o1", "o3", "o4", "chatgpt"))
+    is_openais = model.rpartition("/")[2].startswith(("gpt-", "o1", "o3", "o4", "chatgpt")) and "oss" not in model
     messages = request["messages"]
     found = [
         f"messages[{i}]: {why}" for i, each in enumerate(messages) for why in _message(each, is_openais=is_openais)
@@ -52,62 +49,7 @@ def refused(request: dict[str, Any], model: str) -> list[str]:
     tools = [tool[tool["type"]]["name"] for tool in request.get("tools") or ()]
     if is_openais and not all(map(FUNCTION_NAME.fullmatch, tools)):
         found.append("Invalid 'tools[0].function.name': string does not match pattern")
-    return [*found, *_pairs(messages), *([] if is_openais else _servers(messages, model.lower()))]
-
-
-def _servers(messages: list[dict[str, Any]], model: str) -> Iterator[str]:
-    """What servers of this form answer 400 to for other makers' models. Their answers are quoted."""
-    before = "system"
-    for index, message in enumerate(messages):
-        refused = [*_served(message, model), *_called_in(message, model), *_system(message, model, before, index)]
-        yield from (f"messages[{index}]: {why}" for why in refused)
-        if "gemma" in model and index and before == message["role"] != "tool":
-            yield f"messages[{index}]: Conversation roles must alternate user/assistant/user/assistant/..."
-        before = "" if message.get("tool_calls") else message["role"]
-    if re.search("stral|reasoner|claude-opus-4-8", model) and before == "assistant" and not messages[-1].get("prefix"):
-        yield "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant"
-
-
-def _served(message: dict[str, Any], model: str) -> Iterator[str]:
-    role, said = message["role"], ("content", "tool_calls", "function_call", "refusal", "audio")
-    if role == "developer" and re.search("deepseek|stral|qwen|kimi|glm|minimax", model):
-        yield "unknown variant `developer`, expected one of `system`, `user`, `assistant`, `tool`"
-    if role == "assistant" and not any(message.get(name) for name in said):
-        yield "content or tool_calls must be set"
-    if role == "user" and re.search("qwen|kimi", model) and not message.get("content"):
-        yield "the message with role 'user' must not be empty"
-    if "stral" in model and message.keys() & {"reasoning_content", "thinking_blocks", "annotations"}:
-        yield "Extra inputs are not permitted"
-    if model.startswith(("cerebras/", "groq/")) and (unknown := message.keys() & OTHER_SERVERS):
-        yield f"property {sorted(unknown)} is unsupported"
-
-
-def _called_in(message: dict[str, Any], model: str) -> Iterator[str]:
-    calls = message.get("tool_calls") or ()
-    for call in calls:
-        if "function" in call and not _is_object(call["function"]["arguments"]):
-            yield "function.arguments must be in JSON format"
-        if re.search("deepseek|stral|kimi", model) and not FUNCTION_NAME.fullmatch(call[call["type"]]["name"]):
-            yield "function.name does not match the pattern '^[a-zA-Z0-9_-]+$'"
-    ids = [message.get("tool_call_id", "abcdefgh1"), *(call["id"] for call in calls)]
-    if "stral" in model and not all(re.fullmatch("[a-zA-Z0-9]{9}", each) for each in ids):
-        yield f"Tool call id was {ids[-1]} but must be a-z, A-Z, 0-9, with a length of 9."
-
-
-def _system(message: dict[str, Any], model: str, before: str, index: int) -> Iterator[str]:
-    if message["role"] != "system":
-        return
-    if before != "system" and "stral" in model:
-        yield f"Unexpected role 'system' after role '{before}'"
-    if index and re.search(r"qwen3\.5|gemma", model):
-        yield "System message must be at the beginning."
-
-
-def _is_object(arguments: str) -> bool:
-    try:
-        return isinstance(json.loads(arguments), dict)
-    except ValueError:
-        return False
+    return [*found, *_pairs(messages), *served.refused("openai", request, model)]
 
 
 def _message(message: dict[str, Any], *, is_openais: bool) -> Iterator[str]:

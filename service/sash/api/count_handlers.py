@@ -11,6 +11,7 @@ from msgspec import Meta
 from sash.api.body import LONG_BYTES, decode, if_match, query_of, read_body, run_in_turn_if_large
 from sash.api.context import Context
 from sash.api.incoming import Incoming
+from sash.api.model_destinations import destinations_of
 from sash.api.model_prices import prices_of, prompt_cache_of
 from sash.api.openapi.operation import documented
 from sash.api.schemas import (
@@ -21,7 +22,14 @@ from sash.api.schemas import (
 )
 from sash.core.chat.messages import ReceiptText, decode_json
 from sash.core.counts.models.models import NO_WINDOW, Model, find_model, list_models, published_name
-from sash.core.counts.requests.calibration import MOST_RATIO, NO_REPORTS, ModelReports, is_plausible
+from sash.core.counts.requests.calibration import (
+    MOST_CONSTANT,
+    MOST_RATIO,
+    NO_REPORTS,
+    Correction,
+    ModelReports,
+    is_plausible,
+)
 from sash.core.counts.requests.iterations import Iteration, billed_for_window, billed_in_all
 from sash.core.law.records.parameters import Name
 from sash.core.providers import PROVIDERS
@@ -31,7 +39,7 @@ from sash.operations.logging import best_effort, get_logger
 from sash.problems import BadRequest, NotFound, UnknownModel, Unprocessable
 from sash.store.data.histories import require_version
 from sash.store.data.layout import Target
-from sash.store.data.usage import drifts, margin_of, model_or_unknown
+from sash.store.data.usage import applied_correction, drifts, model_or_unknown
 from sash.windows.asked import counted_model
 from sash.windows.counted import Count, CountQuery, CountRequest, count_in_format, model_of
 from sash.windows.receipts import read_receipt, require_of
@@ -85,7 +93,7 @@ async def model(request: Incoming, model_id: FromPath[str]) -> ModelInfo:
     except UnknownModel as unknown:
         raise NotFound(unknown.detail, members=unknown.members) from None
     calibration = await context.store.calibrations.read(request.tenant, found)
-    info = _info(found)
+    info = msgspec.structs.replace(_info(found), destinations=destinations_of(found))
     if calibration != NO_REPORTS:
         figures = shown(found, calibration), outcome_of(found, calibration)
         info = msgspec.structs.replace(info, calibration=figures[0], predictions=figures[1])
@@ -212,10 +220,10 @@ async def report_usage(request: Incoming) -> Reported:
     """Report the tokens that a provider billed for a window. Later windows of an estimated model are corrected by it."""
     context, target = request.context, request.target
     wanted = await decode(request, _usage)
-    predicted, correction = _predicted(wanted, target)
+    model = model_or_unknown(wanted.model, context.models)
+    predicted, correction = _predicted(wanted, target, model)
     billed = wanted.billed_for_window()
     state = await context.store.reader.get(target)
-    model = model_or_unknown(wanted.model, context.models)
     _refuse_implausible(wanted, billed, model, predicted, correction)
     error = 0 if billed is None else predicted - billed
     if not request.was_done:
@@ -240,8 +248,8 @@ async def report_usage(request: Incoming) -> Reported:
     return Reported(model.id, error, shown(model, known), compared=billed is not None)
 
 
-def _predicted(wanted: Usage, target: Target) -> tuple[int, float | None]:
-    """The window's tokens and its correction: from the receipt, or from the report's own members.
+def _predicted(wanted: Usage, target: Target, model: Model) -> tuple[int, Correction | float | None]:
+    """The window's tokens and its correction: from the receipt, or from the report's own members, which tell its margin.
 
     Raises BadRequest unless one of the two is given, and Unprocessable for a receipt of another conversation.
     """
@@ -256,7 +264,9 @@ def _predicted(wanted: Usage, target: Target) -> tuple[int, float | None]:
         raise Unprocessable.at("#/receipt", "This window had no tokens, so no bill can be compared with it")
     if wanted.correction is not None:
         raise BadRequest.at("#/correction", "The receipt tells the correction: leave it out")
-    return receipt.total, receipt.correction
+    if receipt.correction is None:
+        return receipt.total, Correction(model.margin)
+    return receipt.total, Correction(receipt.correction, receipt.constant)
 
 
 def _record(
@@ -278,14 +288,18 @@ def _record(
 
 
 def _refuse_implausible(
-    wanted: Usage, billed: int | None, model: Model, predicted: int, correction: float | None
+    wanted: Usage, billed: int | None, model: Model, predicted: int, correction: Correction | float | None
 ) -> None:
     """Raise Unprocessable for implausible figures, which would spoil the correction of the model's next windows.
 
     Cached tokens may not exceed the bill: Anthropic's ``input_tokens`` do not include them.
     """
-    if billed is not None and not is_plausible(billed, predicted, correction or 1.0, model.context_window):
-        detail = f"Over {MOST_RATIO:g} times the window's predicted tokens or the model's context window"
+    known = correction if isinstance(correction, Correction) else Correction(correction or 1.0)
+    if billed is not None and not is_plausible(billed, predicted, known, model.context_window):
+        detail = (
+            f"Over {MOST_RATIO:g} times the window's predicted tokens and {MOST_CONSTANT:,}, or {MOST_RATIO:g} times the "
+            "model's context window"
+        )
         place = "prompt_tokens" if wanted.input_tokens is None else "input_tokens"
         raise Unprocessable.at(f"#/{place}", detail)
     if (wanted.from_cache() or 0) > wanted.billed():
@@ -296,7 +310,8 @@ def _refuse_implausible(
 
 def shown(model: Model, known: ModelReports) -> Calibration:
     """The calibration in the form that clients read."""
-    return Calibration(known.reports, round(known.mean_error, 2), known.worst_error, margin_of(model, known))
+    margin, constant = applied_correction(model, known)
+    return Calibration(known.reports, round(known.mean_error, 2), known.worst_error, margin, constant)
 
 
 def outcome_of(model: Model, known: ModelReports) -> PredictionOutcome | None:

@@ -1,5 +1,6 @@
 """Bodies of requests and answers. Validation, encoding and the OpenAPI document follow from these declarations."""
 
+from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -22,6 +23,7 @@ from sash.core.law.fixed_parts.conversation_settings import ConversationSettings
 from sash.core.law.records.explained import Explained
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers import PROVIDERS
+from sash.core.providers.destinations.facts import Kind, Party
 from sash.core.providers.form.cache_marks import CacheKind
 from sash.core.providers.form.request_limits import RequestLimits
 from sash.operations.summary import Prices
@@ -251,6 +253,7 @@ class StoredMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     message: Annotated[msgspec.Raw, Meta(title="ChatMessage")]
     tokens: EncodingTokens
     pinned: bool
+    sent: Annotated[bool, Meta(description="Whether windows may have it; it is given where they may not.")] = True
     grounding: Grounding | None = None
     grounding_tokens: EncodingTokens | None = None
     metadata: Annotated[msgspec.Raw, Meta(title="Metadata")] | None = None
@@ -265,6 +268,9 @@ class StoredMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     receipt: Annotated[
         ReceiptText | None, Meta(description="The receipt of the window that this message answered, if it was told.")
     ] = None
+    in_window: Annotated[
+        bool | None, Meta(description="Whether the window that the request names has it, if it names one.")
+    ] = None
     lost: Annotated[
         list[LostMedium] | None,
         Meta(description="Pictures and files that the storage has lost: the message has one line of text for each."),
@@ -276,6 +282,10 @@ class ChangeEntry(msgspec.Struct, forbid_unknown_fields=True):
 
     metadata: Metadata | None = None
     pinned: Annotated[bool | None, Meta(description="Whether the message is in every window.")] = None
+    sent: Annotated[
+        bool | None,
+        Meta(description="Whether windows may have the message and its tool group. Without, it stays in the log."),
+    ] = None
 
 
 class MessagePage(msgspec.Struct, frozen=True):
@@ -285,13 +295,32 @@ class MessagePage(msgspec.Struct, frozen=True):
     next_cursor: str | None
 
 
+ScreenMessage = Annotated[
+    dict[str, Any],
+    Meta(
+        title="ScreenMessage",
+        description="A message as a screen's framework has it, such as a UIMessage of the AI SDK.",
+    ),
+]
+
+
+class ScreenMessages(msgspec.Struct, frozen=True):
+    """A page of history in a screen's form."""
+
+    messages: list[ScreenMessage]
+    next_cursor: str | None
+
+
 class Calibration(msgspec.Struct, frozen=True):
     """The error of ``n`` reported predictions (predicted - billed, in tokens), and the correction that is applied."""
 
     n: int
     mean_error: float
     worst_error: int
-    correction: float
+    correction: Annotated[float, Meta(description="What estimates are multiplied by.")]
+    constant: Annotated[
+        int, Meta(description="Tokens that are then added once a request, such as those of a host's own prompt.")
+    ] = 0
 
 
 class PredictionOutcome(msgspec.Struct, frozen=True):
@@ -349,6 +378,39 @@ class ModelCache(msgspec.Struct, frozen=True):
     lifetimes: list[CacheLifetime]
 
 
+class DestinationFact(msgspec.Struct, frozen=True):
+    """What one of those that read a request refuses or wants, in which form, and where it is known from."""
+
+    kind: Annotated[Kind, Meta(title="DestinationFactKind")]
+    value: str
+    meaning: Annotated[str, Meta(description="What requests are like, so that they are taken.")]
+    of: Annotated[Party, Meta(title="DestinationParty")]
+    name: Annotated[str, Meta(description="The form, the maker, the host or the template whose fact it is.")]
+    evidence: Annotated[str, Meta(description="Reports by repository and number, a document, or an SDK's type.")]
+    read_on: Annotated[date, Meta(description="The day on which the evidence was read.")]
+
+
+class TakenMedia(msgspec.Struct, frozen=True):
+    """The media types that a format takes, beside texts; null where each is taken. Others are sent as a line of text."""
+
+    pictures: list[str] | None
+    files: list[str] | None
+    sounds: list[str] | None
+
+
+class ModelDestination(msgspec.Struct, frozen=True):
+    """Who reads a model's requests in one format, and what windows in it heed."""
+
+    format: str
+    host: Annotated[
+        str | None, Meta(description="The host that the model's name or the format says; null where none is said.")
+    ]
+    takes: TakenMedia
+    facts: Annotated[
+        list[DestinationFact], Meta(description="The strictest of each kind. What has no fact here is not restricted.")
+    ]
+
+
 class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A model's figures. Windows are in tokens, and null where Sash does not know them."""
 
@@ -388,6 +450,10 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     predictions: Annotated[
         PredictionOutcome | None,
         Meta(description="How close predictions are here; null without reports of usage, and in the list of models."),
+    ] = None
+    destinations: Annotated[
+        list[ModelDestination] | None,
+        Meta(description="By format: chat completions, and those of the model's maker; null in the list of models."),
     ] = None
 
 

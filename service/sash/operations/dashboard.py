@@ -45,12 +45,13 @@ def dashboard() -> ServedPage:
     return page_of((folder / "page.html").read_bytes().replace(b"/*STYLE*/", style).replace(b"/*SCRIPT*/", script))
 
 
-def page_of(body: bytes) -> ServedPage:
+def page_of(body: bytes, *, forms: str = "'none'") -> ServedPage:
     """Return the page and its headers. The content security policy allows only the page's own style and script, by their
-    hashes. So a browser never runs a script that is part of a message."""
+    hashes, and forms that lead to ``forms``. So a browser never runs a script that is part of a message."""
     policy = (
-        f"default-src 'none'; script-src {_hash_of(b'script', body)}; style-src {_hash_of(b'style', body)}; img-src data:; "
-        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        f"default-src 'none'; form-action {forms}; "
+        f"script-src {_hash_of(b'script', body)}; style-src {_hash_of(b'style', body)}; img-src data:; "
+        "connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
     )
     headers = {
         "Content-Security-Policy": policy,

@@ -2,15 +2,22 @@
 
 from collections.abc import Hashable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from sash.core.law.records.costs import reference_cost
 from sash.core.law.records.records import Flags
+from sash.core.providers.destinations.destination import meet
+from sash.core.providers.destinations.refusals import refusals
 from sash.operations.followups import Beginning
 from sash.operations.genai import of_window
 from sash.operations.metrics import Metrics
 from sash.store.data.layout import Target
 from sash.windows.answer import Made
+
+MOST_CHECKED_BYTES: Final = 64 * 1024
+"""Larger windows are not checked: it takes the worker over two milliseconds."""
 
 
 def tell_window(
@@ -50,6 +57,24 @@ def tell_window(
     line["dropped"] = head.dropped.messages
     if made.receipt:
         line["receipt"] = made.receipt.decode()
+    if metrics.windows.is_sampled() and len(made.body) <= MOST_CHECKED_BYTES and (broken := broken_rules(made)):
+        line["refused_by_rules"] = broken
+        for rule in broken:
+            metrics.windows.refused_by_rule(rule).inc()
+
+
+def broken_rules(made: Made) -> list[str]:
+    """Return the rules of its destination that a window's request breaks, each once."""
+    query, model = made.asked.plan.query, made.asked.plan.model
+    to = meet(query.format, model.provider, model.id)
+    return sorted({each.rule for each in refusals(_decode(made.body).request, to)})
+
+
+class _Body(msgspec.Struct):
+    request: dict[str, Any]
+
+
+_decode = msgspec.json.Decoder(_Body).decode
 
 
 def _unseen(made: Made) -> int:

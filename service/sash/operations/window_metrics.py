@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import cycle
 
 from sash.core.counts.models.models import Model
+from sash.core.providers.destinations.refusals import RULES
 from sash.operations.followups import Beginning, Followups
 from sash.operations.logging import best_effort
 from sash.operations.model_names import OTHER, ModelNames
@@ -19,6 +21,9 @@ TWENTIETHS_FROM = 6
 """The number of bounds of ``FILL`` in the first twentieth: short chats take a thousandth of a large budget."""
 RATIO = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999999, 1.0, 1.005, 1.01, 1.02, 1.05, 1.1, 1.25, 1.5, 2.0)
 """Bounds of predicted divided by billed tokens: below 1, a window cost more than predicted."""
+
+CHECKED_EVERY = 100
+"""One window in so many is checked against the rules of its destination."""
 
 _STOPS = frozenset({"complete", "budget", "limit", "summary", "bytes", "images", "price", "horizon"})
 _OUTCOMES = ("under", "exact", "over")
@@ -112,6 +117,15 @@ class WindowMetrics:
         self.receipts = counter(
             "sash_window_receipts_total", "Windows asked for by receipt: made again, or the reason why not.", "outcome"
         )
+        self.is_sampled = cycle([number == CHECKED_EVERY for number in range(1, CHECKED_EVERY + 1)]).__next__
+        """Whether the next window is checked: one in ``CHECKED_EVERY``."""
+        self.refused_by_rule = counter(
+            "sash_requests_refused_by_rule_total",
+            f"Rules of their destination that requests of windows break; one window in {CHECKED_EVERY} is checked.",
+            "rule",
+        )
+        for rule in sorted(RULES):
+            self.refused_by_rule(rule)
         self.ratio = histogram("sash_prediction_ratio", "Predicted divided by billed tokens.", RATIO, "model")
 
     def count(self, head: WindowHead, documents: tuple[int, int], seconds: float) -> str:

@@ -13,6 +13,7 @@ from contextlib import suppress
 import msgspec
 
 from sash.core.counts.models.models import Model
+from sash.core.counts.requests.calibration import Correction
 from sash.core.law.fixed_parts.conversation_settings import decode_settings
 from sash.core.law.limits.lost_media import lost_seqs
 from sash.core.law.records.parameters import WindowQuery
@@ -21,6 +22,7 @@ from sash.store.data.earlier import EarlierStates, Past
 from sash.store.data.layout import Target
 from sash.store.data.replies import Tail
 from sash.store.data.script_calls import HistoryEdited
+from sash.store.data.usage import corrected_by
 from sash.windows.answer import Made
 from sash.windows.asked import limits_of, plan_of
 from sash.windows.gone import amended, changed, differs, erased, lost
@@ -109,7 +111,7 @@ class ServedWindows:
         if name is None or model is None:
             return None
         if receipt.correction is not None:
-            model = msgspec.structs.replace(model, margin=receipt.correction, correction=receipt.correction)
+            model = corrected_by(model, Correction(receipt.correction, receipt.constant))
         try:
             told = msgspec.structs.replace(query, explain=True) if explain else query
             plan = plan_of(told, parts, limits_of(query, settings, {**self._models, name: model}))

@@ -44,7 +44,7 @@ from sash.core.providers.messages.mends import (
     Mends,
 )
 from sash.core.providers.messages.pieces import Object
-from sash.core.providers.openai.openai import OPENAI
+from sash.core.providers.openai.server_mends import refused_by
 from sash.core.providers.reading.interrupted import calls_in, text_alone, without_calls
 from sash.core.providers.reading.own_parts import without_reasoning
 from sash.core.providers.writing.turns import is_of
@@ -310,10 +310,10 @@ def _request(
             drops=drops,
             hinted=asked.plan.query.cache == "auto",
         )
-    if model.provider == OPENAI.maker and not (is_rich or parts.odd_shots):
+    if not (refused_by(model.provider, model.id) or is_rich or parts.odd_shots):
         return chat_messages(parts, window, bodies, grounding, Marked(), mends)
     beside, odd = _marks(window, history)
-    for seq, bits in refused_by_servers(window, history, model.provider).items():
+    for seq, bits in refused_by_servers(window, history, model.provider, model.id).items():
         odd[seq] = odd.get(seq, 0) | bits
     marked = Marked(beside, odd, model.provider, model.id, drops)
     return chat_messages(parts, window, bodies, grounding, marked, mends)

@@ -48,6 +48,7 @@ class _Rest(msgspec.Struct, array_like=True, frozen=True):
 
     ``name`` is a checksum of the conversation's name, ``before`` the messages since the newest question, ``rules`` a digest
     of the model's figures, and ``total`` the window's tokens. ``parameters`` are keys and values in turn, or their digest.
+    ``constant`` is there only if it is not 0.
     """
 
     name: int
@@ -61,6 +62,7 @@ class _Rest(msgspec.Struct, array_like=True, frozen=True):
     rules: bytes
     correction: float | None
     parameters: list[Any] | bytes
+    constant: int = 0
 
 
 _decode = msgspec.msgpack.Decoder(_Rest).decode
@@ -76,11 +78,12 @@ class Stub(msgspec.Struct, frozen=True):
     correction: float | None
     parameters: msgspec.Raw
     """As ``packed_parameters`` gives them."""
+    constant: int = 0
 
 
 class Receipt(msgspec.Struct, frozen=True):
     """A receipt that was read. ``parameters`` are those that are not the default, or their digest; ``total`` is the window's
-    ``tokens.total``, and ``correction`` the factor of its estimate."""
+    ``tokens.total``, ``correction`` the factor of its estimate, and ``constant`` the tokens beside it."""
 
     text: str
     name: int
@@ -90,6 +93,7 @@ class Receipt(msgspec.Struct, frozen=True):
     correction: float | None
     total: int
     parameters: Mapping[str, Any] | bytes
+    constant: int
 
 
 def receipt_of(stub: Stub, body: bytes, total: int) -> bytes:
@@ -108,9 +112,10 @@ def receipt_of(stub: Stub, body: bytes, total: int) -> bytes:
         stub.rules,
         stub.correction,
     )
-    packed = _encode((*parts, stub.parameters))
+    constant = (stub.constant,) if stub.constant else ()
+    packed = _encode((*parts, stub.parameters, *constant))
     if len(packed) > _ROOM:
-        packed = _encode((*parts, _digest(bytes(stub.parameters))))
+        packed = _encode((*parts, _digest(bytes(stub.parameters)), *constant))
     checksum = xxh3_64_digest(life + packed, xxh3_64_intdigest(body))
     text = b2a_base64(checksum + packed).translate(_TO_URL, b"=\n")
     return b"w1." + life + change.encode() + text
@@ -142,7 +147,7 @@ def read_receipt(text: str, pointer: str) -> Receipt:
         grounding_tokens=rest.grounding_tokens,
         question=rest.length - rest.before,
     )
-    return Receipt(text, rest.name, life, then, rest.rules, rest.correction, rest.total, parameters)
+    return Receipt(text, rest.name, life, then, rest.rules, rest.correction, rest.total, parameters, rest.constant)
 
 
 def _is_possible(rest: _Rest) -> bool:
@@ -154,6 +159,7 @@ def _is_possible(rest: _Rest) -> bool:
         and least >= 0
         and 0 <= rest.total <= _MOST_TOKENS
         and 0 < factor <= _MOST_FACTOR
+        and abs(rest.constant) <= _MOST_TOKENS
     )
 
 

@@ -11,9 +11,9 @@ from sash.core.providers.openai import server_mends
 from sash.core.providers.openai.server_mends import refused_by
 
 
-def refused_by_servers(window: Window, history: History, maker: str) -> dict[int, int]:
+def refused_by_servers(window: Window, history: History, maker: str, model: str) -> dict[int, int]:
     """What servers of a maker's models may refuse in the window's messages, as bits, by seq; nothing for OpenAI's own."""
-    bits = refused_by(maker)
+    bits = refused_by(maker, model)
     if not bits:
         return {}
     sent, marks = set(window.seqs), _marks(history.records) & bits

@@ -112,7 +112,8 @@ class Windows:
         models = await self._calibrations.correct(tenant, self.models, plan.model.id)
         if models is self.models:
             return plan
-        return self._kept_plan(query, settings, parts, models, models[plan.model.id].correction)
+        found = models[plan.model.id]
+        return self._kept_plan(query, settings, parts, models, (found.margin, found.constant))
 
     def _kept_plan(
         self,
@@ -120,7 +121,7 @@ class Windows:
         settings: ConversationSettings,
         parts: FixedParts,
         models: Mapping[str, Model],
-        correction: float | None,
+        correction: tuple[float, int] | None,
     ) -> Plan:
         """The plan by these models, which is kept with the fixed parts, as these are with the settings."""
         key = self.asking(query), correction
@@ -206,7 +207,9 @@ class Windows:
             f'"{state.etag}"',
             self._recaller.mode(settings) if query.recall_max_tokens else None,
             cache_key=cache_key(target.name, state.life) if query.cache == "auto" else "",
-            receipt=partial(receipt_of, Stub(target, state, model.column, rules, model.correction, told)),
+            receipt=partial(
+                receipt_of, Stub(target, state, model.column, rules, model.correction, told, model.constant)
+            ),
         )
 
     async def _read_again(self, target: Target, asked: Asked) -> Tail:

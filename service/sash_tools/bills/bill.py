@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from sash.core.chat.regular import regular_choice
 from sash.core.counts.costs.counting import RequestCount, count_request
-from sash.core.counts.costs.request_shapes import RequestShape, Stands, has_stood
+from sash.core.counts.costs.request_shapes import RequestShape, Stands, bills_of, has_stood
 from sash.core.counts.models.models import Model, countable_model
 from sash.core.counts.requests.provider_requests import asks_for_reasoning, count_provider_request
 from sash.core.providers import CHAT, PROVIDERS
@@ -104,6 +104,13 @@ def vendor_of(row: TruthRow, model: Model) -> str:
 def predicted_tokens(row: TruthRow, model: Model) -> int:
     """Return a request's predicted tokens for another model than the row's. Raises InvalidEntry."""
     return _counted(row, model, has_stood)[0].tokens
+
+
+def bills_of_row(row: TruthRow, model: Model) -> int:
+    """Return how many bills have shown the shape of a request to a model; 0 where it is a guess. Raises InvalidEntry."""
+    shapes: list[RequestShape] = []
+    _counted(row, model, lambda shape: not shapes.append(shape))  # type: ignore[func-returns-value]
+    return bills_of(shapes[0]) if shapes else 0
 
 
 def _counted(row: TruthRow, model: Model, stands: Stands) -> tuple[RequestCount, ChatRequest | None]:

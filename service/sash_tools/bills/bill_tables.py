@@ -10,6 +10,7 @@ from sash_tools.bills.bill import OTHERS, Bill
 from sash_tools.bills.bill_rules import RULES, doubtful_rules
 from sash_tools.bills.bill_shapes import by_shape
 from sash_tools.bills.bill_targets import by_target
+from sash_tools.bills.blind_spots import blind_spots
 from sash_tools.sheet import Sheet
 
 _NEAR: Final = 0.05
@@ -132,13 +133,16 @@ def is_miss(bill: Bill) -> bool:
 
 
 def sheets(bills: Sequence[Bill], limit: int) -> list[Sheet]:
-    """Return all tables of bills: targets, shapes, kinds, families, rules, and at most ``limit`` misses of each vendor."""
+    """Return all tables of bills: targets, shapes, kinds, families, rules, blind spots, and at most ``limit`` misses of
+    each vendor.
+    """
     return [
         by_target(bills),
         by_shape(bills),
         by_kind(bills),
         by_family(bills),
         *(by_rule(bills, vendor) for vendor in RULES),
+        blind_spots(bills),
         misses(bills, limit),
     ]
 

@@ -55,7 +55,7 @@ def refused(form: str, model: str, request: Object) -> list[str]:
     if not messages_in(form, request):
         return []
     try:
-        return _JUDGES[form][1](request, model.rpartition("/")[2])
+        return _JUDGES[form][1](request, model)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         return [f"a type that no provider takes: {type(error).__name__} {error}"]
 

@@ -96,7 +96,7 @@ def chat_messages(
     ``mends`` gathers the changes. Raises FormatCannotCarry.
     """
     kept, few_shots, lines = sent_bodies(window, bodies, grounding), parts.few_shots, window.lines
-    strict = refused_by(marked.maker) if marked.maker else 0
+    strict = refused_by(marked.maker, marked.model) if marked.maker else 0
     if marked.beside or marked.odd:
         writing = RequestWriting(CHAT, mends, drops=marked.drops)
         for index, seq in enumerate(window.seqs):
@@ -116,7 +116,7 @@ def chat_messages(
     sent = [*parts.system, *few_shots, *said, *kept]
     if strict:
         sent = with_system_first([body for body in sent if body], marked.maker, marked.model, mends)
-        sent = in_alternation(sent, marked.model, mends)
+        sent = in_alternation(sent, marked.maker, marked.model, mends)
     return sent or [b""]
 
 

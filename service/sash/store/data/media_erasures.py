@@ -114,9 +114,9 @@ class MediaErasures:
         while self._objects is not None:
             try:
                 await self._objects.look()
-                await self._objects.try_in_turn()
                 await self.erase_due(wall_ms())
                 await self._sweep_in_turn()
+                await self._objects.try_in_turn()
             except Problem:
                 pass  # the store or object storage is down: later
             with suppress(Problem):

@@ -2,12 +2,14 @@
 
 ::
 
-    sash:{tenant/model/<hash>}:calibration   hash    n, sum and worst of predicted - billed; the model's name
-    sash:{tenant/model/<hash>}:ratios        list    the last 100 reports, newest first: billed / predicted without margin,
-                                                     the request's token, billed / predicted as it was told
+    sash:{tenant/model/<hash>}:calibration   hash    n, sum and worst of predicted - billed; the model's name; a digest of
+                                                     the figures that predicted
+    sash:{tenant/model/<hash>}:ratios        list    the last 100 reports, newest first: billed / bare, the request's token,
+                                                     billed / predicted as it was told, bare, billed
 
-Both are kept for 90 days after the last report. A process reads them again after a few seconds, and at once after its own
-report.
+``bare`` is the prediction without its correction. Both keys are kept for 90 days after the last report, and forgotten when
+the model's figures change: bills of other predictions tell nothing. A process reads them again after a few seconds, and at
+once after its own report.
 """
 
 import time
@@ -18,7 +20,14 @@ from hashlib import blake2b
 import msgspec
 
 from sash.core.counts.models.models import Model, find_model, unknown_model
-from sash.core.counts.requests.calibration import NO_REPORTS, ModelReports, billed_ratio, corrected_margin
+from sash.core.counts.requests.calibration import (
+    MOST_RATIO,
+    BilledSize,
+    Correction,
+    ModelReports,
+    bare_tokens,
+    correction_of,
+)
 from sash.problems import StoreFull, StoreUnavailable, UnknownModel
 from sash.store.data.layout import PREFIX
 from sash.store.data.script_calls import script
@@ -28,7 +37,7 @@ _KEEP_MS = 90 * 24 * 3600 * 1000
 _REMEMBERED = 100
 _FRESH_SECONDS = 5.0
 _LATE_SECONDS = 60.0
-"""A report is expected within this time after its window, so its prediction had one of the margins of that time."""
+"""A report is expected within this time after its window, so its prediction had one of the corrections of that time."""
 _MOST_CACHED = 10_000
 
 
@@ -42,16 +51,19 @@ class Reports(msgspec.Struct, frozen=True):
 
 
 class _Report(msgspec.Struct, frozen=True, kw_only=True):
-    """One bill, counted once: billed / predicted, '' to read only, and predicted - billed in tokens. ``told`` is billed /
-    predicted with the margin."""
+    """One bill, counted once: what is kept of it, '' to read only, and predicted - billed in tokens.
+
+    ``figures`` is a digest of the model's figures.
+    """
 
     token: str
     ratio: float | str
     error: int
     keep_ms: int
     remembered: int
-    told: float
+    kept: str
     model: str
+    figures: bytes
 
 
 _report = script("report", _Report, lambda reply: Reports(*reply))
@@ -60,8 +72,8 @@ _report = script("report", _Report, lambda reply: Reports(*reply))
 class _Cached(msgspec.Struct):
     calibration: ModelReports
     read_at: float
-    margins: list[tuple[float, float]]
-    """Recent margins, each with the end of its use; the last is the present one."""
+    corrections: list[tuple[Correction, float]]
+    """Recent corrections, each with the end of its use; the last is the present one."""
 
 
 class Calibrations:
@@ -72,17 +84,30 @@ class Calibrations:
         self._cache: OrderedDict[tuple[str, str], _Cached] = OrderedDict()
 
     async def report(
-        self, tenant: str, model: Model, *, billed: int, predicted: int, correction: float | None, token: str
+        self,
+        tenant: str,
+        model: Model,
+        *,
+        billed: int,
+        predicted: int,
+        correction: Correction | float | None,
+        token: str,
     ) -> ModelReports:
-        """Count a report: tokens billed, tokens predicted, and the margin of the prediction if it is known.
+        """Count a report: tokens billed, tokens predicted, and the correction of the prediction, or its margin, if known.
 
         Raises StoreUnavailable, StoreFull.
         """
         cached = await self._current(tenant, model)
-        margins = [correction] if correction is not None else [margin for margin, _ in cached.margins]
-        ratio = billed_ratio(billed, predicted, margins, cached.calibration)
-        told = round(billed / max(1, predicted), 6)
-        calibration = await self._ask(tenant, model, token, ratio, predicted - billed, told)
+        recent = [each for each, _ in cached.corrections]
+        match correction:
+            case Correction():
+                recent = [correction]
+            case float():
+                recent = [each for each in recent if each.margin == correction] or [Correction(correction)]
+        bare = bare_tokens(billed, predicted, recent, cached.calibration)
+        ratio = round(min(billed / bare, MOST_RATIO), 4)
+        kept = f"{round(billed / max(1, predicted), 6)} {bare} {billed}"
+        calibration = await self._ask(tenant, model, token, ratio, predicted - billed, kept)
         return self._remember(tenant, model, calibration).calibration
 
     async def read(self, tenant: str, model: Model) -> ModelReports:
@@ -98,10 +123,12 @@ class Calibrations:
         if name is None or model is None:
             return models
         try:
-            calibration = await self.read(tenant, model)
+            cached = await self._current(tenant, model)
         except (StoreUnavailable, StoreFull):
             return models
-        return models if calibration == NO_REPORTS else {**models, name: corrected(model, calibration)}
+        if cached.calibration.reports == 0:
+            return models
+        return {**models, name: corrected_by(model, cached.corrections[-1][0])}
 
     async def _current(self, tenant: str, model: Model) -> _Cached:
         cached = self._cache.get((tenant, model.id))
@@ -110,7 +137,7 @@ class Calibrations:
         return cached
 
     async def _ask(
-        self, tenant: str, model: Model, token: str = "", ratio: float | str = "", error: int = 0, told: float = 0.0
+        self, tenant: str, model: Model, token: str = "", ratio: float | str = "", error: int = 0, kept: str = ""
     ) -> ModelReports:
         tag = f"{PREFIX}{{{tenant}/model/{blake2b(model.id.lower().encode(), digest_size=16).hexdigest()}}}:"
         keys = (tag + "calibration", tag + "ratios")
@@ -121,8 +148,9 @@ class Calibrations:
             error=error,
             keep_ms=_KEEP_MS,
             remembered=_REMEMBERED,
-            told=told,
+            kept=kept,
             model=model.id,
+            figures=_figures(model),
         )
         known = await self._client.run(report)
         return _reports(known.count, known.total, known.worst, known.ratios)
@@ -142,31 +170,41 @@ class Calibrations:
 
     def _remember(self, tenant: str, model: Model, calibration: ModelReports) -> _Cached:
         now, key = time.monotonic(), (tenant, model.id)
-        margin = margin_of(model, calibration)
+        present = applied_correction(model, calibration)
         before = self._cache.pop(key, None)
-        margins: list[tuple[float, float]] = []
+        corrections: list[tuple[Correction, float]] = []
         if before is not None:
-            *earlier, (last, _) = before.margins
-            margins = [(each, until) for each, until in earlier if until > now - _LATE_SECONDS]
-            if last != margin:
-                margins.append((last, now))
-        cached = _Cached(calibration, now, [*margins, (margin, float("inf"))])
+            *earlier, (last, _) = before.corrections
+            corrections = [(each, until) for each, until in earlier if until > now - _LATE_SECONDS]
+            if last != present:
+                corrections.append((last, now))
+        cached = _Cached(calibration, now, [*corrections, (present, float("inf"))])
         self._cache[key] = cached
         if len(self._cache) > _MOST_CACHED:
             self._cache.popitem(last=False)
         return cached
 
 
+def _figures(model: Model) -> bytes:
+    """A digest of the figures of a model that decide its predictions."""
+    figures = (model.rules, model.margin, model.ratios, model.counted_with)
+    return blake2b(msgspec.json.encode(figures), digest_size=8).hexdigest().encode()
+
+
 def _reports(count: int, total: int, worst: int, kept: Sequence[bytes]) -> ModelReports:
     """The reports of a model, from what the store keeps of each, newest first."""
     found = [each.split() for each in reversed(kept)]
     told = tuple(float(each[2]) for each in found if each[2:])
-    return ModelReports(count, total, worst, tuple(float(each[0]) for each in found), told)
+    sizes = tuple(BilledSize(float(each[3]), int(each[4])) for each in found if each[4:])
+    ratios = tuple(float(each[0]) for each in found)
+    return ModelReports(count, total, worst, ratios, told, sizes if len(sizes) == len(found) else ())
 
 
-def margin_of(model: Model, calibration: ModelReports) -> float:
-    """Return the margin of a model with these reports; the margin of an exact model stays."""
-    return model.margin if model.exact else corrected_margin(calibration, model.margin)
+def applied_correction(model: Model, calibration: ModelReports) -> Correction:
+    """Return the correction of a model with these reports; an exact model has none but its margin."""
+    if model.exact:
+        return Correction(model.margin)
+    return correction_of(calibration, model.margin, model.priming)
 
 
 def drifts(model: Model, known: ModelReports) -> bool:
@@ -183,10 +221,10 @@ def estimated(name: str | None, models: Mapping[str, Model]) -> Model | None:
     return None if model is None or model.exact else model
 
 
-def corrected(model: Model, calibration: ModelReports) -> Model:
-    """Return the model with its margin corrected."""
-    margin = margin_of(model, calibration)
-    return msgspec.structs.replace(model, margin=margin, correction=margin)
+def corrected_by(model: Model, correction: Correction) -> Model:
+    """Return the model with this correction in place of its margin."""
+    margin, constant = correction
+    return msgspec.structs.replace(model, margin=margin, correction=margin, constant=constant)
 
 
 def model_or_unknown(name: str, models: Mapping[str, Model]) -> Model:

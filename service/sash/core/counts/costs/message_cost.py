@@ -12,8 +12,8 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Final
 
-from sash.core.counts.measures.attachments import HEARD_A_SECOND
 from sash.core.counts.measures.rows import Row, form_number
+from sash.core.counts.measures.sounds import HEARD_A_SECOND
 from sash.core.counts.models.families import ASSISTANT, FUNCTION, ROLES, TOOL, USER, Rules
 from sash.core.counts.models.models import Model
 from sash.core.counts.models.vendors import VendorRules
@@ -73,9 +73,9 @@ def message_cost(row: Row, model: Model, by: Arithmetic, *, parallel: Number = 0
         sent = _as_chat(row, model, by) if "pictured0" in row else Row(row)
         if "spoken0" in row and not hears(model.provider, model.id):
             _add_spoken(sent, row, by)
-        if "has_call_objects" in row and refused_by(model.provider) & ARGUMENTS:
+        if "has_call_objects" in row and refused_by(model.provider, model.id) & ARGUMENTS:
             _with_objects(sent, model, by)
-        if refused_by(model.provider) & SILENT:
+        if refused_by(model.provider, model.id) & SILENT:
             _with_words(sent, model, by)
     else:
         sent = _as_sent(row, model, sent_in, by)
@@ -270,7 +270,7 @@ def _in_model(sent: Row, model: Model, by: Arithmetic, own_tokens: Number) -> Ro
         return Row([(name, sent[pair[column]]) for name, pair in _TEXTS.items() if pair[column] in sent])
     mix, calls_mix, ratios = sent.get("mix"), sent.get("calls_mix"), model.ratios
     if "parts" in sent:
-        text = sum(family_tokens(a, b, part_mix, ratios) for a, b, part_mix in sent["parts"])
+        text = sum(family_tokens(a, b, part_mix, ratios, is_whole=False) for a, b, part_mix in sent["parts"])
         if sent["may_join"]:
             text = max(text, family_tokens(sent["text0"], sent["text1"], mix, ratios))
         sent["apart0"] = sent["apart1"] = 0  # what items cost apart is in their parts
@@ -339,7 +339,9 @@ def _vendor_cost(sent: Row, texts: Row, model: Model, rules: VendorRules, by: Ar
     if "estimated" in sent:
         cost += (sent["estimated"] - sent["paged"] - _sounded(sent, rules)) * model.scale / model.margin
         cost += _heard_cost(sent, rules, by)
-        cost += sent["pages"] * rules.page + by.least(sent["paged"], sent["pages"] * rules.page_words)
+        cost += _pages_cost(sent, rules, by)
+        if rules.lone_page is not None:
+            cost += by.where(sent["pages"] == 1, rules.lone_page - rules.page, 0)
     if "form" in sent:
         beside = (
             _pair(sent, "rest", None, model, by)
@@ -362,8 +364,19 @@ def _heard_cost(sent: Row, rules: Rules, by: Arithmetic) -> Number:
     """The tokens of sounds by their length; the last one counts once it has begun, if the family bills it so."""
     if "heard" not in sent or not rules.heard:
         return 0
-    tokens = sent["heard"] * rules.heard / HEARD_A_SECOND
-    return by.ceil(tokens) if rules.heard_begun else tokens // 1
+    heard = sent["heard"]
+    if rules.heard_span:
+        span = rules.heard_span * HEARD_A_SECOND
+        heard = by.ceil(heard / span) * span
+    tokens = heard * rules.heard / HEARD_A_SECOND
+    return by.ceil(tokens) if rules.heard_begun else -by.ceil(-tokens)
+
+
+def _pages_cost(sent: Row, rules: Rules, by: Arithmetic) -> Number:
+    """The tokens of PDFs' pages, each as a picture, and what is estimated from the files' bytes, at most a full page's."""
+    if "pages" not in sent:
+        return sent["paged"]
+    return sent["pages"] * rules.page + by.least(sent["paged"], sent["pages"] * rules.page_words)
 
 
 def _listed_cost(sent: Row, texts: Row, model: Model, by: Arithmetic, parallel: Number) -> Number:
@@ -378,8 +391,8 @@ def _listed_cost(sent: Row, texts: Row, model: Model, by: Arithmetic, parallel: 
             listed = by.most(text, listed)
         result = by.where(parallel, listed, text)
     cost = by.where(role == TOOL, result, by.pick(rules.role_costs, role) + text)
-    cost += sent["estimated"] - _sounded(sent, rules) + texts["unpriced"] + sent["images"]
-    cost += _heard_cost(sent, rules, by)
+    cost += sent["estimated"] - sent["paged"] - _sounded(sent, rules) + texts["unpriced"] + sent["images"]
+    cost += _heard_cost(sent, rules, by) + _pages_cost(sent, rules, by)
     if "has_name" in sent:
         has_name = sent["has_name"] != 0
         cost += by.where(has_name, texts["name"] + rules.name, 0) - by.where(has_name & (role == FUNCTION), 2, 0)

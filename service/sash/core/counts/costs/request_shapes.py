@@ -69,10 +69,20 @@ def standing(billed: Iterable[BilledShape]) -> frozenset[RequestShape]:
     return frozenset(RequestShape(each.form, each.family, each.parts) for each in stood)
 
 
+def bills_of(shape: RequestShape) -> int:
+    """Return how many bills have shown a shape."""
+    return next((each.bills for each in _billed() if RequestShape(each.form, each.family, each.parts) == shape), 0)
+
+
 @lru_cache(maxsize=1)
 def _standing() -> frozenset[RequestShape]:
+    return standing(_billed())
+
+
+@lru_cache(maxsize=1)
+def _billed() -> list[BilledShape]:
     text = (files(__package__) / "billed_shapes.json").read_bytes()
-    return standing(msgspec.json.decode(text, type=list[BilledShape]))
+    return msgspec.json.decode(text, type=list[BilledShape])
 
 
 def parts_of(measure: Measure) -> int:

@@ -89,7 +89,7 @@ def _told_cost(content: Content, vocabulary: Vocabulary | str, rules: VendorRule
         while left:
             match left.pop():
                 case str() as word:
-                    words.append(word)
+                    words.append(json.dumps(word, ensure_ascii=False)[1:-1] if rules.escapes else word)
                 case dict() as schema:
                     members += len(_SAID & schema.keys()) + _length(schema.get("enum"))
                     if isinstance(named := schema.get("properties"), dict):

@@ -8,15 +8,17 @@ import base64
 import binascii
 import math
 import re
-import wave
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping
 from io import BytesIO
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import imagesize  # type: ignore[import-untyped]
 import msgspec
 
 from sash.core.chat.file_links import LINKS, as_file, is_link
+from sash.core.counts.measures.sounds import sound_length
 from sash.core.counts.models.families import CropRules, ImageRules, PatchRules, TileRules
 from sash.core.counts.text import count_text
 from sash.core.providers.messages.pieces import SOUNDS
@@ -132,6 +134,9 @@ FILE_CHARACTERS: Final = 4
 """Base64 characters of a file for each token."""
 _TEXT: Final = "data:text/"
 _PAGE: Final = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
+_OBJECTS: Final = re.compile(rb"/Type\s*/ObjStm[^>]{0,500}>>\s*stream\r?\n")
+_MOST_STREAMS: Final = 1_000
+_MOST_UNPACKED: Final = 16 * 1024 * 1024
 
 
 class Guess(NamedTuple):
@@ -145,10 +150,6 @@ class Guess(NamedTuple):
     paged: int = 0
     heard: int = 0
     sounded: int = 0
-
-
-HEARD_A_SECOND: Final = 10_000
-"""Units of a sound's length: a tenth of a millisecond."""
 
 
 def guess(part: dict[str, Any]) -> Guess:
@@ -178,24 +179,6 @@ def guess(part: dict[str, Any]) -> Guess:
     return Guess(tokens, pages, tokens if pages else 0)
 
 
-def sound_length(part: Mapping[str, Any]) -> int:
-    """Return the length of a sound in ``HEARD_A_SECOND``, as the header of a WAV file states it; 0 if none does."""
-    sound = part.get("input_audio")
-    data = sound.get("data") if isinstance(sound, Mapping) else None
-    if not isinstance(data, str) or not data.startswith(_WAV):
-        return 0
-    try:
-        with wave.open(BytesIO(base64.b64decode(data))) as file:
-            return int(min(_LONGEST_SOUND, file.getnframes() * HEARD_A_SECOND // file.getframerate()))
-    except Exception:  # noqa: BLE001 - bad base64, or a broken header, which may raise any exception
-        return 0
-
-
-_WAV: Final = "UklGR"
-"""How a RIFF file begins in base64."""
-_LONGEST_SOUND: Final = 100_000 * HEARD_A_SECOND
-
-
 def _is_usual_sound(part: Mapping[str, Any]) -> bool:
     """Return whether a sound has a format that chat messages name."""
     sound = part.get("input_audio")
@@ -213,7 +196,24 @@ def pages_in(data_url: str) -> int:
 
 
 def _pages(data: bytes) -> int:
-    return len(_PAGE.findall(data)) if data.startswith(b"%PDF") else 0
+    """The pages that a PDF declares; from PDF 1.5 on they may be in compressed streams of objects."""
+    if not data.startswith(b"%PDF"):
+        return 0
+    return len(_PAGE.findall(data)) or sum(len(_PAGE.findall(each)) for each in _object_streams(data))
+
+
+def _object_streams(data: bytes) -> Iterator[bytes]:
+    """Yield the streams of objects in a PDF, of which so many and so much are unpacked at most."""
+    left = _MOST_UNPACKED
+    for found in islice(_OBJECTS.finditer(data), _MOST_STREAMS):
+        try:
+            unpacked = zlib.decompressobj().decompress(data[found.end() : found.end() + left], left)
+        except zlib.error:
+            continue
+        left -= len(unpacked)
+        yield unpacked
+        if left <= 0:
+            return
 
 
 def text_in(part: dict[str, Any]) -> str:

@@ -77,6 +77,9 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the prices are the operator's."""
     correction: float | None = None
     """The margin, if it was computed from reported bills."""
+    constant: int = 0
+    """Tokens that reported bills show once a request beside its estimate, such as a host's own prompt; a negative number
+    takes away priming."""
     format: str = CHAT
     """The format in which messages are sent. Native parts of a message cost tokens only in their own format."""
     ratios: str | None = None
@@ -130,8 +133,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def priming(self) -> int:
-        """Tokens of a request without messages: the start of the reply."""
-        return math.ceil(self.rules.priming * self.margin)
+        """Tokens of a request without messages: the start of the reply, and what a host puts before every request."""
+        return math.ceil(self.rules.priming * self.margin) + self.constant
 
     @property
     def lone(self) -> int:
@@ -187,7 +190,8 @@ def unknown_model(name: str) -> Model:
 def countable_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
     """Return the model whose tokens a name's request costs: ``find_model``'s, or an unknown maker's without a limit.
 
-    Counting needs no window, and nothing is sent, so only a misspelling of a known name is refused.
+    Counting needs no window, and nothing is sent, so only a misspelling of a known name is refused. A known name with other
+    marks between its letters and digits, as in gpt4o, is that name.
 
     Raises:
         UnknownModel: the name is a misspelling; ``members["near"]`` lists what it may mean.
@@ -196,9 +200,16 @@ def countable_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
     try:
         return find_model(name, extra)
     except UnknownModel as unknown:
+        meant = next((near for near in unknown.members["near"] if _letters(near) == _letters(short)), None)
+        if meant is not None:
+            return msgspec.structs.replace(find_model(meant, extra), id=short, exact=False, assumed=meant)
         if not read_name(short).bare or any(is_slip(short, near) for near in unknown.members["near"]):
             raise
     return unknown_model(short)
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name.lower()))
 
 
 def published_name(name: str) -> str:

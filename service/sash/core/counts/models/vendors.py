@@ -25,19 +25,21 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     ``wrapped`` is added to each message and to a system text where the vendor's own vocabulary counts the text; rounding up
     an estimate covers it. ``more_definition`` and ``more_call`` are added to ``definition`` and ``call`` there.
 
-    ``told`` is added to a system text, if it is not the same as for a message and at most 1, ``answer`` to a tool's result.
+    ``told`` is added to a system text, if it is not the same as for a message and at most 1, ``reply`` to a message of
+    the model's where its text is estimated, ``answer`` to a tool's result.
 
     ``definitions`` is added once if there are tool definitions, ``forced`` if the model must call a tool, ``definition`` for
     each definition. The definitions' JSON, each as a ``function`` of Claude's or a ``tool`` of OpenAI's, costs ``spelled``
     times its tokens as text. If ``spelled`` is 0, the tokens of their words count instead, and ``parameter`` is added for
     each parameter, ``member`` for each fact about one (such as a description), ``optional`` for each optional one,
-    ``nested`` for each object in an object.
+    ``nested`` for each object in an object. If it ``escapes``, words are written as in a string of code.
 
     A called function's name counts ``names`` times, for the call and its result together. ``call`` is added for a call and
     its result, and ``together`` for each of several calls. The tags of a call's arguments cost ``tagged`` times the
     arguments' tokens, at most ``most_tags`` a call. A token of a result costs ``result``. ``json_object`` is added for a
     reply in JSON, ``response_format`` for a reply's schema, whose JSON costs ``format_spelled`` times its tokens as text. A
-    PDF's page costs ``page``, and its words at most ``page_words``, if they are billed too. A character of sealed reasoning
+    PDF's page costs ``page``, or ``lone_page`` if a message has no other, and its words at most ``page_words``, if they are
+    billed too. A character of sealed reasoning
     costs ``sealed``, also of a text if the family ``seals_texts``. If the family ``forgets_thinking``, all reasoning before
     the newest turn are free. ``adaptive`` is added for adaptive thinking.
     """
@@ -46,6 +48,7 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     more_definition: int = 0
     more_call: int = 0
     told: int | None = None
+    reply: int = 0
     answer: int = 0
     definitions: int = 0
     forced: int = 0
@@ -56,6 +59,7 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     member: int = 0
     optional: int = 0
     nested: int = 0
+    escapes: bool = False
     call: int
     names: int = 2
     together: int = 0
@@ -65,8 +69,8 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     response_format: int = 0
     json_object: int = 0
     format_spelled: float = 0.0
-    page: int
     page_words: int = 0
+    lone_page: int | None = None
     sealed: float = 0.25
     seals_texts: bool = False
     adaptive: int = 0
@@ -76,7 +80,7 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
         """Return the rules for text that the vendor's own vocabulary counted."""
         if not self.wrapped:
             return self
-        around = {"message": self.wrapped, "told": self.wrapped, "answer": self.wrapped}
+        around = {"message": self.wrapped, "told": self.wrapped, "reply": 0, "answer": self.wrapped}
         return msgspec.structs.replace(
             self, **around, definition=self.definition + self.more_definition, call=self.call + self.more_call
         )
@@ -84,7 +88,7 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     def __post_init__(self) -> None:
         """Compute the tokens around a message of each role."""
         told = min(1, self.message) if self.told is None else self.told
-        spoken = (told, told, self.message, self.message, self.answer, self.message)
+        spoken = (told, told, self.message, self.message + self.reply, self.answer, self.message)
         msgspec.structs.force_setattr(self, "role_costs", spoken)
 
 
@@ -142,18 +146,21 @@ _CLAUDE_5 = msgspec.structs.replace(
 _GEMINI = VendorRules(
     family="gemini-2.5",
     priming=0,
-    message=0,
-    wrapped=1,  # 1 is billed, and 1 for a system text: 114 of 150 bills of text with Gemma's vocabulary
+    message=1,  # and 1 for a system text: 114 of 150 bills of text with Gemma's vocabulary
+    wrapped=1,
+    reply=1,  # two histories were a token above their words
     more_call=8,  # 5 to 8 in 46 bills with Gemma's vocabulary
     # told as functions of Python: 18, and 8 a parameter with its name twice: 46 different lists of tools
-    definition=20,
+    definition=21,
     parameter=8,
     member=1,
     optional=5,
     nested=36,
+    escapes=True,  # line breaks cost a token more: 5 bills of long descriptions
     call=15,  # 11 to 13, less what texts are estimated above their tokens, and 2: 62 bills
     names=3,
     page=258,  # 9 bills
+    lone_page=1_290,  # one bill, and 7 elsewhere: of 2.0, and of 2.5 behind Vertex; 4 of 2.5 cost 258
     heard=32.0,  # a second, the last token whole: 13 bills elsewhere
     heard_begun=True,
     sealed=0.175,
@@ -171,10 +178,11 @@ _GEMINI_3 = msgspec.structs.replace(
     optional=0,
     call=10,
     page=560,
+    lone_page=None,
     sealed=0.215,
     images=TileRules(base=1_120, tile=0),
 )
-_WORDS_ALONE = {"parameter": 1, "member": 0, "optional": 0, "nested": 0, "call": 0, "result": 0.9}
+_WORDS_ALONE = {"parameter": 1, "member": 0, "optional": 0, "nested": 0, "escapes": False, "call": 0, "result": 0.9}
 
 VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
     {
@@ -192,7 +200,9 @@ VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
             msgspec.structs.replace(
                 _GEMINI,
                 family="gemini-2.0",
+                message=0,
                 wrapped=0,
+                reply=0,
                 heard=25.0,  # a second: 3 bills
                 definition=2,
                 response_format=6,

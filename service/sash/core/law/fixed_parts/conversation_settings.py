@@ -19,7 +19,7 @@ from sash.core.law.documents.grounding import Template, parse_template
 from sash.core.law.fixed_parts.fixed import Fixed
 from sash.core.law.recall.recall import DEFAULT_RECALL_TEMPLATE
 from sash.core.law.records.parameters import Name, Reserve
-from sash.core.providers.form.tool_names import is_of_all
+from sash.core.providers.destinations.tool_names import is_of_all
 from sash.core.providers.messages.members import NO_NAMES, Names, as_sent, foreign_members
 from sash.core.providers.reading.recognition import foreign
 from sash.core.providers.writing.tool_schemas import taken_tools

@@ -14,7 +14,7 @@ from sash.core.law.history.enclosing import MESSAGE_BYTES
 from sash.core.law.history.lines import go_on_tokens
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers import PROVIDERS
-from sash.core.providers.messages.endings import takes_reply_at_end
+from sash.core.providers.destinations.destination import meet
 
 KNOWN_TO_THE_SUM: Final = frozenset(
     {
@@ -83,8 +83,8 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     @cached_property
     def going_on(self) -> int:
         """Tokens of the line behind a reply at the end; 0 where the server takes a request that ends with a reply."""
-        is_taken = takes_reply_at_end(self.query.format, self.model.provider, self.model.id)
-        return 0 if is_taken else go_on_tokens(self.model)
+        values = meet(self.query.format, self.model.provider, self.model.id).values
+        return go_on_tokens(self.model) if "ending" in values else 0
 
     @cached_property
     def fixed_bits(self) -> int:

@@ -21,6 +21,7 @@ from sash.core.counts.text import both
 from sash.core.law.history.view import View
 from sash.core.law.records.records import Record
 from sash.core.providers import PROVIDERS
+from sash.core.providers.destinations.destination import meet
 from sash.core.providers.writing.turns import NOTHING_SAID
 
 _FILE_NAME = 12
@@ -42,7 +43,7 @@ def with_filler(measure: Measure, cost: int, model: Model, form: str) -> int:
     if measure.role == USER and _is_silent(measure, form):  # a name may cost more
         return max(filler_tokens(model), cost)
     extra = measure.extra
-    if extra is not None and extra.calls and PROVIDERS[form].calls_apart(model.id):
+    if extra is not None and extra.calls and "beside_calls" in meet(form, model.provider, model.id).values:
         return cost + _TURNS_APART * filler_tokens(model)
     if not PROVIDERS[form].names_files or extra is None:
         return cost
@@ -112,7 +113,7 @@ def joined_systems(view: View, model: Model, form: str) -> list[int]:
     records = view.history.records
     if not PROVIDERS[form].fills or not (SYSTEM in records.roles or DEVELOPER in records.roles):
         return []
-    indexes = [index for index, role in enumerate(records.roles) if role <= DEVELOPER]
+    indexes = [index for index, role in enumerate(records.sent_roles) if role <= DEVELOPER]
     stays = PROVIDERS[form].has_system_messages(model.id)
     return [index for index in indexes if not (stays and came_in(records[index].measure, form))]
 

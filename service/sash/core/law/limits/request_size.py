@@ -12,7 +12,9 @@ from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.history.enclosing import all_text_bytes
 from sash.core.law.history.view import History
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.providers import PROVIDERS
+from sash.core.providers.destinations.destination import meet
+from sash.core.providers.destinations.facts import VALUES
+from sash.core.providers.destinations.tool_names import ALPHABETS
 from sash.core.providers.form.request_limits import NO_LIMITS, RequestLimits
 from sash.problems import FormatCannotCarry, Pointer, WindowDoesNotFit
 
@@ -73,14 +75,17 @@ def check_tools(tools: Sequence[Mapping[str, Any]], model: Model, pointer: str =
 
 def _check_names(tools: Sequence[Mapping[str, Any]], model: Model, form: str) -> None:
     """Raise FormatCannotCarry for tools whose names are not in the alphabet of the form, for this model."""
-    alphabet = PROVIDERS[form].tool_names(model.provider, model.id)
-    if alphabet is None:
+    wanted = meet(form, model.provider, model.id).values.get("tool_names")
+    if wanted is None:
         return
     errors = [
-        Pointer(f"#/tools/{index}/{tool.get('type')}/name", f"{name!r}: a tool's name may have {alphabet.words}")
+        Pointer(
+            f"#/tools/{index}/{tool.get('type')}/name",
+            f"{name!r}: a tool's name may have {VALUES['tool_names'][wanted]}",
+        )
         for index, tool in enumerate(tools)
         for name in tool_names([tool])
-        if not alphabet.pattern.fullmatch(name)
+        if not ALPHABETS[wanted].fullmatch(name)
     ]
     if errors:
         raise FormatCannotCarry(f"The {form} format cannot declare the tool {errors[0].detail}.", errors=errors)

@@ -22,15 +22,15 @@ from sash.core.law.records.reasons import Reason
 from sash.core.law.records.records import RESULTS, Flags
 from sash.core.law.records.units import unit_at
 from sash.core.providers import CHAT, PROVIDERS
-from sash.core.providers.messages.owed_reasoning import owes_reasoning, refuses_reasoning
+from sash.core.providers.destinations.destination import meet
 
 Q = TypeVar("Q", bound=WindowQuery)
 
 
 def decided_reasoning(query: Q, model: Model) -> Q:
-    """The query with ``reasoning=none`` for a model in chat form whose maker or host refuses members with reasoning."""
-    is_refused = refuses_reasoning(model.provider, model.id)
-    if query.reasoning == "none" or not is_refused or not PROVIDERS[query.format].is_chat_form:
+    """The query with ``reasoning=none`` for a destination that refuses reasoning."""
+    values = meet(query.format, model.provider, model.id).values
+    if query.reasoning == "none" or values.get("reasoning") != "refused":
         return query
     return msgspec.structs.replace(query, reasoning="none")
 
@@ -69,7 +69,7 @@ def _sent_and_whole(
     is_left: Number = is_old
     if options.reasoning == "none":
         is_left, seals = is_old | True, by.where(is_old, 0, seals)
-    is_left = by.where(_is_owed(row, model), False, is_left)  # noqa: FBT003 - a value of an array
+    is_left = by.where(_is_owed(row, model, form), False, is_left)  # noqa: FBT003 - a value of an array
     if PROVIDERS[form].replies_are_items:  # free reasoning is left out too: it only makes the request longer
         whole = by.where(is_left, reasoning_cost(row, model, CHAT, by), whole)
     return by.where(is_left, seals, tokens), whole
@@ -79,7 +79,11 @@ def _lasting_and_passing(
     model: Model, options: WindowQuery, row: Row, _index: Number, by: Arithmetic
 ) -> tuple[Number, Number]:
     """Tokens of a message's reasoning that is sent in every turn, and of that which is sent in its turn only."""
-    is_turn, is_forgotten, is_owed = options.reasoning == "turn", model.rules.forgets, _is_owed(row, model)
+    is_turn, is_forgotten, is_owed = (
+        options.reasoning == "turn",
+        model.rules.forgets,
+        _is_owed(row, model, options.format),
+    )
     now = reasoning_cost(row, model, options.format, by)
     if options.reasoning == "none":
         now = by.where(is_owed, now, reasoning_cost(row, model, options.format, by, seals_alone=True))
@@ -90,9 +94,9 @@ def _lasting_and_passing(
     return later, now - later
 
 
-def _is_owed(row: Row, model: Model) -> Number:
+def _is_owed(row: Row, model: Model, form: str) -> Number:
     """Whether a message's reasoning is sent in every window, because it calls."""
-    return owes_reasoning(model.provider, model.id) and row["calls"] > 0
+    return meet(form, model.provider, model.id).values.get("reasoning") == "with_calls" and row["calls"] > 0
 
 
 def _of_each(
@@ -116,7 +120,7 @@ def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> Vi
     indexes = {*np.flatnonzero(is_empty).tolist()}
     if names_files and records.details:
         indexes.update(records.media)
-    if PROVIDERS[form].calls_apart(model.id):
+    if "beside_calls" in meet(form, model.provider, model.id).values:
         indexes.update(np.flatnonzero(np.frombuffer(records.calls, np.uint8)).tolist())
     costs = view.costs.copy()
     for index in indexes - _without_files(view, form) if view.edits else indexes:

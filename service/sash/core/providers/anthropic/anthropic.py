@@ -49,7 +49,6 @@ from sash.core.providers.form.part_kinds import PartKinds, kinds
 from sash.core.providers.form.provider import Provider
 from sash.core.providers.form.request_limits import RequestLimits
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
-from sash.core.providers.form.tool_names import PLAIN_NAMES
 from sash.core.providers.messages.call_inputs import GivenInput, input_text
 from sash.core.providers.messages.endings import REPLY_AT_END
 from sash.core.providers.messages.pieces import (
@@ -803,7 +802,6 @@ ANTHROPIC = Provider(
     takes=CLAUDES_MEDIA,
     mends=(*OF_BLOCKS, *OF_REQUESTS, REPLY_AT_END),
     has_system_messages=takes_system_role,
-    tool_names=lambda _maker, model: PLAIN_NAMES if is_claude(model) else None,
     forgets_reasoning=True,
     free_members=frozenset(
         {

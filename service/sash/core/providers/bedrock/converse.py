@@ -15,7 +15,7 @@ import msgspec
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.providers.anthropic.claude_mends import is_claude
-from sash.core.providers.bedrock.converse_apart import WORDS_APART, wants_calls_apart, with_calls_apart
+from sash.core.providers.bedrock.converse_apart import WORDS_APART, with_calls_apart
 from sash.core.providers.bedrock.converse_files import (
     BEDROCKS_MEDIA,
     KINDS,
@@ -47,7 +47,6 @@ from sash.core.providers.form.part_kinds import PartKinds, kinds
 from sash.core.providers.form.provider import Provider
 from sash.core.providers.form.request_limits import RequestLimits
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
-from sash.core.providers.form.tool_names import PLAIN_NAMES
 from sash.core.providers.messages.call_inputs import GivenInput, input_text, with_object
 from sash.core.providers.messages.endings import REPLY_AT_END
 from sash.core.providers.messages.mends import AS_TEXT
@@ -627,9 +626,7 @@ CONVERSE = Provider(
     own_members=_MEMBERS,
     has_cache_control=True,
     has_system_messages=lambda _: False,
-    tool_names=lambda _maker, _model: PLAIN_NAMES,
     needs_question=True,
-    calls_apart=wants_calls_apart,
     names_files=True,
     stand_in_tool=_NO_TOOL,
     parts_apart=True,

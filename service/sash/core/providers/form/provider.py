@@ -15,7 +15,6 @@ from sash.core.providers.form.own_members import OwnMembers
 from sash.core.providers.form.part_kinds import PartKinds
 from sash.core.providers.form.request_limits import NO_LIMITS, RequestLimits
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat
-from sash.core.providers.form.tool_names import Alphabet
 from sash.core.providers.messages.mends import Mend
 from sash.core.providers.messages.pieces import Keeps, Object, Piece
 from sash.core.providers.writing.media_types import ANY, Takes
@@ -83,8 +82,6 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Whether own messages look like chat messages, so that ``is_chat`` alone tells them apart."""
     makes_ids: bool = False
     """Whether calls and results may come without ids, which are then made of the tools' names."""
-    tool_names: Callable[[str, str], Alphabet | None] = lambda _maker, _model: None
-    """The alphabet of declared tools' names, by the model's maker and its name; None if no name is known to be refused."""
     answers_name: Callable[[Mapping[str, Any]], str | None] = lambda _: None
     """The tool's name in an own result without an id, which answers the oldest open call of that name; None for a result
     with an id."""
@@ -98,8 +95,6 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a link to a picture is sent as a line of text, because the provider fetches none."""
     needs_question: bool = False
     """Whether a history of own messages may not begin with the assistant."""
-    calls_apart: Callable[[str], bool] = lambda _: False
-    """Whether a model, by its name, takes no words beside calls and beside results, so that turns of ``…`` divide them."""
     calls_need_question: bool = False
     """Whether a history of own messages may not begin with the assistant's calls."""
     kinds: PartKinds = PartKinds()

@@ -32,7 +32,6 @@ from sash.core.providers.form.part_kinds import PartKinds, kinds
 from sash.core.providers.form.provider import Provider
 from sash.core.providers.form.request_limits import RequestLimits
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
-from sash.core.providers.form.tool_names import DOTTED_NAMES
 from sash.core.providers.google.gemini_kinds import unknown_parts
 from sash.core.providers.google.gemini_mends import (
     GEMINIS_MEDIA,
@@ -644,7 +643,6 @@ GEMINI = Provider(
     takes=GEMINIS_MEDIA,
     mends=MENDS,
     has_system_messages=lambda _: False,
-    tool_names=lambda _maker, _model: DOTTED_NAMES,
     calls_need_question=True,
     makes_ids=True,
     answers_name=_answers_name,

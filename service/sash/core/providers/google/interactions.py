@@ -545,7 +545,6 @@ INTERACTIONS = Provider(
     takes=_MEDIA,
     mends=(BROKEN_ARGUMENTS, EMPTY_PART, MISSING_SIGNATURE, UNSIGNED_THOUGHT, UNTAKEN, MEDIA_TYPE),
     has_system_messages=GEMINI.has_system_messages,
-    tool_names=GEMINI.tool_names,
     calls_need_question=True,
     one_string_or_parts=frozenset({"tool"}),
     parts_apart=True,

@@ -13,9 +13,9 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from sash.core.chat.file_links import LINKS, as_file, is_link
+from sash.core.providers.destinations.destination import named, readers_of
 from sash.core.providers.messages.hosted import media_line
 from sash.core.providers.messages.mends import AS_TEXT, Mend
-from sash.core.providers.messages.owed_reasoning import REFUSING_HOSTS, readers_of
 from sash.core.providers.messages.pieces import SOUNDS
 from sash.core.providers.messages.reasoning_members import MEMBERS
 from sash.core.providers.writing.media_types import (
@@ -121,11 +121,7 @@ OPENAIS_MEDIA: Final = Takes(pictures=USUAL_PICTURES | {"image/jpg"}, files=froz
 """What chat completions of OpenAI's own models take."""
 _PICTURES: Final = OPENAIS_MEDIA.pictures or frozenset()
 _OPENAI: Final = "openai"
-STRICT_MAKER: Final = "mistral"
-"""The maker whose own models refuse every member that its requests do not have."""
-_OPENAIS, _STRICTS = frozenset({_OPENAI}), frozenset({STRICT_MAKER})
-NAMING_MAKERS: Final = frozenset({_OPENAI, STRICT_MAKER, "deepseek", "moonshotai"})
-"""Makers whose servers check the names of called functions."""
+_OPENAIS: Final = frozenset({_OPENAI})
 CALLED: Final = NAMES | _IDS
 """What may be odd in a call's result: the name and the id of its call."""
 _LONGEST_ID: Final = 40
@@ -463,9 +459,9 @@ _CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message], frozenset[s
     (OTHER_TYPE, MEDIA_TYPE, _with_types, _OPENAIS),
     (_FILED, FILED, _with_files, _OPENAIS),
     (_OTHERS, OTHERS, _without_others, _OPENAIS),
-    (_OTHERS, HOSTS, _without_others, frozenset(REFUSING_HOSTS)),
-    (_STRICT, STRICT, _strict, _STRICTS),
-    (NAMES, NAME, _functions_renamed, NAMING_MAKERS),
+    (_OTHERS, HOSTS, _without_others, named("host", "members")),
+    (_STRICT, STRICT, _strict, named("maker", "members", "own")),
+    (NAMES, NAME, _functions_renamed, named("maker", "tool_names", "plain")),
     (NAMES, NAME, _renamed, _OPENAIS),
     (_IDS, CALL_ID, _shortened, _OPENAIS),
 )

@@ -12,10 +12,9 @@ from sash.core.providers.form.cache_marks import BREAKPOINTS, CacheKind, CachePr
 from sash.core.providers.form.provider import Provider
 from sash.core.providers.form.request_limits import RequestLimits
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat
-from sash.core.providers.form.tool_names import PLAIN_NAMES
 from sash.core.providers.messages.endings import REPLY_AT_END
 from sash.core.providers.messages.pieces import Object, Piece, rest_of
-from sash.core.providers.openai.chat_mends import CHAT_MENDS, NAMING_MAKERS, OPENAIS_MEDIA
+from sash.core.providers.openai.chat_mends import CHAT_MENDS, OPENAIS_MEDIA
 from sash.core.providers.openai.server_mends import SERVER_MENDS
 from sash.core.providers.writing.native_messages import Shape
 from sash.core.providers.writing.turns import Outgoing, RequestWriting
@@ -155,7 +154,6 @@ OPENAI = Provider(
     limits=openai_limits,
     takes=OPENAIS_MEDIA,
     mends=(*CHAT_MENDS, *SERVER_MENDS, REPLY_AT_END),
-    tool_names=lambda maker, _model: PLAIN_NAMES if maker in NAMING_MAKERS else None,
     is_chat_form=True,
     is_openais=True,
 )

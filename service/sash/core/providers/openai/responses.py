@@ -24,7 +24,6 @@ from sash.core.providers.form.own_members import OwnMembers
 from sash.core.providers.form.part_kinds import PartKinds, kinds
 from sash.core.providers.form.provider import Provider
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
-from sash.core.providers.form.tool_names import PLAIN_NAMES
 from sash.core.providers.messages.pieces import (
     Keeps,
     Name,
@@ -538,7 +537,6 @@ RESPONSES = Provider(
     limits=openai_limits,
     takes=ITEMS_MEDIA,
     mends=ITEM_MENDS,
-    tool_names=lambda _maker, _model: PLAIN_NAMES,
     binds_reasoning=_BOUND,
     one_string=frozenset({"assistant", "tool"}),
     is_openais=True,

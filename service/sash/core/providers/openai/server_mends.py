@@ -4,7 +4,7 @@ What may be refused is seen by a message's role and numbers, so that nothing of 
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, reduce
 from hashlib import blake2b
 from itertools import chain, groupby
@@ -13,6 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.chat.calls import INVALID, arguments_object
+from sash.core.providers.destinations.destination import evidence_of, meet
+from sash.core.providers.destinations.facts import Kind
 from sash.core.providers.messages.call_inputs import BROKEN_ARGUMENTS
 from sash.core.providers.messages.mends import Mend, Mends
 from sash.core.providers.messages.words_said import has_word
@@ -24,45 +26,38 @@ DEVELOPER_ROLE: Final = Mend(
     name="developer_role",
     refused="The role `developer`, by DeepSeek, Mistral, Alibaba, Moonshot, Z.ai and MiniMax",
     sent="The message with the role `system`",
-    evidence="DeepSeek answers 422: 'unknown variant `developer`, expected one of `system`, `user`, `assistant`, `tool`' "
-    "(eclipse-theia/theia 15144, earendil-works/pi 1048)",
+    evidence=evidence_of("roles"),
 )
 EMPTY_REPLY: Final = Mend(
     name="empty_reply",
     refused="An assistant's message without a text and without calls, by servers of other makers' models",
     sent="The request without the message",
-    evidence="DeepSeek answers 400: 'Invalid assistant message: content or tool_calls must be set' "
-    "(AstrBotDevs/AstrBot 7721), Moonshot: \"the message at position 8 with role 'assistant' must not be empty\" "
-    "(AstrBotDevs/AstrBot 7200)",
+    evidence=evidence_of("empty_reply"),
 )
 SHORT_ID: Final = Mend(
     name="short_id",
     refused="An id of a call that is not of nine letters and digits, by Mistral",
     sent="Nine letters and digits that follow from the id, alike in the call and in its result",
-    evidence="Mistral answers 400: 'Tool call id was … but must be a-z, A-Z, 0-9, with a length of 9' "
-    "(langchain-ai/langchain 24668, anomalyco/opencode 1680; mistral_common.protocol.instruct.validator)",
+    evidence=evidence_of("call_ids"),
 )
 SYSTEM_FIRST: Final = Mend(
     name="system_first",
     refused="A system message behind another message, by Mistral; also behind a system message, by templates of Qwen 3.5 "
     "and later, and of Gemma",
     sent="System messages at the beginning; as one message, with a blank line between their texts, where one alone is taken",
-    evidence="'System message must be at the beginning.' (vllm-project/vllm 41114, QwenLM/Qwen3.8 244), 'Unexpected role "
-    "'system' after role 'assistant'' (mistral_common.protocol.instruct.validator)",
+    evidence=evidence_of("system"),
 )
 EMPTY_QUESTION: Final = Mend(
     name="empty_question",
     refused="A user's message without a text and without a picture, by Moonshot and Alibaba",
     sent="`…` as its text",
-    evidence="Moonshot answers 400: \"the message at position 307 with role 'assistant' must not be empty\", as reported of "
-    "replies (MoonshotAI/kimi-code 1985); Alibaba: 'The content field is a required field.' (QwenLM/qwen-code 5265)",
+    evidence=evidence_of("empty_question"),
 )
 ALTERNATING: Final = Mend(
     name="alternating",
     refused="Neighbouring messages of one role, by templates of Gemma and by Perplexity",
     sent="One message with the texts of both, with a blank line between them",
-    evidence="'Conversation roles must alternate user/assistant/user/assistant/...' by vLLM, TGI and LM Studio "
-    "(google/adk-python 1373, suitenumerique/conversations 197)",
+    evidence=evidence_of("alternation"),
 )
 SERVER_MENDS: Final = (
     ALTERNATING,
@@ -76,26 +71,30 @@ SERVER_MENDS: Final = (
 
 DEVELOPER, ARGUMENTS, EMPTY, IDENTITY, SILENT = (1 << bit for bit in range(16, 21))
 """What may be refused in a message, as bits above those of ``chat_mends.oddities``."""
-_OPENAI: Final = "openai"
-_MISTRAL: Final = "mistral"
-_WITHOUT_DEVELOPER: Final = frozenset({_MISTRAL, "deepseek", "qwen", "moonshotai", "zhipuai", "minimax"})
-_WITHOUT_SILENCE: Final = frozenset({"moonshotai", "qwen"})
-_ONE_SYSTEM: Final = re.compile(r"qwen-?(3\.[5-9]|[4-9])|gemma")
-"""Models whose templates take one system message."""
-_ALTERNATES: Final = re.compile(r"gemma|^(perplexity/)?sonar")
-"""Models whose templates take user and assistant in turn."""
+_CHAT: Final = "openai"
+_BITS: Final[dict[Kind, int]] = {
+    "roles": DEVELOPER,
+    "arguments": ARGUMENTS,
+    "empty_reply": EMPTY,
+    "call_ids": IDENTITY,
+    "empty_question": SILENT,
+}
+"""The bit of each kind of fact that is about single messages."""
 _JOINED_ROLES: Final = ("user", "assistant")
 _ID: Final = re.compile(r"[a-zA-Z0-9]{9}")
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-@lru_cache(maxsize=256)
-def refused_by(maker: str) -> int:
-    """Return what servers of a maker's models refuse, as bits; 0 for OpenAI's own."""
-    if maker == _OPENAI:
-        return 0
-    refused = ARGUMENTS | EMPTY | (DEVELOPER if maker in _WITHOUT_DEVELOPER else 0)
-    return refused | (IDENTITY if maker == _MISTRAL else 0) | (SILENT if maker in _WITHOUT_SILENCE else 0)
+def to_server(maker: str, model: str) -> Mapping[Kind, str]:
+    """Return what the destination of chat completions to a model refuses and wants."""
+    return meet(_CHAT, maker, model).values
+
+
+@lru_cache(maxsize=1024)
+def refused_by(maker: str, model: str) -> int:
+    """Return what servers of a maker's model refuse in single messages, as bits; 0 for OpenAI's own."""
+    values = to_server(maker, model)
+    return sum(bit for kind, bit in _BITS.items() if kind in values)
 
 
 def with_system_first(bodies: list[Any], maker: str, model: str, mends: Mends) -> list[Any]:
@@ -104,9 +103,10 @@ def with_system_first(bodies: list[Any], maker: str, model: str, mends: Mends) -
 
     A message in pieces has media, and so is no system message.
     """
-    takes_one = bool(_ONE_SYSTEM.search(model.lower()))
-    if not (takes_one or maker == _MISTRAL):
+    wanted = to_server(maker, model).get("system")
+    if wanted is None:
         return bodies
+    takes_one = wanted == "one"
     are_systems = [isinstance(body, bytes) and _read_role(body).role == "system" for body in bodies]
     count = sum(are_systems)
     if all(are_systems[:count]) and (count <= 1 or not takes_one):
@@ -120,13 +120,13 @@ def with_system_first(bodies: list[Any], maker: str, model: str, mends: Mends) -
     return [*systems, *(body for body, is_system in given if not is_system)]
 
 
-def in_alternation(bodies: list[Any], model: str, mends: Mends) -> list[Any]:
+def in_alternation(bodies: list[Any], maker: str, model: str, mends: Mends) -> list[Any]:
     """Return the bodies of a request's messages. Where the model's template wants user and assistant in turn, neighbours of
     one role are one message.
 
     A body is bytes, or pieces of them. Messages with calls or results stay apart.
     """
-    if not _ALTERNATES.search(model.lower()):
+    if "alternation" not in to_server(maker, model):
         return bodies
     found: list[Any] = []
     for role, neighbours in groupby(bodies, _turn_of):

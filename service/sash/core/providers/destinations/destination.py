@@ -1,0 +1,72 @@
+"""The destination of a request: the meet of what its form, maker, host and template refuse and want."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from sash.core.providers.destinations.facts import Fact, Kind, Party
+from sash.core.providers.destinations.grammars import FORMS, TEMPLATES
+from sash.core.providers.destinations.hosts import HOSTS, OF_FORMS, host_of
+from sash.core.providers.destinations.makers import MAKERS
+
+FACTS: Final = (*FORMS, *MAKERS, *HOSTS, *TEMPLATES)
+"""Every row."""
+COMPATIBLE: Final = "compatible"
+"""The name of every server of chat completions, beside its own, that is not OpenAI's."""
+_OPENAI: Final = "openai"
+_HOSTS: Final = frozenset(each.name for each in HOSTS)
+
+
+class Destination(msgspec.Struct, frozen=True, kw_only=True):
+    """Who reads a request, and what they want together."""
+
+    form: str
+    maker: str
+    host: str | None
+    """The host that the model's name or the form says; None if it may be any."""
+    values: Mapping[Kind, str]
+    """The strictest value of each kind (``facts.VALUES``). What is not there is free."""
+    why: tuple[Fact, ...]
+    """The row of each value, in the order of the kinds."""
+
+
+@lru_cache(maxsize=1024)
+def meet(form: str, maker: str, model: str) -> Destination:
+    """Return the destination of requests in a form to a maker's model, whose name may say a host.
+
+    >>> sorted(meet("openai", "qwen", "groq/qwen/qwen3-32b").values.items())[-2:]
+    [('reasoning', 'refused'), ('roles', 'no_developer')]
+    """
+    host = OF_FORMS.get(form) or host_of(model) or (maker if maker in _HOSTS else None)
+    parties: set[tuple[Party, str]] = {("form", form), ("maker", maker), ("host", host or "")}
+    if maker != _OPENAI:
+        parties.add(("host", COMPATIBLE))
+    found: dict[Kind, Fact] = {}
+    for fact in FACTS:
+        if fact.holds(form, parties, model.lower()):
+            found[fact.kind] = max(found.get(fact.kind, fact), fact, key=lambda each: each.strictness)
+    why = tuple(found[kind] for kind in sorted(found))
+    return Destination(form=form, maker=maker, host=host, values={each.kind: each.value for each in why}, why=why)
+
+
+@lru_cache(maxsize=1024)
+def readers_of(maker: str, model: str) -> frozenset[str]:
+    """Return who reads a chat completion: the model's maker, and the host that its name says.
+
+    >>> sorted(readers_of("qwen", "groq/qwen/qwen3-32b")), sorted(readers_of("qwen", "qwen3-32b"))
+    (['groq', 'qwen'], ['qwen'])
+    """
+    return frozenset(filter(None, (maker, host_of(model))))
+
+
+def named(of: Party, kind: Kind, value: str | None = None) -> frozenset[str]:
+    """Return the makers, hosts, templates or forms with a fact of this kind, and of this value if one is given."""
+    return frozenset(each.name for each in FACTS if each.of == of and each.kind == kind and value in (None, each.value))
+
+
+def evidence_of(kind: Kind, value: str | None = None) -> str:
+    """Return where the facts of a kind are known from, each once."""
+    found = (each.evidence for each in FACTS if each.kind == kind and value in (None, each.value))
+    return "; ".join(dict.fromkeys(found))

@@ -1,0 +1,92 @@
+"""A fact about a destination: what somebody who reads a request refuses in it or wants in it, and where it is known from.
+
+Facts of one kind have values from the loosest to the strictest. A destination has the strictest value of all that read its
+requests (``destination.meet``).
+"""
+
+import re
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from datetime import date
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final, Literal
+
+import msgspec
+
+Party = Literal["form", "maker", "host", "template"]
+Kind = Literal[
+    "alternation",
+    "arguments",
+    "beside_calls",
+    "call_ids",
+    "empty_question",
+    "empty_reply",
+    "ending",
+    "members",
+    "reasoning",
+    "roles",
+    "system",
+    "tool_names",
+]
+VALUES: Final[Mapping[Kind, Mapping[str, str]]] = MappingProxyType(
+    {
+        "alternation": {"turns": "user and assistant in turn, beside calls and results"},
+        "arguments": {"object": "a call's arguments are a JSON object"},
+        "beside_calls": {"nothing": "neither words nor pictures beside calls, or beside results"},
+        "call_ids": {"nine": "a call's id is nine letters and digits"},
+        "empty_question": {"refused": "each message of the user's has a text or a picture"},
+        "empty_reply": {"refused": "each message of the assistant's has a text or calls"},
+        "ending": {"no_reply": "the last message is no reply without calls"},
+        "members": {
+            "known": "messages have the members of OpenAI's requests alone",
+            "own": "the maker's own members alone",
+        },
+        "reasoning": {
+            "with_calls": "each message with calls has the reasoning before them",
+            "refused": "no message has reasoning",
+        },
+        "roles": {"no_developer": "no message has the role `developer`"},
+        "system": {"first": "system messages are at the beginning", "one": "one system message, at the beginning"},
+        "tool_names": {
+            "dotted": "letters of a to z, digits, `_`, `.`, `:` and `-`, with a letter or `_` first",
+            "plain": "letters of a to z, digits, `_` and `-`",
+        },
+    }
+)
+"""What each value says, by kind; of one kind the loosest first. A destination without a fact of a kind takes all."""
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True):
+    """A row: what one party refuses or wants.
+
+    ``of`` and ``name`` say whose fact it is. ``models`` is a pattern of names of models, in lower case, and ``forms`` are
+    the forms in which it holds; an empty one stands for all. The evidence was read on ``read_on``.
+    """
+
+    of: Party
+    name: str
+    kind: Kind
+    value: str
+    evidence: str
+    read_on: date
+    models: str = ""
+    forms: frozenset[str] = frozenset()
+
+    @property
+    def strictness(self) -> int:
+        """Its value's place among those of its kind."""
+        return list(VALUES[self.kind]).index(self.value)
+
+    def holds(self, form: str, parties: AbstractSet[tuple[Party, str]], model: str) -> bool:
+        """Return whether it is about a model's requests in a form. A template is known by the model's name alone."""
+        if self.forms and form not in self.forms:
+            return False
+        if self.of != "template" and (self.of, self.name) not in parties:
+            return False
+        return not self.models or _pattern(self.models).search(model) is not None
+
+
+@lru_cache(maxsize=256)
+def _pattern(models: str) -> re.Pattern[str]:
+    return re.compile(models)

@@ -1,0 +1,93 @@
+"""What chat templates refuse, wherever they run, and what forms do, whoever serves them: a row a fact."""
+
+from datetime import date
+from typing import Final
+
+from sash.core.providers.destinations.facts import Fact
+
+_CHAT: Final = frozenset({"openai"})
+_DAY: Final = date(2026, 11, 29)
+_CLAUDES: Final = r"claude-(?:v?[123]\b|instant|(?:opus|sonnet|haiku)-(?:3|4(?!-[6-9]\b)))"
+"""Claude's models that go on with a reply at the end."""
+
+TEMPLATES: Final = (
+    Fact(
+        of="template",
+        name="claude",
+        kind="ending",
+        value="no_reply",
+        models=rf"^(?=.*claude)(?!.*{_CLAUDES})",
+        forms=frozenset({"anthropic", "converse", "openai"}),
+        evidence="'This model does not support assistant message prefill. The conversation must end with a user message.' "
+        "(anthropics/claude-code 52433, anomalyco/opencode 13768, langchain-ai/deepagents 1585, charmbracelet/crush 2300); "
+        "at Bedrock, too (anomalyco/opencode 29760, NousResearch/hermes-agent 101401)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="template",
+        name="gemma",
+        kind="alternation",
+        value="turns",
+        models="gemma",
+        forms=_CHAT,
+        evidence="'Conversation roles must alternate user/assistant/user/assistant/...' by vLLM, TGI and LM Studio "
+        "(google/adk-python 1373, suitenumerique/conversations 197)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="template",
+        name="gemma",
+        kind="system",
+        value="one",
+        models="gemma",
+        forms=_CHAT,
+        evidence="'System message must be at the beginning.', as of Qwen 3.5",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="template",
+        name="qwen3.5",
+        kind="system",
+        value="one",
+        models=r"qwen-?(3\.[5-9]|[4-9])",
+        forms=_CHAT,
+        evidence="'System message must be at the beginning.' (vllm-project/vllm 41114, QwenLM/Qwen3.8 244)",
+        read_on=_DAY,
+    ),
+)
+FORMS: Final = (
+    Fact(
+        of="form",
+        name="anthropic",
+        kind="tool_names",
+        value="plain",
+        models="claude",
+        forms=frozenset({"anthropic"}),
+        evidence="400: \"tools.7.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,64}$'\", today 128 "
+        "(apify/tester-mcp-client 11)",
+        read_on=_DAY,
+    ),
+    *(
+        Fact(
+            of="form",
+            name=form,
+            kind="tool_names",
+            value="dotted",
+            forms=frozenset({form}),
+            evidence="Gemini answers 400: 'Invalid function name. Must start with a letter or an underscore. Must be "
+            "alphameric (a-z, A-Z, 0-9), underscores (_), dots (.), colons (:), or dashes (-)' (Finerestaurant/"
+            "kicad-mcp-python 2, google-gemini/gemini-cli 7869)",
+            read_on=_DAY,
+        )
+        for form in ("gemini", "interactions")
+    ),
+    Fact(
+        of="form",
+        name="responses",
+        kind="tool_names",
+        value="plain",
+        forms=frozenset({"responses"}),
+        evidence="as of chat completions (run-llama/llama_index 16093)",
+        read_on=_DAY,
+    ),
+)

@@ -1,0 +1,133 @@
+"""Hosts that serve other makers' models: how names say them, and what they refuse, a row a fact."""
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from types import MappingProxyType
+from typing import Final
+
+from sash.core.providers.destinations.facts import Fact, Kind
+
+_CHAT: Final = frozenset({"openai"})
+_DAY: Final = date(2026, 11, 29)
+
+PREFIXES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **{name: name for name in ("azure", "bedrock", "cerebras", "groq", "ollama", "openrouter", "venice", "vllm")},
+        "azure_ai": "azure",
+        "bedrock_converse": "bedrock",
+        "fireworks": "fireworks",
+        "fireworks_ai": "fireworks",
+        "hosted_vllm": "vllm",
+        "ollama_chat": "ollama",
+        "together": "together",
+        "together_ai": "together",
+        "vertex": "vertex",
+        "vertex_ai": "vertex",
+    }
+)
+"""Hosts by how a model's name begins before its first slash, as LiteLLM writes it."""
+_IDS: Final = (
+    (
+        re.compile(r"^([a-z-]{2,6}\.)?(ai21|amazon|anthropic|cohere|deepseek|meta|mistral|openai|qwen)\.[a-z]"),
+        "bedrock",
+    ),
+    (re.compile(r"@(\d{8}|default|latest)$|^publishers/[a-z]+/models/"), "vertex"),
+)
+"""Hosts by the form of a model's id."""
+OF_FORMS: Final[Mapping[str, str]] = MappingProxyType({"converse": "bedrock", "ollama": "ollama"})
+"""Hosts whose form nobody else has."""
+
+
+def host_of(model: str) -> str | None:
+    """Return the host that a model's name says; None for a name that says none.
+
+    >>> [host_of(name) for name in ("groq/qwen/qwen3-32b", "us.meta.llama4-scout-17b-instruct-v1:0", "qwen3-32b")]
+    ['groq', 'bedrock', None]
+    """
+    name = model.strip().lower()
+    begins, slash, _ = name.partition("/")
+    if slash and begins in PREFIXES:
+        return PREFIXES[begins]
+    return next((host for pattern, host in _IDS if pattern.search(name)), None)
+
+
+_STRICT: Final = {
+    "cerebras": "400: \"property 'messages.2.assistant.reasoning_content' is unsupported\" (Kilo-Org/kilocode 10375, "
+    "QwenLM/qwen-code 11045)",
+    "groq": "400 as of Cerebras (janhq/jan 8136); 'reasoning is not supported with this model' to `reasoning` "
+    "(vercel/ai 8057)",
+}
+"""Hosts that refuse members which they do not know, and what they were reported to answer."""
+
+
+def _refusing(kind: Kind, value: str, name: str, evidence: str) -> Fact:
+    return Fact(of="host", name=name, kind=kind, value=value, forms=_CHAT, evidence=evidence, read_on=_DAY)
+
+
+HOSTS: Final = (
+    *(_refusing("members", "known", name, evidence) for name, evidence in _STRICT.items()),
+    *(_refusing("reasoning", "refused", name, evidence) for name, evidence in _STRICT.items()),
+    Fact(
+        of="host",
+        name="compatible",
+        kind="empty_reply",
+        value="refused",
+        forms=_CHAT,
+        evidence="DeepSeek answers 400: 'Invalid assistant message: content or tool_calls must be set' "
+        "(AstrBotDevs/AstrBot 7721), Moonshot: \"the message at position 8 with role 'assistant' must not be empty\" "
+        "(AstrBotDevs/AstrBot 7200)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="host",
+        name="compatible",
+        kind="arguments",
+        value="object",
+        forms=_CHAT,
+        evidence="vLLM answers 400: 'Unterminated string' (vllm-project/vllm 43995, 48922), Alibaba (HKUDS/nanobot 1487)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="host",
+        name="venice",
+        kind="empty_reply",
+        value="refused",
+        forms=_CHAT,
+        evidence="'Assistant messages must have either content or tool_calls' (anomalyco/opencode 9108)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="host",
+        name="bedrock",
+        kind="ending",
+        value="no_reply",
+        models=r"^(?!.*(?:nova|claude))",
+        forms=frozenset({"converse"}),
+        evidence="'The model that you are using requires the last turn in the conversation to be a user message.', of "
+        "llama3-8b (i-am-bee/beeai-framework 753), as SillyTavern/SillyTavern 5733 and microsoft/semantic-kernel 10281 "
+        "say of all",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="host",
+        name="bedrock",
+        kind="beside_calls",
+        value="nothing",
+        models="llama",
+        forms=frozenset({"converse"}),
+        evidence="'Conversation blocks and tool use blocks cannot be provided in the same turn.' "
+        "(quarkiverse/quarkus-langchain4j 1983), 'Conversation blocks and tool result blocks cannot be provided in the same "
+        "turn', of llama4-maverick (strands-agents/harness-sdk 1223, langchain-ai/langchain-aws 141)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="host",
+        name="bedrock",
+        kind="tool_names",
+        value="plain",
+        forms=frozenset({"converse"}),
+        evidence="botocore's service model: `ToolName`",
+        read_on=_DAY,
+    ),
+)

@@ -1,0 +1,151 @@
+"""What makers' own servers refuse and want, and other servers of their models with them: a row a fact."""
+
+from datetime import date
+from typing import Final
+
+from sash.core.providers.destinations.facts import Fact
+
+_CHAT: Final = frozenset({"openai"})
+_DAY: Final = date(2026, 11, 29)
+_DEVELOPER: Final = (
+    "DeepSeek answers 422: 'unknown variant `developer`, expected one of `system`, `user`, `assistant`, `tool`' "
+    "(eclipse-theia/theia 15144, earendil-works/pi 1048)"
+)
+_NAMES: Final = (
+    "400: \"Invalid 'tools[0].function.name': string does not match pattern. Expected a string that matches the pattern "
+    "'^[a-zA-Z0-9_-]+$'\" (run-llama/llama_index 16093)"
+)
+_NO_BLANKS: Final = (
+    "Moonshot answers 400: \"the message at position 307 with role 'assistant' must not be empty\", as reported of replies "
+    "(MoonshotAI/kimi-code 1985); Alibaba: 'The content field is a required field.' (QwenLM/qwen-code 5265)"
+)
+MAKERS: Final = (
+    Fact(
+        of="maker",
+        name="openai",
+        kind="reasoning",
+        value="refused",
+        forms=_CHAT,
+        evidence="400: 'Unknown parameter'; openai-node: ChatCompletionMessageParam has no such member",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="maker",
+        name="openai",
+        kind="members",
+        value="known",
+        forms=_CHAT,
+        evidence="400: 'Unknown parameter'; openai-node: ChatCompletionMessageParam has no such member",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="maker",
+        name="mistral",
+        kind="reasoning",
+        value="refused",
+        forms=_CHAT,
+        evidence="422: 'Extra inputs are not permitted' (charmbracelet/crush 1590)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="maker",
+        name="mistral",
+        kind="members",
+        value="own",
+        forms=_CHAT,
+        evidence="422: 'Extra inputs are not permitted' (charmbracelet/crush 1590, OpenMinis/OpenMinis 87)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="maker",
+        name="mistral",
+        kind="call_ids",
+        value="nine",
+        forms=_CHAT,
+        evidence="400: 'Tool call id was … but must be a-z, A-Z, 0-9, with a length of 9' (langchain-ai/langchain 24668, "
+        "anomalyco/opencode 1680; mistral_common.protocol.instruct.validator)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="maker",
+        name="mistral",
+        kind="system",
+        value="first",
+        forms=_CHAT,
+        evidence="'Unexpected role 'system' after role 'assistant'' (mistral_common.protocol.instruct.validator)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="maker",
+        name="mistral",
+        kind="ending",
+        value="no_reply",
+        forms=_CHAT,
+        evidence="'Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant' "
+        "(crewAIInc/crewAI 2194, huggingface/smolagents 757, NEKOparapa/AiNiee 641)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="maker",
+        name="deepseek",
+        kind="ending",
+        value="no_reply",
+        models="reasoner",
+        forms=_CHAT,
+        evidence="'The last message of deepseek-reasoner must be a user message, or an assistant message with prefix mode "
+        "on' (gptme/gptme 467, BerriAI/litellm 8090, langgenius/dify 16860)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="maker",
+        name="deepseek",
+        kind="reasoning",
+        value="with_calls",
+        models=r"v([4-9]|\d\d)",
+        evidence="api-docs.deepseek.com/guides/thinking_mode: where a tool was called between two questions, the reasoning "
+        "must be passed back in all subsequent requests (earendil-works/pi 3636, QuantumNous/new-api 4806, n8n-io/n8n "
+        "29119, rikkahub/rikkahub 1587; langchain-ai/langchain 34166 was not refused)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="maker",
+        name="moonshotai",
+        kind="reasoning",
+        value="with_calls",
+        models=r"kimi-k(2-thinking|2\.[5-9]|[3-9])",
+        evidence="'reasoning_content is missing in assistant tool call message at index N' (openclaw/openclaw 71050, "
+        "danny-avila/LibreChat 12836)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="maker",
+        name="perplexity",
+        kind="alternation",
+        value="turns",
+        models="sonar",
+        forms=_CHAT,
+        evidence="'After the (optional) system message(s), user or tool message(s) should alternate with assistant "
+        "message(s).' (anomalyco/opencode 9416, SidhuK/WardenApp 24, serac-labs/serac 53)",
+        read_on=_DAY,
+    ),
+    *(
+        Fact(of="maker", name=name, kind="tool_names", value="plain", forms=_CHAT, evidence=_NAMES, read_on=_DAY)
+        for name in ("openai", "mistral", "deepseek", "moonshotai")
+    ),
+    *(
+        Fact(of="maker", name=name, kind="roles", value="no_developer", forms=_CHAT, evidence=_DEVELOPER, read_on=_DAY)
+        for name in ("mistral", "deepseek", "qwen", "moonshotai", "zhipuai", "minimax")
+    ),
+    *(
+        Fact(
+            of="maker",
+            name=name,
+            kind="empty_question",
+            value="refused",
+            forms=_CHAT,
+            evidence=_NO_BLANKS,
+            read_on=_DAY,
+        )
+        for name in ("moonshotai", "qwen")
+    ),
+)

@@ -1,0 +1,100 @@
+"""Destinations: which host a name says, and what the form, the maker, the host and the template want together."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sash.core.counts.models.models import find_model, list_models
+from sash.core.providers import PROVIDERS
+from sash.core.providers.destinations.destination import COMPATIBLE, FACTS, meet
+from sash.core.providers.destinations.facts import VALUES
+from sash.core.providers.destinations.hosts import PREFIXES, host_of
+from sash.core.providers.destinations.tool_names import ALPHABETS
+
+HOSTS = {
+    "groq/qwen/qwen3-32b": "groq",
+    "cerebras/zai-glm-4.7": "cerebras",
+    "openrouter/moonshotai/kimi-k2.5": "openrouter",
+    "venice/zai-org-glm-5": "venice",
+    "fireworks_ai/accounts/fireworks/models/deepseek-v4-pro": "fireworks",
+    "together_ai/meta-llama/Llama-3.3-70B-Instruct-Turbo": "together",
+    "azure/gpt-4o": "azure",
+    "azure_ai/deepseek-v4-pro": "azure",
+    "bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0": "bedrock",
+    "us.anthropic.claude-sonnet-4-5-20250929-v1:0": "bedrock",
+    "meta.llama3-1-70b-instruct-v1:0": "bedrock",
+    "vertex_ai/gemini-2.5-pro": "vertex",
+    "claude-sonnet-4-5@20250929": "vertex",
+    "ollama/gemma3:4b": "ollama",
+    "hosted_vllm/google/gemma-3-27b-it": "vllm",
+    "openai/gpt-4o": None,
+    "deepseek/deepseek-chat": None,
+    "gpt-4.1-mini": None,
+    "qwen3.5-27b": None,
+}
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_a_name_says_its_host(name: str) -> None:
+    """A host is said by a name's beginning, as LiteLLM writes it, or by an id that only one cloud has."""
+    assert host_of(name) == HOSTS[name]
+
+
+def test_no_listed_model_of_a_maker_seems_to_be_at_a_host() -> None:
+    """A listed name without a slash says no host, but ids of Bedrock and of Vertex."""
+    found = {model.id: host_of(model.id) for model in list_models() if "/" not in model.id}
+    assert {host for host in found.values() if host} <= {"bedrock", "vertex"}
+
+
+@pytest.mark.parametrize("fact", FACTS, ids=lambda each: f"{each.name}-{each.kind}")
+def test_each_row_has_a_value_of_its_kind_and_evidence(fact: object) -> None:
+    """A row's value is one of its kind's, its forms are known, its host can be said, and its evidence is told."""
+    assert fact.value in VALUES[fact.kind]
+    assert fact.forms <= PROVIDERS.keys()
+    assert fact.of != "host" or fact.name in {*PREFIXES.values(), COMPATIBLE}
+    assert len(fact.evidence) > 10
+    assert fact.of != "template" or fact.models
+
+
+def test_each_alphabet_has_a_meaning() -> None:
+    """Every value of the fact on tools' names is a pattern."""
+    assert ALPHABETS.keys() == VALUES["tool_names"].keys()
+
+
+@pytest.mark.parametrize(
+    ("model", "wanted"),
+    [
+        ("groq/qwen/qwen3-32b", {"reasoning": "refused", "members": "known", "roles": "no_developer"}),
+        ("qwen3-32b", {"roles": "no_developer", "empty_reply": "refused"}),
+        ("deepseek-v4-pro", {"reasoning": "with_calls"}),
+        ("groq/deepseek-v4-pro", {"reasoning": "refused"}),
+        ("hosted_vllm/google/gemma-3-27b-it", {"alternation": "turns", "system": "one"}),
+        ("openrouter/perplexity/sonar-pro", {"alternation": "turns"}),
+        ("mistral-large-latest", {"call_ids": "nine", "ending": "no_reply", "members": "own", "system": "first"}),
+        ("venice/openai-gpt-54-pro", {"empty_reply": "refused"}),
+        ("gpt-4o", {"tool_names": "plain", "members": "known"}),
+    ],
+)
+def test_a_destination_wants_what_all_that_read_it_want(model: str, wanted: dict[str, str]) -> None:
+    """The facts of maker, host and template hold together; of one kind the strictest."""
+    values = meet("openai", find_model(model).provider, model).values
+    assert {kind: values.get(kind) for kind in wanted} == wanted
+
+
+def test_openai_takes_what_others_refuse() -> None:
+    """OpenAI's own models at OpenAI's own endpoint want nothing of messages but known members and names."""
+    assert meet("openai", "openai", "gpt-4o").values.keys() == {"members", "reasoning", "tool_names"}
+
+
+@given(
+    st.sampled_from([*PROVIDERS]),
+    st.sampled_from(sorted({each.name for each in FACTS if each.of == "maker"})),
+    st.sampled_from(["", *sorted(PREFIXES)]),
+    st.sampled_from(["gemma-3", "qwen3.5", "deepseek-v4", "claude-opus-4-8", "sonar", "llama4"]),
+)
+def test_a_host_takes_no_fact_away(form: str, maker: str, host: str, model: str) -> None:
+    """A destination at a host wants of each kind what it wants without one, or something stricter."""
+    alone, hosted = meet(form, maker, model), meet(form, maker, f"{host}/{model}" if host else model)
+    for kind, value in alone.values.items():
+        order = [*VALUES[kind]]
+        assert order.index(hosted.values[kind]) >= order.index(value)
