@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from itertools import count
@@ -35,6 +36,22 @@ from sash.store.data.conversations import Conversations
 from sash.store.data.layout import target_at
 from sash.store.redis.client import Client
 from sash.store.redis.embedded import EmbeddedStore
+
+_LEFT_OUT = ("nightly", "clients", "deploy")
+"""Marks of tests that a run leaves out unless it asks for them."""
+_deselected: Counter[str] = Counter()
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    """Count the tests that this run leaves out, by the mark for which it does."""
+    _deselected.update(mark for item in items for mark in _LEFT_OUT if item.get_closest_marker(mark))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Name the checks that did not run, so that nobody takes them for green."""
+    for mark, number in _deselected.items():
+        terminalreporter.write_line(f"not run: {number} tests of {mark}; -m {mark} runs them")
+
 
 profiles.register()
 for transports in (httpx._transports.default, httpx2._transports.default):

@@ -53,6 +53,7 @@ RUN_BY = {
         ("## Receipts", "python"): "clients/test_receipts_page.py::test_the_program_reads_what_the_model_saw",
     },
     "deploy/README.md": {
+        ("## Upgrades", "sh"): "test_cli_migrate.py::test_a_folder_is_taken_over_and_swapped",
         ("## Installing", "sh"): "clients/test_installing.py::test_a_wheel_serves",
         ("### Models of your own", "toml"): "test_pages.py::test_the_models_file_is_one",
         ("## Inside an application of your own", "python"): "clients/test_fastapi.py::test_sash_is_mounted",
@@ -64,6 +65,10 @@ RUN_BY = {
         ("## A snapshot, `dump.rdb`", "sh"): "store/test_backups.py::test_a_lone_snapshot_is_refused_and_restored",
         ("## A single `appendonly.aof`", "sh"): "store/test_backups.py::test_a_single_file_is_taken_over",
         ("## Files without their manifest", "sh"): "store/test_backups.py::test_a_lost_manifest_is_written_again",
+    },
+    "deploy/tracing.md": {
+        ("## Langfuse", "sh"): "operations/test_tracing.py::test_the_pages_settings_turn_spans_on",
+        ("## Phoenix", "sh"): "operations/test_tracing.py::test_the_pages_settings_turn_spans_on",
     },
     "deploy/embeddings.md": {
         ("# Vectors for recall", "sh"): "operations/test_embeddings_page.py::test_vectors_from_a_wheel",

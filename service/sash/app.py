@@ -66,6 +66,7 @@ from sash.operations.statistics import Statistics
 from sash.operations.summarizer import Summarizer
 from sash.operations.summary import Prices
 from sash.operations.tracing import OpenTelemetry, wants_spans
+from sash.operations.upstreams import Upstreams
 from sash.operations.watch import Watch
 from sash.processor import PROCESSOR
 from sash.settings import Settings, read_models
@@ -155,10 +156,15 @@ def create_app(
     spans = _spans(metrics)
     store = _store(settings, metrics)
     models = read_models(settings.models_file, settings.tokenizers)
-    embedder = _embedder(settings, metrics)
+    pseudonyms = Pseudonyms()
+    upstreams = Upstreams(metrics, pseudonyms)
+    embedder = _embedder(settings, metrics, upstreams)
     counts = Counts(store.reader, store.columns, store.media)
-    recall = _recall(settings, store, counts, embedder)
-    watching = _watching(store, metrics, models, log)
+    recall = _recall(settings, store, counts, embedder, spans)
+    if spans is not None:
+        is_named = settings.trace_conversation_ids
+        spans.conversation_of = lambda of: of.id if is_named else pseudonyms.of(of.tenant, of.id)
+    watching = _watching(store, metrics, models, log, pseudonyms, upstreams)
     followers = Followers(
         store.following,
         Events(store.following, store.reader),
@@ -180,7 +186,7 @@ def create_app(
         recall=recall,
         watching=watching,
         followers=followers,
-        summarizer=_summarizer(settings, store),
+        summarizer=_summarizer(settings, store, upstreams),
     )
     stored = (rules, followers, store.owners, store.tenants, store.client)
     parts = [part for part in (context.summarizer, recall.indexer, embedder, *stored) if part]
@@ -189,7 +195,7 @@ def create_app(
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
         load_vocabularies()
         await PROCESSOR.run(load_vocabularies)
-        metrics.windows.know(model.id for model in list_models(models))
+        metrics.windows.names.know({model.id: model.provider for model in list_models(models)})
         await store.client.open()
         eraser = Eraser(store.owner_erasures, store.owners)
         running = (watching.watch, watching.statistics, store.erasures, store.tenants, eraser, followers)
@@ -269,17 +275,31 @@ def _store(settings: Settings, metrics: Metrics) -> Stores:
     )
 
 
-def _recall(settings: Settings, store: Stores, counts: Counts, embedder: Embedder | None) -> Recall:
+def _recall(
+    settings: Settings, store: Stores, counts: Counts, embedder: Embedder | None, spans: OpenTelemetry | None
+) -> Recall:
     embeddings = Embeddings(embedder.model, embedder.vector_of) if embedder else None
     indexer = Indexer(store.reader, store.index, default=settings.recall, embedder=embedder)
     recaller = Recaller(
-        store.reader, store.index, counts, default=settings.recall, embeddings=embeddings, notice=indexer.notice
+        store.reader,
+        store.index,
+        counts,
+        default=settings.recall,
+        embeddings=embeddings,
+        notice=indexer.notice,
+        **({"searched": spans.searched} if spans is not None else {}),
     )
     return Recall(recaller, indexer, ToolAnswers(store.reader, recaller, store.owners))
 
 
-def _watching(store: Stores, metrics: Metrics, models: Mapping[str, Model], log: RequestLog | None) -> Watching:
-    pseudonyms = Pseudonyms()
+def _watching(
+    store: Stores,
+    metrics: Metrics,
+    models: Mapping[str, Model],
+    log: RequestLog | None,
+    pseudonyms: Pseudonyms,
+    upstreams: Upstreams,
+) -> Watching:
     requests = Requests(metrics, pseudonyms, log)
     statistics = Statistics(store.client, metrics, requests, prices=lambda name: _prices(name, models))
     watch = Watch(
@@ -292,16 +312,17 @@ def _watching(store: Stores, metrics: Metrics, models: Mapping[str, Model], log:
         ),
         data_dir=datafiles.folder_of(os.environ.get(datafiles.VARIABLE, "")),
     )
-    return Watching(metrics, requests, statistics, watch)
+    return Watching(metrics, requests, statistics, watch, upstreams)
 
 
-def _summarizer(settings: Settings, store: Stores) -> Summarizer | None:
+def _summarizer(settings: Settings, store: Stores, upstreams: Upstreams) -> Summarizer | None:
     """The built-in summariser; None if its endpoint is not set."""
     if settings.summarizer_url is None:
         return None
     return Summarizer(
         store.reader,
         store.histories,
+        upstreams,
         url=settings.summarizer_url,
         model=settings.summarizer_model,
         key=settings.summarizer_key,
@@ -310,11 +331,17 @@ def _summarizer(settings: Settings, store: Stores) -> Summarizer | None:
     )
 
 
-def _embedder(settings: Settings, metrics: Metrics) -> Embedder | None:
+def _embedder(settings: Settings, metrics: Metrics, upstreams: Upstreams) -> Embedder | None:
     """The embedder; None if its endpoint is not set."""
     if settings.embeddings_url is None or settings.embeddings_model is None:
         return None
-    return Embedder(metrics, url=settings.embeddings_url, model=settings.embeddings_model, key=settings.embeddings_key)
+    return Embedder(
+        metrics,
+        upstreams,
+        url=settings.embeddings_url,
+        model=settings.embeddings_model,
+        key=settings.embeddings_key,
+    )
 
 
 def _spans(metrics: Metrics) -> OpenTelemetry | None:

@@ -13,6 +13,7 @@ from sash.commands.logs import logs_hash
 from sash.commands.store import read_settings, refuse
 from sash.settings import SettingsError
 from sash_tools.count import count
+from sash_tools.migrate import migrate
 from sash_tools.replay import replay
 from sash_tools.transfer import export, import_
 from sash_tools.truth import truth
@@ -73,5 +74,5 @@ def openapi() -> None:
     sys.stdout.buffer.write(document(ROUTES))
 
 
-for command in (window, count, import_, export, keys, config, doctor, logs_hash, truth, replay):
+for command in (window, count, import_, export, keys, config, doctor, logs_hash, migrate, truth, replay):
     main.add_command(command)

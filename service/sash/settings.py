@@ -110,6 +110,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     log_format: Annotated[LogFormat, Variable(choice(LogFormat))] = "json"
     log_level: Annotated[Level, Variable(choice(Level))] = "info"
     library_log_level: Annotated[Level, Variable(choice(Level))] = "warning"
+    trace_conversation_ids: Annotated[bool, Variable(flag)] = False
+    """Whether spans name a conversation by its id, and not by its hash."""
     send_members: Annotated[frozenset[str], Variable(names)] = frozenset()
     """Members of messages that are sent although no provider is known to take them."""
     models_file: Annotated[Path | None, Variable(Path)] = None

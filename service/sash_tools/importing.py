@@ -161,7 +161,7 @@ def _restore(server: Sash, source: SourceConversation, imported: ImportReport, a
     except SashError as refused:
         if refused.status != 409:
             raise
-        if not _is_unchanged(ask(server, Ask("GET", f"/conversations/{source.id}")), source.settings):
+        if not is_unchanged(ask(server, Ask("GET", f"/conversations/{source.id}")), source.settings):
             return False
         imported.duplicates += len(source.entries)
     else:
@@ -172,7 +172,7 @@ def _restore(server: Sash, source: SourceConversation, imported: ImportReport, a
     return True
 
 
-def _is_unchanged(found: Mapping[str, Any] | None, exported: Mapping[str, Any]) -> bool:
+def is_unchanged(found: Mapping[str, Any] | None, exported: Mapping[str, Any]) -> bool:
     """Return whether a conversation is the exported one. Another one under its id may have the same version."""
     return found is not None and all(found.get(name) == exported.get(name) for name in _STATE)
 

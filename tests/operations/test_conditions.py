@@ -134,3 +134,14 @@ def test_what_remains_is_told_when_the_worst_is_over():
         (11, WELL, {"a"}),
     ]
     assert told(*turns) == ["store lost", "store found", "store slow", "store slow: over"]
+
+
+@pytest.mark.parametrize(
+    ("state", "title", "word"),
+    [("D", "The store's disk does not answer", "disk"), ("T", "The store does not answer", "-CONT")],
+)
+def test_a_silent_embedded_store_names_its_disk_or_its_stop(state: str, title: str, word: str) -> None:
+    """Of a store that does not answer, the process's state says whether it waits for its disk, or is stopped."""
+    found = condition(Observation(kind="single", servers=[HANGS], process_state=state))
+    assert found.title == title
+    assert word in found.look

@@ -40,7 +40,7 @@ def series(metrics: Metrics) -> Series:
 def test_a_name_that_nobody_published_is_other():
     """A model name that is not published is counted as ``other``, because clients choose names freely."""
     metrics = Metrics()
-    metrics.windows.know(["gpt-4o"])
+    metrics.windows.names.know(dict.fromkeys(["gpt-4o"], "openai"))
     metrics.windows.count(*facts("gpt-4o"), 0.001)
     metrics.windows.count(*facts("ft:gpt-4o:anna-smith::1"), 0.001)
     metrics.windows.does_not_fit("whatever 2")
@@ -52,7 +52,7 @@ def test_a_name_that_nobody_published_is_other():
 def test_names_with_a_bar_are_no_labels():
     """A model name with a bar is counted as ``other``, because the bar separates the labels of a series."""
     metrics = Metrics()
-    metrics.windows.know(["a|b", "a-b"])
+    metrics.windows.names.know(dict.fromkeys(["a|b", "a-b"], "openai"))
     metrics.windows.does_not_fit("a|b")
     metrics.windows.does_not_fit("a-b")
     assert series(metrics).values("sash_window_does_not_fit_total") == {"other", "a-b"}
@@ -61,7 +61,7 @@ def test_names_with_a_bar_are_no_labels():
 def test_what_ends_a_window_is_a_closed_set():
     """An unknown stop reason is counted as ``other``, so that it adds no label."""
     metrics = Metrics()
-    metrics.windows.know(["gpt-4o"])
+    metrics.windows.names.know(dict.fromkeys(["gpt-4o"], "openai"))
     metrics.windows.count(*facts(stop_reason="full moon"), 0.001)
     assert series(metrics).sum("sash_windows_total", "gpt-4o", "other") == 1
 
@@ -69,7 +69,7 @@ def test_what_ends_a_window_is_a_closed_set():
 def test_predictions():
     """Predictions below, at and above the billed tokens are counted apart, with the tokens of their errors."""
     metrics = Metrics()
-    metrics.windows.know(["gpt-4o"])
+    metrics.windows.names.know(dict.fromkeys(["gpt-4o"], "openai"))
     for predicted, billed in ((100, 103), (100, 100), (105, 100), (5, 0)):
         metrics.windows.record_usage("gpt-4o", predicted=predicted, billed=billed)
     found, outcomes = series(metrics), ("under", "exact", "over")
@@ -88,7 +88,7 @@ def test_an_answer_that_never_came_is_counted():
 def test_prometheus_reads_it():
     """Counters end in _total, histogram buckets are cumulative and end in +Inf, and durations are in seconds."""
     metrics = Metrics()
-    metrics.windows.know(["gpt-4o"])
+    metrics.windows.names.know(dict.fromkeys(["gpt-4o"], "openai"))
     answered(metrics, 200, 0.0015)
     metrics.windows.count(*facts(), 0.0007)
     text = exposed(metrics)
@@ -96,7 +96,7 @@ def test_prometheus_reads_it():
     assert 'sash_request_duration_seconds_bucket{le="0.0015",operation="getWindow"} 1.0' in text
     assert 'sash_request_duration_seconds_bucket{le="0.002",operation="getWindow"} 1.0' in text
     assert 'sash_request_duration_seconds_bucket{le="+Inf",operation="getWindow"} 1.0' in text
-    assert 'sash_window_tokens_sum{model="gpt-4o"} 900.0' in text
+    assert 'sash_window_tokens_sum{provider="openai"} 900.0' in text
     assert 'sash_window_kept_messages_total{model="gpt-4o"} 7.0' in text
     assert "# HELP sash_windows_total" in text
 
@@ -125,7 +125,7 @@ def test_counting_costs_little():
     """Counting a window's request enters few functions."""
     metrics, seen, line = Metrics(), facts(), {"operation": "getWindow", "status": 200}
     requests = Requests(metrics, Pseudonyms(), None)
-    metrics.windows.know(["gpt-4o"])
+    metrics.windows.names.know(dict.fromkeys(["gpt-4o"], "openai"))
 
     def request() -> None:
         metrics.sent(1)

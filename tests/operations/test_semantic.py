@@ -16,6 +16,8 @@ from structlog.testing import capture_logs
 from sash.app import create_app
 from sash.operations.embedder import Embedder, NotEmbedded, quantized
 from sash.operations.metrics import Metrics
+from sash.operations.pseudonyms import Pseudonyms
+from sash.operations.upstreams import Upstreams
 from sash.settings import Settings
 from sash.store.redis.embedded import EmbeddedStore
 
@@ -160,7 +162,8 @@ async def test_an_answer_that_is_none_is_a_failure(answer: bytes) -> None:
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    embedder = Embedder(Metrics(), url=f"http://127.0.0.1:{port}/", model="m", key=None)
+    metrics = Metrics()
+    embedder = Embedder(metrics, Upstreams(metrics, Pseudonyms()), url=f"http://127.0.0.1:{port}/", model="m", key=None)
     with pytest.raises(NotEmbedded):
         await embedder.embed(["text"])
     assert embedder.pause_seconds > 0

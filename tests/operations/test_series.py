@@ -24,7 +24,7 @@ def counted(draw: st.DrawFn) -> Metrics:
     """Draw the metrics of a process with random requests, windows and usage."""
     metrics = Metrics()
     requests = Requests(metrics, Pseudonyms(), None)
-    metrics.windows.know(["gpt-4o", "gpt-5"])
+    metrics.windows.names.know(dict.fromkeys(["gpt-4o", "gpt-5"], "openai"))
     for name, status, took in draw(
         st.lists(st.tuples(st.sampled_from(["getWindow", None]), st.integers(200, 599), seconds), max_size=5)
     ):
@@ -67,7 +67,7 @@ def test_durations_of_a_window_are_told_apart(milliseconds: float):
 def test_a_value_on_a_bound_is_below_it():
     """A value equal to a bound is in the bucket of that bound, as in Prometheus."""
     metrics = Metrics()
-    metrics.windows.know(["gpt-4o"])
+    metrics.windows.names.know(dict.fromkeys(["gpt-4o"], "openai"))
     metrics.windows.record_usage("gpt-4o", predicted=10, billed=10)
     assert Series(metrics.registry.flat("sash_")).buckets("sash_prediction_ratio", RATIO)[RATIO.index(1.0)] == 1
 

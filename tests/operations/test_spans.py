@@ -1,6 +1,7 @@
 """Tests a real request's trace as a collector receives it: the request's span and the store's script under it."""
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -81,3 +82,54 @@ def test_a_request_is_followed_from_its_caller_into_the_stores_scripts(tmp_path:
         assert request.start_time_unix_nano <= span.start_time_unix_nano + 1_000_000
         assert span.end_time_unix_nano <= request.end_time_unix_nano
     assert not any(b"secret" in body for body in collector.bodies)
+
+
+def attributes(span: Any) -> dict[str, Any]:
+    """Return a received span's attributes."""
+    return {each.key: getattr(each.value, each.value.WhichOneof("value")) for each in span.attributes}
+
+
+@pytest.mark.parametrize("named", ["0", "1"], ids=["hashed", "named"])
+def test_spans_have_the_conventions_of_generative_ai(tmp_path: Path, named: str) -> None:
+    """A window's span says what it has, a search is ``search_memory``, a bill is on its request; a conversation's id is
+    there only if that is allowed."""
+    with collecting() as collector:
+        endpoint = f"http://127.0.0.1:{collector.server_port}"
+        options = {"SASH_TRACE_CONVERSATION_IDS": named, "SASH_RECALL": "lexical"}
+        served = Served(tmp_path / "data", OTEL_EXPORTER_OTLP_ENDPOINT=endpoint, **options)
+        served.start()
+        with httpx.Client(base_url=served.url) as client:
+            entry = {"message": {"role": "user", "content": "gradle " * 20}}
+            client.post("/conversations/anna-4711/messages", json={"messages": [entry, entry]}).raise_for_status()
+            wait_for_the_key(client)
+            path = "/conversations/anna-4711"
+            window = client.get(f"{path}/window", params={"model": "gpt-4o-mini", "max_tokens": 60})
+            assert window.status_code == 200, window.text
+            window = window.json()
+            client.get(f"{path}/search", params={"query": "gradle"}).raise_for_status()
+            bill = {"model": "gpt-4o-mini", "receipt": window["receipt"], "prompt_tokens": 60, "cached_tokens": 16}
+            client.post(f"{path}/usage", json=bill).raise_for_status()
+        assert served.stop() == 0
+
+    spans = collector.spans()
+    built = attributes(next(span for span in spans if span.name == "build window"))
+    assert built["sash.window.budget"] == 60
+    assert (built["sash.window.kept_messages"], built["sash.window.dropped_messages"]) == (1, 1)
+    assert (built["sash.window.stop_reason"], built["gen_ai.conversation.compacted"]) == ("budget", False)
+    assert built["sash.window.receipt"] == window["receipt"]
+    searched = attributes(next(span for span in spans if span.name == "search_memory"))
+    assert searched["gen_ai.operation.name"] == "search_memory"
+    billed = attributes(next(span for span in spans if span.name.endswith("/usage")))
+    assert (billed["gen_ai.usage.input_tokens"], billed["gen_ai.usage.cache_read.input_tokens"]) == (60, 16)
+    ids = {each["gen_ai.conversation.id"] for each in (built, searched, billed)}
+    assert len(ids) == 1
+    assert (ids == {"anna-4711"}) is (named == "1")
+    assert any(b"anna-4711" in body for body in collector.bodies) is (named == "1")
+
+
+def wait_for_the_key(client: httpx.Client) -> None:
+    """Return when the service has read the key of its hashes, as a window's log line needs it, too."""
+    give_up = time.monotonic() + 10
+    while client.get("/readyz").status_code != 200 and time.monotonic() < give_up:
+        time.sleep(0.05)
+    time.sleep(1.2)  # it is read once a second

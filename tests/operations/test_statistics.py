@@ -58,7 +58,7 @@ def worker(client: Client, clock: Clock, fresh: Callable[[], str], server: redis
 
     def made(through: Any = client) -> tuple[Metrics, Statistics]:
         metrics = Metrics()
-        metrics.windows.know(["gpt-4o"])
+        metrics.windows.names.know(dict.fromkeys(["gpt-4o"], "openai"))
         return metrics, Statistics(
             through,
             metrics,

@@ -77,7 +77,9 @@ class Endpoint:
         if isinstance(answer, float):
             await asyncio.sleep(answer)
             answer = "The story so far, late."
-        if isinstance(answer, int):
+        if isinstance(answer, tuple):
+            status, body = answer
+        elif isinstance(answer, int):
             status, body = answer, b'{"error": "no"}'
         elif isinstance(answer, bytes):
             body = answer
@@ -284,8 +286,40 @@ async def test_nobody_there(store: Any, conversation: str) -> None:
             for n in range(12):
                 await talk.turn(conversation, f"line {n}")
             await until(lambda: any(line["event"] == "summary not written" for line in logs))
-        assert [line["why"] for line in logs if line["event"] == "summary not written"] == ["ConnectError"]
+        (why,) = [line["why"] for line in logs if line["event"] == "summary not written"]
+        assert why.startswith("ConnectError: ")
         await talk.client.delete(f"/conversations/{conversation}")
+
+
+async def test_a_call_is_traced_and_its_answer_is_told(store: Any, endpoint: Endpoint, conversation: str) -> None:
+    """A call carries the request's id and trace; its line has conversation, tenant, model, tokens and price, and a refusal
+    the endpoint's own error, which ``GET /status`` has too, without a key and without what was sent."""
+    refusal = {"error": {"type": "insufficient_quota", "message": f"Key sk-4711 has no quota for {SECRET} 0 word word"}}
+    served_answer = {"choices": [{"message": {"content": "So far."}}], "usage": {"prompt_tokens": 1000}}
+    endpoint.answers = [(429, json.dumps(refusal).encode()), json.dumps(served_answer).encode()]
+    async with served(store, endpoint.url, model="gpt-4o-mini", pause=2.0) as talk:
+        talk.client.headers.update({"x-request-id": "r-4711", "traceparent": f"00-{'a' * 32}-{'b' * 16}-01"})
+        with capture_logs() as logs:
+            for n in range(12):
+                await talk.turn(conversation, f"{SECRET} {n}")
+            await until(lambda: any(line["event"] == "summary not written" for line in logs))
+            away = (await talk.client.get("/status")).json()["upstreams_away"]
+            await talk.summarizer.idle()
+            assert (await talk.client.get("/status")).json()["upstreams_away"] == []
+        await talk.client.delete(f"/conversations/{conversation}")
+
+    assert all(f"traceparent: 00-{'a' * 32}-" in text and "x-request-id: r-4711" in text for text in endpoint.headers)
+    failed = next(line for line in logs if line["event"] == "upstream failed")
+    assert failed["why"].startswith("status 429: insufficient_quota, Key … has no quota")
+    assert away == [{"upstream": "summarizer", "why": failed["why"]}]
+    assert not any(word in repr(logs) for word in (SECRET, "sk-4711"))
+    asked = next(line for line in logs if line["event"] == "upstream asked")
+    assert (asked["tenant"], asked["model"], asked["input_tokens"], asked["request_id"]) == (
+        *("default", "gpt-4o-mini", 1000, "r-4711"),
+    )
+    assert asked["input_usd"] == pytest.approx(1000 * 0.15 / 1e6)
+    assert asked["trace_id"] == "a" * 32
+    assert len(asked["conversation"]) == 16
 
 
 async def test_at_most_its_share(talk: Served, endpoint: Endpoint, conversation: str) -> None:

@@ -1,6 +1,7 @@
 """Tests traces: read and passed on as W3C specifies, and recorded if OpenTelemetry is configured."""
 
 import pytest
+from readme_blocks import blocks, read
 
 from sash.operations.tracing import OpenTelemetry, TraceContext, begin_span, read_traceparent, wants_spans
 
@@ -58,6 +59,14 @@ def test_no_trace_is_begun_for_nobody():
 def test_opentelemetrys_own_variables_decide(environ: dict[str, str], wanted: bool):  # noqa: FBT001 - a parameter of the test
     """OpenTelemetry's own environment variables decide whether spans are recorded."""
     assert wants_spans(environ) is wanted
+
+
+@pytest.mark.parametrize("block", blocks("sh", read("deploy/tracing.md")))
+def test_the_pages_settings_turn_spans_on(block: str):
+    """Each block of the page on traces sets variables of OpenTelemetry that turn spans on, and no others."""
+    given = dict(line.split("=", 1) for line in block.splitlines() if line)
+    assert wants_spans(given)
+    assert all(name.startswith("OTEL_EXPORTER_OTLP_") for name in given)
 
 
 def test_spans():

@@ -12,6 +12,7 @@ from sash.operations.metrics import Metrics
 from sash.operations.requests import Requests
 from sash.operations.statistics import Statistics
 from sash.operations.summarizer import Summarizer
+from sash.operations.upstreams import Upstreams
 from sash.operations.watch import Watch
 from sash.settings import Settings
 from sash.store.data.stores import Stores
@@ -36,6 +37,7 @@ class Watching(msgspec.Struct, frozen=True):
     requests: Requests
     statistics: Statistics
     watch: Watch
+    upstreams: Upstreams
 
 
 class Context(msgspec.Struct, frozen=True):

@@ -34,6 +34,7 @@ from sash.core.counts.requests.iterations import Iteration, billed_for_window, b
 from sash.core.law.records.parameters import Name
 from sash.core.providers import PROVIDERS
 from sash.operations.diagnoses import CacheMiss, InputTransformation, drops_in, miss_in
+from sash.operations.genai import of_bill
 from sash.operations.logging import best_effort, get_logger
 from sash.problems import BadRequest, NotFound, UnknownModel, Unprocessable
 from sash.store.data.histories import require_version
@@ -70,7 +71,7 @@ async def count(request: Incoming) -> Count:
         counted = msgspec.structs.replace(counted, over_limits=["bytes", *counted.over_limits])
     context.watching.metrics.counted(time.perf_counter() - started)
     line = request.line
-    line["model"] = context.watching.metrics.windows.label(counted.model)
+    line["model"] = context.watching.metrics.windows.names.known(counted.model)
     line["tokens"] = counted.tokens + (counted.text or 0)
     return counted
 
@@ -241,6 +242,9 @@ async def report_usage(request: Incoming) -> Reported:
     if not request.was_done:
         with best_effort:
             _record(context, wanted, model, billed, predicted, known)
+            if (spans := context.watching.metrics.spans) is not None:
+                read, written = wanted.cached_tokens, wanted.cache_write_tokens
+                spans.billed(target, of_bill(model.id, billed=wanted.billed(), read=read, written=written))
     return Reported(model.id, error, shown(model, known), compared=billed is not None)
 
 
@@ -322,7 +326,7 @@ def _warn_of_short(context: Context, model: Model, billed: int, predicted: int) 
     """Log that an estimate was too low. For an exact model a drift is logged instead."""
     _log.warning(
         "a request was billed above its prediction",
-        model=context.watching.metrics.windows.label(published_name(model.id)),
+        model=context.watching.metrics.windows.names.known(published_name(model.id)),
         provider=model.provider,
         counting=model.counting,
         predicted=predicted,
@@ -337,7 +341,7 @@ def _warn_of_drift(context: Context, model: Model, known: ModelReports) -> None:
         context.drifting.add(model.id)
         _log.warning(
             "an exact model drifts: it is billed otherwise than it is counted",
-            model=context.watching.metrics.windows.label(published_name(model.id)),
+            model=context.watching.metrics.windows.names.known(published_name(model.id)),
             reports=known.reports,
             mean_error=round(known.mean_error, 2),
             worst_error=known.worst_error,

@@ -119,7 +119,7 @@ class Incoming(Request[Any, Any, Any]):
         """Report a conversation's window, made in ``seconds``, to the summariser, the metrics and the log line."""
         view, metrics, summarizer = made.asked.plan.query.view, self.context.watching.metrics, self.context.summarizer
         with best_effort:
-            tell_window(metrics, made, seconds, self.line, key=(target.name, made.head.model, view))
+            tell_window(metrics, made, seconds, self.line, key=(target.name, made.head.model, view), target=target)
         with best_effort:
             metrics.windows.given()
             if summarizer is not None and view is None:  # a summary is of what all may see

@@ -77,6 +77,7 @@ def get_status(request: Incoming) -> Response[bytes]:
         watching.watch,
         watching.requests,
         context.store.client,
+        watching.upstreams,
         keys_required=required,
         followers=context.followers.count,
     )

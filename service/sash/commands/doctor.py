@@ -41,8 +41,9 @@ _SIGNS = {"good": ("ok", "green"), "advice": ("advice", "yellow"), "problem": ("
 @click.option(
     "--url", help="A running service to check as well (http://127.0.0.1:8000), or a store to try instead (redis://…)."
 )
+@click.option("--data-dir", metavar="FOLDER", help="A data folder to read: its store is started if it does not run.")
 @shape_option
-def doctor(*, url: str | None, as_json: bool | None) -> None:
+def doctor(*, url: str | None, data_dir: str | None, as_json: bool | None) -> None:
     """Check the settings and the store, and say what to change.
 
     The tokenisers and the clock are checked, too. The exit status is 1 if there is a problem, and 0 if there is only advice.
@@ -51,10 +52,12 @@ def doctor(*, url: str | None, as_json: bool | None) -> None:
     temporary directory. With --url redis://… that store is tried instead: every command that Sash needs, and Sash's
     scripts, on keys of their own.
     """
+    if data_dir is not None and url is not None:
+        raise click.UsageError("Give a URL or a data folder.")
     service = url is None or not url.startswith(("redis", "unix:"))
     findings = [
         *([_check_service(url)] if url and service else []),
-        *(examine(environ) if service else _try(url or "")),
+        *(_examined(data_dir) if service else _try(url or "")),
     ]
     if wants_json(as_json):
         print_json(findings)
@@ -62,6 +65,28 @@ def doctor(*, url: str | None, as_json: bool | None) -> None:
         _print(findings)
     if any(finding.verdict == "problem" for finding in findings):
         sys.exit(1)
+
+
+def _examined(data_dir: str | None) -> Iterator[Finding]:
+    """Yield the findings of the environment's settings, or of a data folder, whose store runs meanwhile."""
+    if data_dir is None:
+        yield from examine(environ)
+        return
+    from sash.store.redis.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed  # noqa: PLC0415
+
+    folder = Path(data_dir).absolute()
+    if not (folder / "appendonlydir").is_dir():
+        yield Finding("data folder", "problem", f"{folder} has no appendonlydir", "name the folder of SASH_DATA_DIR")
+        return
+    variables = {name: value for name, value in environ.items() if name != "SASH_REDIS_URL"}
+    variables["SASH_DATA_DIR"] = str(folder)
+    try:
+        with EmbeddedStore(folder):
+            yield from examine(variables)
+    except DataDirectoryBusy:  # a service runs on it
+        yield from examine(variables)
+    except EmbeddedStoreFailed as error:
+        yield Finding("data folder", "problem", str(error), "look at valkey.log in it")
 
 
 def examine(variables: Mapping[str, str]) -> Iterator[Finding]:
@@ -162,6 +187,7 @@ def _check_media(settings: Settings, url: str) -> Finding:
     from sash.problems import Problem  # noqa: PLC0415 - help needs no storage
     from sash.store.data.marked_storage import expected_mark, without_mark  # noqa: PLC0415
     from sash.store.data.object_storage import open_objects, try_objects  # noqa: PLC0415
+    from sash.store.data.storage_answers import told  # noqa: PLC0415
 
     async def expected(client: Any, _: Settings) -> str:
         return await expected_mark(client)
@@ -183,7 +209,8 @@ def _check_media(settings: Settings, url: str) -> Finding:
         found, change = halves(str(error).removeprefix(f"{name} "))
         return Finding(name, "problem", found, change or "correct the URL, or make the folder or bucket")
     except Problem as problem:
-        return Finding(name, "problem", f"{shown}: {problem.detail}", "look at the storage, and at its credentials")
+        said = told(problem).removeprefix("The object storage ").rstrip(".")
+        return Finding(name, "problem", f"{shown}: it {said}", "look at the storage, and at its credentials")
     return Finding(name, "good", f"{shown} takes, gives, lists and erases an object")
 
 

@@ -84,7 +84,7 @@ class Compactor:
         request = _request(state, standing, messages, self.form, model, budget) if messages else None
         if request is None:
             return None
-        item = await self._asked(request, self._model or model.id)
+        item = await self._asked(target, request, self._model or model.id)
         try:
             compaction, words = read_compaction(item, "")
         except InvalidEntry:
@@ -102,13 +102,13 @@ class Compactor:
         summary = found and found.sent_as(self.form)
         return tail.state, summary if summary is not None and summary.compaction is not None else None
 
-    async def _asked(self, request: dict[str, Any], model: str) -> Any:
+    async def _asked(self, target: Target, request: dict[str, Any], model: str) -> Any:
         """Return the vendor's item, or OpenAI's whole output. Raises EndpointFailed."""
         if self._vendor == "openai":
             body = {"model": model, "input": request["input"]}
         else:
             body = {"model": model, "max_tokens": _REPLY_TOKENS, **request, "compaction": {"type": "summarize"}}
-        answer = await self._endpoint.ask(msgspec.json.encode(body))
+        answer = await self._endpoint.ask(msgspec.json.encode(body), target, model)
         try:
             decoded: Any = msgspec.json.decode(answer)
             item = decoded["output"] if self._vendor == "openai" else decoded["content"][0]

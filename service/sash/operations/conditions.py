@@ -68,6 +68,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the store refused a write as out of memory in the last seconds."""
     closed: str = ""
     """Why nothing may be served although the store answers."""
+    process_state: str = ""
+    """The state of a silent embedded store's process, as ``proc(5)`` has it: D waits for a disk, T is stopped."""
 
 
 WELL = Condition("well", "The store answers")
@@ -131,7 +133,17 @@ def _hanging(seen: Observation) -> Condition | None:
     if hanging < len(seen.servers):
         look = f"No answer from {hanging} of {len(seen.servers)} primaries: look at their machines and disks."
         return Condition("failing-over", "A part of the store does not answer", look, "SashStoreFailedOver")
-    look = "It takes connections and does not reply: is its process stopped, swapping, or busy with one long command?"
+    match seen.process_state:
+        case "D":
+            look = "Its process waits for the disk of the data directory: look at the disk, and at the machine's kernel log."
+            return Condition("down", "The store's disk does not answer", look, "SashStoreFailing")
+        case "T" | "t":
+            look = "Its process is stopped: kill -CONT lets it go on."
+        case _:
+            look = (
+                "It takes connections and does not reply: is its process stopped, swapping, or busy with one long command, "
+                "or does its disk hang?"
+            )
     return Condition("down", "The store does not answer", look, "SashStoreFailing")
 
 

@@ -16,7 +16,9 @@ import msgspec
 
 from sash.operations.endpoint import Endpoint, EndpointFailed
 from sash.operations.metrics import Metrics
+from sash.operations.upstreams import Upstreams
 from sash.processor import PROCESSOR
+from sash.store.data.layout import Target
 
 DIMENSIONS: Final = 256
 BATCH: Final = 64
@@ -47,11 +49,11 @@ _decode = msgspec.json.Decoder(_Answer).decode
 class Embedder:
     """Asks the endpoint for vectors."""
 
-    def __init__(self, metrics: Metrics, *, url: str, model: str, key: str | None) -> None:
+    def __init__(self, metrics: Metrics, upstreams: Upstreams, *, url: str, model: str, key: str | None) -> None:
         self.model = model
         self._metrics = metrics
         self._endpoint = Endpoint(
-            "not embedded", url=url, key=key, timeout_seconds=_TIMEOUT_SECONDS, limit_bytes=_LIMIT_BYTES
+            "embeddings", upstreams, url=url, key=key, timeout_seconds=_TIMEOUT_SECONDS, limit_bytes=_LIMIT_BYTES
         )
 
     @property
@@ -59,13 +61,15 @@ class Embedder:
         """How long the endpoint must not be asked, in seconds."""
         return self._endpoint.pause_seconds
 
-    async def embed(self, texts: Sequence[str], *, timeout_seconds: float | None = None) -> list[bytes]:
-        """The vector of each text, empty for a blank text. Raises NotEmbedded."""
+    async def embed(
+        self, texts: Sequence[str], *, target: Target | None = None, timeout_seconds: float | None = None
+    ) -> list[bytes]:
+        """The vector of each text of a conversation, empty for a blank text. Raises NotEmbedded."""
         wanted = [index for index, text in enumerate(texts) if text.strip()]
         vectors = [b""] * len(texts)
         for start in range(0, len(wanted), BATCH):
             batch = wanted[start : start + BATCH]
-            found = await self._ask([texts[index][:_CHARACTERS] for index in batch], timeout_seconds)
+            found = await self._ask([texts[index][:_CHARACTERS] for index in batch], target, timeout_seconds)
             for index, vector in zip(batch, found, strict=True):
                 vectors[index] = vector
         return vectors
@@ -81,14 +85,15 @@ class Embedder:
         """Close the connections."""
         await self._endpoint.close()
 
-    async def _ask(self, texts: list[str], timeout_seconds: float | None) -> list[bytes]:
+    async def _ask(self, texts: list[str], target: Target | None, timeout_seconds: float | None) -> list[bytes]:
         if self.pause_seconds:
             raise NotEmbedded("the endpoint failed a moment ago")
         body = msgspec.json.encode({"model": self.model, "input": texts, "encoding_format": "float"})
         started = time.perf_counter()
         try:
             async with asyncio.timeout(timeout_seconds or self._endpoint.timeout_seconds):
-                vectors = await PROCESSOR.run(_vectors_of, await self._endpoint.post(body), len(texts))
+                answer = await self._endpoint.post(body, target, self.model)
+                vectors = await PROCESSOR.run(_vectors_of, answer, len(texts))
         except (EndpointFailed, TimeoutError) as error:
             self._metrics.embedded(0, time.perf_counter() - started)
             # A short timeout that has passed does not show that the endpoint is down.

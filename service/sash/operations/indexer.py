@@ -14,6 +14,7 @@ never indexed, a worker that died and an index that the store evicted need the s
 import asyncio
 from collections import defaultdict
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextvars import Context, copy_context
 from typing import Any, Final, Literal, NamedTuple
 
 from sash.core.law.fixed_parts.conversation_settings import few_settings
@@ -48,6 +49,8 @@ class Waiting(NamedTuple):
     bodies: Sequence[bytes]
     made: Made
     semantic: bool
+    cause: Context
+    """The context of the request that appended them."""
 
 
 class Indexer:
@@ -89,7 +92,7 @@ class Indexer:
                 made = life_of(reply.etag).encode(), reply.edited
                 semantic = mode == "semantic" and self._embedder is not None
                 (first, *_), digests, bodies = zip(*fresh, strict=True)
-                waiting = Waiting(first, digests, bodies, made, semantic)
+                waiting = Waiting(first, digests, bodies, made, semantic, copy_context())
                 self._waiting[target].append(waiting)
                 self._begin("appended", self._write_waiting())
 
@@ -103,11 +106,11 @@ class Indexer:
         """Stop all tasks. The next append or search starts them again."""
         await end_tasks(*self._tasks.values())
 
-    def _begin(self, name: Target | str, work: Coroutine[Any, Any, None]) -> None:
+    def _begin(self, name: Target | str, work: Coroutine[Any, Any, None], cause: Context | None = None) -> None:
         if name in self._tasks or len(self._tasks) >= _LIMIT_TASKS:
             work.close()
             return
-        task = asyncio.create_task(work)
+        task = asyncio.create_task(work, context=cause)
         self._tasks[name] = task
         task.add_done_callback(lambda _: self._tasks.pop(name, None))
 
@@ -125,7 +128,7 @@ class Indexer:
                 for target, part in step:
                     bodies = sum(len(each.bodies) for each in waiting[target])
                     if target not in written or part.semantic or len(part.bodies) < bodies:
-                        self._begin(target, self._work(target))
+                        self._begin(target, self._work(target), part.cause)
 
     async def _written(self, step: Sequence[tuple[Target, Waiting]]) -> set[Target]:
         """Write the waiting words of these conversations, and return those of which all words were written."""
@@ -185,7 +188,8 @@ class Indexer:
             digests = await self._index.digests(target, first, last)
             records = await self._reader.records(target, first, last, state=state)
             if embedder is not None:
-                elements = await embedder.embed(await self._index.texts(target, first, records, state=state))
+                texts = await self._index.texts(target, first, records, state=state)
+                elements = await embedder.embed(texts, target=target)
             else:
                 elements = await self._index.words(target, first, records, state=state)
             written = await self._index.write(
@@ -222,4 +226,4 @@ def _joined(parts: Sequence[Waiting]) -> Waiting:
             break
         digests += part.digests
         bodies += part.bodies
-    return Waiting(first.first_seq, digests, bodies, first.made, parts[-1].semantic)
+    return Waiting(first.first_seq, digests, bodies, first.made, parts[-1].semantic, parts[-1].cause)

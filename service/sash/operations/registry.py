@@ -8,6 +8,7 @@
 prometheus_client's own numbers take a lock and write a memory-mapped file at each increment, which costs a window of 32
 messages 8 % of its processor time. Here an increment is an addition. ``share`` writes the changes to the library's files
 every second and before each exposition. So no counter decreases from one scrape to the next, whichever worker answers.
+``exposed.py`` bounds the number of series of an exposition.
 """
 
 import os
@@ -20,6 +21,9 @@ from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.registry import CollectorRegistry
+from prometheus_client.utils import floatToGoString
+
+from sash.operations.exposed import Exposed
 
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """The environment variable of the workers' common folder, which prometheus_client reads. Not set for a single worker."""
@@ -44,14 +48,20 @@ class Registry:
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         self._numbers = values.ValueClass = _Numbers()
+        self._bounds: dict[str, frozenset[str]] = {}
+        self.provider_of: Callable[[str], str] = str
+        """The provider of a model's label, by which histograms are exposed."""
 
     def counter(self, name: str, meaning: str, *labels: str) -> Any:
         """A counter's number, whose ``inc`` checks nothing, unlike the library's. The name ends in ``_total``."""
         counter = Counter(name, meaning, labels, registry=self._registry)
         return cache(lambda *values: counter.labels(*values)._value) if labels else counter._value  # noqa: SLF001 - as below
 
-    def histogram(self, name: str, meaning: str, bounds: Sequence[float], *labels: str) -> Any:
-        """A histogram with these upper bounds of buckets."""
+    def histogram(
+        self, name: str, meaning: str, bounds: Sequence[float], *labels: str, exposed: Sequence[float] = ()
+    ) -> Any:
+        """A histogram with these upper bounds of buckets; an exposition has those of ``exposed``, or all."""
+        self._bounds[name] = frozenset(map(floatToGoString, (*(exposed or bounds), float("inf"))))
         return _by_labels(_Histogram(name, meaning, labels, registry=self._registry, buckets=bounds))
 
     def gauge(self, name: str, meaning: str, *labels: str, workers: Any = "livesum") -> Any:
@@ -70,7 +80,7 @@ class Registry:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         encode, media_type = choose_encoder(accept)
-        return encode(registry), media_type
+        return encode(Exposed(registry, self._bounds, self.provider_of)), media_type
 
     def flat(self, *beginnings: str) -> Flat:
         """This process's counters and buckets with these beginnings of names. Buckets are not cumulative."""

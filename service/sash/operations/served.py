@@ -11,14 +11,24 @@ from sash.core.law.records.records import Flags
 from sash.core.providers.destinations.destination import meet
 from sash.core.providers.destinations.refusals import refusals
 from sash.operations.followups import Beginning
+from sash.operations.genai import of_window
 from sash.operations.metrics import Metrics
+from sash.store.data.layout import Target
 from sash.windows.answer import Made
 
 MOST_CHECKED_BYTES: Final = 64 * 1024
 """Larger windows are not checked: it takes the worker over two milliseconds."""
 
 
-def tell_window(metrics: Metrics, made: Made, seconds: float, line: dict[str, Any], *, key: Hashable = None) -> None:
+def tell_window(
+    metrics: Metrics,
+    made: Made,
+    seconds: float,
+    line: dict[str, Any],
+    *,
+    key: Hashable = None,
+    target: Target | None = None,
+) -> None:
     """Count a window, and compare it with the last window of the conversation ``key``.
 
     ``line`` is the request's log line, to which the window's figures are added. ``seconds`` is the time of making it.
@@ -33,13 +43,14 @@ def tell_window(metrics: Metrics, made: Made, seconds: float, line: dict[str, An
     elif documents[0] or head.dropped.tokens:
         metrics.windows.count_savings(head, label, made.asked.plan.model, documents[0])
     if metrics.spans is not None:
-        metrics.spans.did("build window", seconds)
+        provider = made.asked.plan.model.provider
+        metrics.spans.built_window(target, of_window(head, made.receipt, provider), seconds)
     if key is not None and window.seqs and head.dropped.messages:  # ReuseStats has only windows that left history out
         tokens_of, stable = partial(_tokens_of, made), bool(made.asked.plan.query.stable)
         model = made.asked.plan.model
         seqs = sorted(window.seqs) if window.is_moved else window.seqs
         metrics.windows.follow(head, key, seqs, _beginning(made, seqs), tokens_of, stable=stable, model=model)
-    line["model"] = label
+    line["model"] = metrics.windows.names.known(head.model)
     line["window_tokens"] = head.tokens.total
     line["budget"] = head.budget
     line["kept"] = head.kept.messages

@@ -12,6 +12,7 @@ from sash import __version__
 from sash.operations.conditions import Condition, Disk, Memory
 from sash.operations.readiness import Shard
 from sash.operations.requests import Minute, ProblemCount, Refusal, Requests, Seen
+from sash.operations.upstreams import Away, Upstreams
 from sash.operations.watch import Watch
 from sash.processor import PROCESSOR
 from sash.store.data.entries import wall_ms
@@ -73,10 +74,18 @@ class Status(msgspec.Struct, frozen=True):
     condition: Condition
     keys_required: Annotated[bool, Meta(description="Whether a request without an API key is refused.")]
     store: StoreStatus
+    upstreams_away: Annotated[
+        Sequence[Away],
+        Meta(
+            description="Endpoints of summaries and embeddings that did not serve when this worker last asked, and why."
+        ),
+    ]
     worker: OfWorker
 
 
-def status(watch: Watch, requests: Requests, client: Client, *, keys_required: bool, followers: int) -> Status:
+def status(
+    watch: Watch, requests: Requests, client: Client, upstreams: Upstreams, *, keys_required: bool, followers: int
+) -> Status:
     """The current status."""
     return Status(
         at_ms=wall_ms(),
@@ -94,6 +103,7 @@ def status(watch: Watch, requests: Requests, client: Client, *, keys_required: b
             watch.media.waiting,
             watch.media.away,
         ),
+        upstreams_away=upstreams.away,
         worker=OfWorker(
             PROCESSOR.waiting,
             followers,

@@ -29,6 +29,7 @@ from sash.core.law.selection.window import Window
 from sash.operations.compactor import Compactor, Vendor, headers_of
 from sash.operations.endpoint import Endpoint, EndpointFailed
 from sash.operations.logging import describe, get_logger
+from sash.operations.upstreams import Upstreams
 from sash.problems import Problem
 from sash.store.data.entries import wall_ms
 from sash.store.data.histories import Histories, make_summary
@@ -77,6 +78,7 @@ class Summarizer:
         self,
         reader: Reader,
         histories: Histories,
+        upstreams: Upstreams,
         *,
         url: str,
         model: str | None,
@@ -89,7 +91,8 @@ class Summarizer:
         self._model = model
         self._prompt = prompt or _PROMPT
         self._endpoint = Endpoint(
-            "summary not written",
+            "summarizer",
+            upstreams,
             url=url,
             key=key,
             timeout_seconds=_TIMEOUT_SECONDS,
@@ -200,13 +203,13 @@ class Summarizer:
             return None
         messages = _portion(page.messages)
         limit = int(wanted.budget * SHARE)
-        text = await self._write(state.summary.text if state.summary else "", messages, limit)
+        text = await self._write(wanted.target, state.summary.text if state.summary else "", messages, limit)
         summary = _bounded(text, messages[-1].seq, wanted.model, limit)
         return (summary, state, len(messages)) if summary else None
 
     # ---- the endpoint
 
-    async def _write(self, before: str, messages: list[Message], limit: int) -> str:
+    async def _write(self, target: Target, before: str, messages: list[Message], limit: int) -> str:
         """The summary's text from the endpoint. Raises EndpointFailed."""
         said = transcript(msgspec.json.decode(each.body) for each in messages if not each.record.is_left_out)
         length = f"The summary has at most {max(20, limit * 6 // 10)} words."
@@ -218,7 +221,7 @@ class Summarizer:
                 {"role": "user", "content": asked},
             ],
         }
-        return _text_of(await self._endpoint.ask(msgspec.json.encode(body)))
+        return _text_of(await self._endpoint.ask(msgspec.json.encode(body), target, self._model or ""))
 
 
 async def _compacted(compactor: Compactor, wanted: Wanted) -> tuple[Summary, State, int] | None:

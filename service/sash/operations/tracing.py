@@ -10,8 +10,11 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from importlib import import_module
 from typing import Any, NamedTuple, Self
+
+from sash.store.data.layout import Target
 
 _TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -30,6 +33,14 @@ class TraceContext(NamedTuple):
         """The ``traceparent`` header of W3C Trace Context."""
         return f"00-{self.trace_id}-{self.span_id}-{self.flags}"
 
+    def child(self) -> Self:
+        """A new span of the same trace."""
+        return self._replace(span_id=os.urandom(8).hex())
+
+
+HERE: ContextVar[TraceContext | None] = ContextVar("here", default=None)
+"""The current request's span, also in the tasks that it began; None without a trace."""
+
 
 def read_traceparent(value: bytes) -> TraceContext | None:
     """The trace context of a ``traceparent`` header; None if W3C's specification says to ignore the header."""
@@ -43,7 +54,7 @@ class PassedOn:
     """A span without an exporter, which only continues the caller's trace."""
 
     def __init__(self, parent: TraceContext) -> None:
-        self.context = parent._replace(span_id=os.urandom(8).hex())
+        self.context = parent.child()
 
     def end(self, method: str, route: str, status: int) -> None:
         """Nothing is sent."""
@@ -57,6 +68,8 @@ class OpenTelemetry:
         self._tracer = provider.get_tracer("sash")
         self._context = import_module("opentelemetry.context")
         self._trace = import_module("opentelemetry.trace")
+        self.conversation_of: Callable[[Target], str | None] = lambda _: None
+        """What a span calls a conversation: its hash, or its id where that is allowed."""
         self._propagator = import_module("opentelemetry.trace.propagation.tracecontext").TraceContextTextMapPropagator()
 
     @classmethod
@@ -91,9 +104,43 @@ class OpenTelemetry:
         attributes = {"db.system.name": "redis", "db.operation.name": call}
         self.did(f"store {call}", seconds, failed=failed, kind=self._trace.SpanKind.CLIENT, attributes=attributes)
 
+    def built_window(self, target: Target | None, attributes: Mapping[str, Any], seconds: float) -> None:
+        """Add a span for a window of the current request."""
+        self.did("build window", seconds, attributes={**attributes, **self._conversation(target)})
+
+    def searched(self, target: Target | None, seconds: float) -> None:
+        """Add a span for a search of older messages; ``target`` is None for several conversations."""
+        operation = {"gen_ai.operation.name": "search_memory"}
+        self.did("search_memory", seconds, attributes={**operation, **self._conversation(target)})
+
+    def billed(self, target: Target, attributes: Mapping[str, Any]) -> None:
+        """Add a reported bill to the current request's span."""
+        self._trace.get_current_span().set_attributes({**attributes, **self._conversation(target)})
+
+    def ask(self, name: str) -> Any:
+        """Begin a span for a call of an endpoint, under the request that caused it."""
+        return self._tracer.start_span(name, kind=self._trace.SpanKind.CLIENT)
+
+    def asked(self, span: Any, target: Target | None, attributes: Mapping[str, Any], *, failed: bool) -> None:
+        """End such a span."""
+        span.set_attributes({**attributes, **self._conversation(target)})
+        if failed:
+            span.set_status(self._trace.StatusCode.ERROR)
+        span.end()
+
+    def _conversation(self, target: Target | None) -> dict[str, str]:
+        named = self.conversation_of(target) if target is not None else None
+        return {"gen_ai.conversation.id": named} if named is not None else {}
+
     def close(self) -> None:
         """Send the remaining spans."""
         self._provider.shutdown()
+
+
+def context_of(span: Any) -> TraceContext:
+    """The place of an OpenTelemetry span."""
+    at = span.get_span_context()
+    return TraceContext(f"{at.trace_id:032x}", f"{at.span_id:016x}", f"{int(at.trace_flags):02x}")
 
 
 class Recorded:
@@ -103,8 +150,7 @@ class Recorded:
         self._span = span
         self._error = error
         self._detach = detach
-        at = span.get_span_context()
-        self.context = TraceContext(f"{at.trace_id:032x}", f"{at.span_id:016x}", f"{int(at.trace_flags):02x}")
+        self.context = context_of(span)
 
     def end(self, method: str, route: str, status: int) -> None:
         """End the span. ``route`` is the path's template, empty at an unknown path; a path itself contains ids."""
@@ -126,8 +172,11 @@ def begin_span(spans: OpenTelemetry | None, traceparent: bytes) -> Span | None:
     """A request's span. Without an exporter, a span that continues the caller's trace; None without a trace."""
     parent = read_traceparent(traceparent)
     if spans is not None:
-        return spans.begin(parent)
-    return PassedOn(parent) if parent is not None else None
+        span: Span | None = spans.begin(parent)
+    else:
+        span = PassedOn(parent) if parent is not None else None
+    HERE.set(span.context if span is not None else None)
+    return span
 
 
 def wants_spans(environ: Mapping[str, str]) -> bool:

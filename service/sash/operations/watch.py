@@ -67,6 +67,7 @@ _EVENTS: dict[Name, str] = {
     "down": "store lost",
 }
 _KIND = re.compile(rb"sash:\{[^}]*\}:(\w+)")
+_SERVER = re.compile(r"its server is process (\d+)")
 _log = get_logger()
 
 
@@ -140,6 +141,7 @@ class Watch:
             call_seconds=self._slowest_lately(max([0.0, *(each.delay_seconds for each in servers)])),
             refused_as_full=time.monotonic() < self._metrics.full_at + _LATELY_SECONDS,
             closed=self._closed,
+            process_state=_process_state(self._data_dir) if any(each.is_silent for each in servers) else "",
         )
         self.condition, self.shards = condition(seen), shards_of(seen)
         self.media.look()
@@ -307,6 +309,18 @@ def _kind(key: bytes) -> str:
     match = _KIND.fullmatch(key)
     kind = match[1].decode() if match else "other"
     return kind if kind in PARTS else "other"
+
+
+def _process_state(data_dir: Path | None) -> str:
+    """The state of the embedded store's process on Linux; empty where it is not known."""
+    if data_dir is None:
+        return ""
+    try:
+        named = _SERVER.search((data_dir / "sash.lock").read_text())
+        said = Path(f"/proc/{named[1]}/stat").read_text() if named else ""
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return said.rpartition(") ")[2][:1]
 
 
 def _disk(data_dir: Path | None) -> Disk | None:

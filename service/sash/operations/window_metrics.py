@@ -1,18 +1,21 @@
-"""Metrics of windows, by model."""
+"""Metrics of windows, by model: counters by a model's label (model_names.py), histograms exposed by provider."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import cycle
 
 from sash.core.counts.models.models import Model
 from sash.core.providers.destinations.refusals import RULES
 from sash.operations.followups import Beginning, Followups
 from sash.operations.logging import best_effort
-from sash.operations.registry import SECONDS, Registry
+from sash.operations.model_names import OTHER, ModelNames
+from sash.operations.registry import FOLDER_VARIABLE, SECONDS, Registry
 from sash.problems import RECEIPT_REASONS
 from sash.windows.answer import WindowHead
 
 TOKENS = tuple(sorted({float(round(2 ** (step / 4))) for step in range(89)}))
 """Bucket bounds from 1 to 4 million, four in each doubling: a quantile is accurate to a tenth."""
+_DOUBLINGS = tuple(float(2**power) for power in range(23))
 FILL = (0.001, 0.002, 0.005, 0.01, 0.02, 0.035, *(step / 20 for step in range(1, 21)))
 TWENTIETHS_FROM = 6
 """The number of bounds of ``FILL`` in the first twentieth: short chats take a thousandth of a large budget."""
@@ -22,7 +25,6 @@ RATIO = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999999, 1.0, 1.005, 1.01, 1.0
 CHECKED_EVERY = 100
 """One window in so many is checked against the rules of its destination."""
 
-OTHER = "other"
 _STOPS = frozenset({"complete", "budget", "limit", "summary", "bytes", "images", "price", "horizon"})
 _OUTCOMES = ("under", "exact", "over")
 
@@ -32,7 +34,8 @@ class WindowMetrics:
 
     def __init__(self, registry: Registry) -> None:
         counter, histogram = registry.counter, registry.histogram
-        self._known: frozenset[str] = frozenset()
+        self.names = ModelNames(os.environ.get(FOLDER_VARIABLE))
+        registry.provider_of = self.names.provider_of
         self._begun: set[str] = set()
         self._last = Followups()
         self.served = counter("sash_windows_total", "Windows served, by stop_reason.", "model", "stop_reason")
@@ -42,7 +45,9 @@ class WindowMetrics:
         self.seconds = histogram(
             "sash_window_duration_seconds", "Building a window, from messages to JSON.", SECONDS, "model"
         )
-        self.tokens = histogram("sash_window_tokens", "Predicted tokens of a window.", TOKENS, "model")
+        self.tokens = histogram(
+            "sash_window_tokens", "Predicted tokens of a window.", TOKENS, "model", exposed=_DOUBLINGS
+        )
         self.fill = histogram("sash_window_fill_ratio", "A window's tokens divided by its budget.", FILL, "model")
         self.kept_messages = counter("sash_window_kept_messages_total", "Messages sent in windows.", "model")
         self.dropped_messages = counter("sash_window_dropped_messages_total", "Messages left out of windows.", "model")
@@ -123,20 +128,12 @@ class WindowMetrics:
             self.refused_by_rule(rule)
         self.ratio = histogram("sash_prediction_ratio", "Predicted divided by billed tokens.", RATIO, "model")
 
-    def know(self, models: Iterable[str]) -> None:
-        """Use these models' names as labels from now on."""
-        self._known |= {name for name in models if "|" not in name}
-
-    def label(self, name: str) -> str:
-        """The model's label: its name if known, else ``other``, as for invented and fine-tuned models' names."""
-        return name if name in self._known else OTHER
-
     def count(self, head: WindowHead, documents: tuple[int, int], seconds: float) -> str:
         """Record a window that took ``seconds`` from its messages to its JSON. Returns the model's label.
 
         ``documents`` are tokens: of documents of its messages that were not repeated, and of those that did not fit.
         """
-        label = head.model if head.model in self._known else OTHER
+        label = self.names.label(head.model)
         if label not in self._begun:
             self._begin(label)
         self.served(label, head.stop_reason if head.stop_reason in _STOPS else OTHER).inc()
@@ -209,7 +206,7 @@ class WindowMetrics:
         reused = self._last.follow(key, seqs, beginning, tokens_of)
         if reused is None:
             return
-        label, cut = self.label(head.model), "stable" if stable else "sliding"
+        label, cut = self.names.label(head.model), "stable" if stable else "sliding"
         self.followups(label, cut, "same" if reused else "moved").inc()
         self.followup_tokens(label, cut).inc(head.tokens.total)
         self.reused_tokens(label, cut).inc(reused)
@@ -220,7 +217,7 @@ class WindowMetrics:
     def does_not_fit(self, model: str) -> None:
         """Count a window whose required parts were over its budget."""
         with best_effort:
-            self.refused(self.label(model)).inc()
+            self.refused(self.names.label(model)).inc()
 
     def made_again(self) -> None:
         """Count a window that was made again from its receipt."""
@@ -241,7 +238,7 @@ class WindowMetrics:
 
         ``billed`` is the window's, None if the bill does not tell; ``in_all`` are those of all passes.
         """
-        label = self.label(model)
+        label = self.names.label(model)
         self.billed_tokens(label).inc(in_all if in_all is not None else billed or 0)
         if billed is None:
             return
@@ -255,7 +252,7 @@ class WindowMetrics:
 
     def record_diagnosis(self, model: str, dropped: Mapping[str, int], miss: str | None) -> None:
         """Record reasoning that a provider dropped, by cause, and the reason of a cache miss."""
-        label = self.label(model)
+        label = self.names.label(model)
         for cause, blocks in dropped.items():
             self.reasoning_dropped(label, cause).inc(blocks)
         if miss is not None:
@@ -263,7 +260,7 @@ class WindowMetrics:
 
     def record_cache(self, model: Model, *, billed: int, read: int, written: int) -> None:
         """Record the tokens of a bill that the provider read from and wrote to its prompt cache, and their money."""
-        label, prices = self.label(model.id), model.prices_at(billed)
+        label, prices = self.names.label(model.id), model.prices_at(billed)
         if (uncached := prices.input_price) is not None:
             cached = uncached if prices.cached_input_price is None else prices.cached_input_price
             dearer = (prices.cache_write_price or uncached) - uncached

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -61,7 +62,8 @@ def _nobody(_target: Target, _settings: bytes) -> None:
 class Recaller:
     """Finds older messages of stored conversations. ``default`` is the recall mode of conversations without one.
 
-    ``notice`` is called with a conversation whose index lacks messages, and with its settings.
+    ``notice`` is called with a conversation whose index lacks messages, and with its settings. ``searched`` is called after
+    a search, with the conversation, None for several, and its seconds.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Recaller:
         default: str = "off",
         embeddings: Embeddings | None = None,
         notice: Callable[[Target, bytes], None] = _nobody,
+        searched: Callable[[Target | None, float], None] = lambda _target, _seconds: None,
     ) -> None:
         self._reader = reader
         self._index = index
@@ -80,6 +83,7 @@ class Recaller:
         self._default = default
         self._embeddings = embeddings
         self._notice = notice
+        self._searched = searched
 
     def mode(self, settings: ConversationSettings) -> str:
         """A conversation's recall mode."""
@@ -100,6 +104,7 @@ class Recaller:
 
         ``vector`` is the text's, if it is known already. ``ahead`` is as in ``Index.read``.
         """
+        began, is_part = time.monotonic(), vector is not None
         first, by_vectors = bound(state.length), self._embeddings if mode == "semantic" else None
         words = await self._index.numbers(target, text)
         if vector is None or not by_vectors:
@@ -108,6 +113,8 @@ class Recaller:
         found = await self._index.read(target, first, last_seq, state=state, model=model, ahead=ahead)
         if found.lacks or (by_vectors and not model):  # without the question's vector, nothing is known of the others
             self._notice(target, state.settings)
+        if not is_part:
+            self._searched(target, time.monotonic() - began)
         return Searchable(Old(first, found.records, found.words, found.vectors), Question(words, vector))
 
     async def search(self, target: Target, text: str, limit: int) -> tuple[list[Hit], Searched]:
@@ -131,6 +138,7 @@ class Recaller:
 
         Conversations without recall are left out, and so are those after ``BOUND`` messages. Raises RecallIsOff if all are.
         """
+        began = time.monotonic()
         modes = [few_settings(state.settings).recall or self._default for _, state in wanted]
         on = [(each, mode) for each, mode in zip(wanted, modes, strict=True) if mode != "off"]
         if wanted and not on:
@@ -151,6 +159,7 @@ class Recaller:
         for at, score in await _found(together, question, limit):
             if (place := places(at)) is not None:
                 hits.append(Hit(*parts[place[0]][0], place[1], score))
+        self._searched(None, time.monotonic() - began)
         return hits, len(parts), count
 
     async def pages(self, hits: Sequence[Hit]) -> list[tuple[Hit, Page]]:

@@ -223,7 +223,8 @@ class Middleware:
         if self._hosts is not None and not self._hosts.fullmatch(headers.get(b"host", b"")):
             raise MisdirectedRequest(
                 "Without API keys the service answers only at localhost and loopback addresses: use one of them, "
-                "or set SASH_API_KEYS or SASH_ALLOW_ANONYMOUS."
+                "or set SASH_API_KEYS or SASH_ALLOW_ANONYMOUS. A proxy on this machine must send the header "
+                "'Host: localhost'."
             )
         raw = scope.get("raw_path") or b""
         if raw.startswith(_OWNERS):

@@ -11,17 +11,22 @@ folder itself; from then on it must be there. A folder is looked at before and a
 no more than a file's status. A bucket is looked at every ``_FRESH_SECONDS``, beside the requests. A read that finds nothing
 looks whether the storage is there at all.
 
+A storage can be there and refuse to write. So a bucket is tried at the first start and every ten minutes: an object is
+written, read, listed and erased. A call that failed is noted as a trial that failed, and the storage is tried until it
+serves.
+
 After a move, or a loss of all objects, a file of this name, written by hand, says that this is the storage now.
 """
 
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Final
 
 from sash.problems import Problem, StoreUnavailable
 from sash.store.data.layout import PREFIX, new_name
-from sash.store.data.object_storage import ObjectStorage, StoredObject
+from sash.store.data.object_storage import ObjectStorage, StoredObject, try_objects
+from sash.store.data.storage_answers import told
 from sash.store.redis.client import Client
 
 STORE: Final = f"{PREFIX}{{media}}:store"
@@ -29,6 +34,7 @@ MARKED: Final = f"{PREFIX}{{media}}:marked"
 _NAMES: Final = "sash-store"
 _CONTENT: Final = b"Pictures and files of one store of Sash.\n"
 _FRESH_SECONDS: Final = 10.0
+_TRIED_SECONDS: Final = 600.0
 
 
 class MarkedStorage:
@@ -39,8 +45,14 @@ class MarkedStorage:
         self._objects = objects
         self._mark = ""
         self._seen = -_FRESH_SECONDS
-        self.away = ""
-        """Why the storage could not be used when it was last looked at; empty where it could."""
+        self._tried = -_TRIED_SECONDS
+        self._away = ""
+        self._refused = ""
+
+    @property
+    def away(self) -> str:
+        """Why the storage could not be used when it was last looked at or asked; empty where it could."""
+        return self._away or self._refused
 
     async def put(self, path: str, content: bytes) -> None:
         """Write an object, durably. Raises StoreFull."""
@@ -49,7 +61,8 @@ class MarkedStorage:
 
     async def get(self, path: str) -> memoryview | None:
         """Return an object; None where the storage is there, and the object is not."""
-        found = await self._objects.get(path)
+        with self._noting():
+            found = await self._objects.get(path)
         if found is None:
             await self.look()
         return found
@@ -76,10 +89,12 @@ class MarkedStorage:
     async def _there(self) -> AsyncIterator[None]:
         """Look at the storage before and after an action."""
         if self._objects.folder is None and time.monotonic() < self._seen + _FRESH_SECONDS:
-            yield
+            with self._noting():
+                yield
             return
         await self.look()
-        yield
+        with self._noting():
+            yield
         if self._objects.folder is not None:
             await self.look()
 
@@ -92,9 +107,26 @@ class MarkedStorage:
             elif not await self._objects.has(self._mark):
                 raise self._without(self._mark)
         except StoreUnavailable as problem:
-            self.away, self._seen = problem.detail, -_FRESH_SECONDS
+            self._away, self._seen = told(problem), -_FRESH_SECONDS
             raise
-        self.away, self._seen = "", time.monotonic()
+        self._away, self._seen = "", time.monotonic()
+
+    async def try_in_turn(self) -> None:
+        """Try the storage where a call has failed, and a bucket every ten minutes. Raises StoreUnavailable, StoreFull."""
+        is_due = self._objects.folder is None and time.monotonic() > self._tried + _TRIED_SECONDS
+        if is_due or self._refused:
+            with self._noting():
+                await try_objects(self._objects, f"{_NAMES}/trial")
+            self._tried, self._refused = time.monotonic(), ""
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        """Note why a call has failed."""
+        try:
+            yield
+        except StoreUnavailable as problem:
+            self._refused = told(problem)
+            raise
 
     async def _begun(self, mark: str, is_marked: bool) -> str:  # noqa: FBT001 - as the store says
         """Return the mark, which the storage carries; it is written where none is expected."""

@@ -116,6 +116,7 @@ class MediaErasures:
                 await self._objects.look()
                 await self.erase_due(wall_ms())
                 await self._sweep_in_turn()
+                await self._objects.try_in_turn()
             except Problem:
                 pass  # the store or object storage is down: later
             with suppress(Problem):

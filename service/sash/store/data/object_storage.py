@@ -16,15 +16,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from sash.extras import how_to_install
-from sash.problems import StoreFull, StoreUnavailable
+from sash.problems import StoreUnavailable
+from sash.store.data.storage_answers import lost, problem_of, silence
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-_FULL: Final = re.compile(
-    r"os error (?:28|122)\b|StorageFull|InsufficientStorage|QuotaExceeded|status(?: code)?:? 507|507 Insufficient"
-)
-"""Words of the errors of a full disk (ENOSPC, EDQUOT) and of full object storage."""
 _AZURE: Final = re.compile(r"az://(?P<account>[^/]+)/(?P<container>.+)")
 _AT_ONCE: Final = 16
 _RETRIES: Final = 2
@@ -135,13 +132,11 @@ class ObjectStorage:
             async with asyncio.timeout(self._seconds):
                 yield
         except TimeoutError:
-            raise StoreUnavailable(f"The object storage did not answer within {self._seconds:g} seconds.") from None
-        except FileNotFoundError:
-            raise StoreUnavailable("The object storage has lost its folder or bucket.") from None
+            raise silence(self._seconds) from None
+        except FileNotFoundError as error:
+            raise lost(error) from None
         except (BaseError, OSError) as error:
-            if _FULL.search(str(error)):
-                raise StoreFull("The object storage is full: reading and erasing still work.") from None
-            raise StoreUnavailable("The object storage cannot serve now; try again.") from None
+            raise problem_of(error) from None
 
 
 def open_objects(url: str | None, timeout_seconds: float) -> ObjectStorage | None:
@@ -158,12 +153,12 @@ def open_objects(url: str | None, timeout_seconds: float) -> ObjectStorage | Non
     raise ValueError(line)
 
 
-async def try_objects(objects: ObjectStorage) -> None:
-    """Write, read, list and erase an object. Raises StoreUnavailable, StoreFull."""
-    path, content = f"sash-doctor/{secrets.token_hex(8)}", b"Written by sash doctor.\n"
+async def try_objects(objects: ObjectStorage, place: str = "sash-doctor") -> None:
+    """Write, read, list and erase an object in this place. Raises StoreUnavailable, StoreFull."""
+    path, content = f"{place}/{secrets.token_hex(8)}", b"Written to try the storage.\n"
     await objects.put(path, content)
     found = await objects.get(path)
-    listed = [each.path async for batch in objects.list("sash-doctor") for each in batch]
+    listed = [each.path async for batch in objects.list(place) for each in batch]
     await objects.delete([path])
     if found is None or bytes(found) != content or path not in listed:
         raise StoreUnavailable("The object storage does not give back what was written.")

@@ -23,7 +23,7 @@ from sash.store.redis.findings import Finding, Verdict, advice_on, halves
 from sash.store.redis.permissions import denial
 from sash.store.redis.redis_parts import NO_ANSWER
 from sash.store.redis.servers import NodeLost, Server
-from sash.store.redis.versions import LAYOUT, LAYOUT_KEY, unreadable
+from sash.store.redis.versions import LAYOUT, LAYOUT_KEY, WRITER_KEY, unreadable
 
 _OLDEST = {"redis": (7, 0), "valkey": (8, 0)}
 _SKEW_SECONDS = 2.0
@@ -200,14 +200,15 @@ async def _scripts(server: Server) -> Finding:
 async def _layout(server: Server) -> Finding:
     """Check that this version can read the stored data."""
     try:
-        noted = await _ask(server, "GET", LAYOUT_KEY)
+        noted, by = await _ask(server, "GET", LAYOUT_KEY), await _ask(server, "GET", WRITER_KEY)
     except MovedError:
         return Finding("store layout", "good", "another node of the cluster knows")
     except ResponseError as error:
         return Finding("store layout", "problem", str(error), "allow this user GET and SET on sash:*")
-    if why := unreadable(noted):
+    if why := unreadable(noted, by):
         return Finding("store layout", "problem", *halves(why))
-    return Finding("store layout", "good", f"layout {int(noted or LAYOUT)}, which this version reads")
+    wrote = f", written by Sash {by.decode()}" if by else ""
+    return Finding("store layout", "good", f"layout {int(noted or LAYOUT)}, which this version reads{wrote}")
 
 
 # ---- the embedded store

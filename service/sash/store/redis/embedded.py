@@ -72,6 +72,7 @@ _SETTINGS = {
     "hash-max-listpack-entries": "128",  # a look-up reads half of a packed hash: a fifth of an append at message 300
     "list-compress-depth": "8",  # compress a long list, except 64 KB at each end: usual windows read no compressed part
     "maxmemory-policy": "noeviction",  # a full store refuses writes; it must not drop keys
+    "latency-monitor-threshold": "20",  # LATENCY DOCTOR names what took longer, such as a sync; it keeps no arguments
     "slowlog-log-slower-than": "-1",  # it would keep messages, as arguments, after they are erased
 }
 _VALKEY_SETTINGS = {

@@ -12,6 +12,7 @@ nor written.
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from sash import __version__
 from sash.problems import StoreFull, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ LAYOUT = 3
 OLDEST_LAYOUT = 3
 """The oldest layout that this version reads."""
 LAYOUT_KEY = "sash:layout"
+WRITER_KEY = "sash:layout:by"
+"""The version that wrote the layout's number, or the first that found it without one."""
 
 
 async def layout_refusal(client: "Client") -> str:
@@ -28,28 +31,31 @@ async def layout_refusal(client: "Client") -> str:
 
     Raises StoreUnavailable.
     """
-    (noted,) = await client.commands([("GET", LAYOUT_KEY)])
-    if noted is None:
+    noted, by = await client.commands([("GET", LAYOUT_KEY), ("GET", WRITER_KEY)])
+    if noted is None or (by is None and not unreadable(noted)):
         with suppress(StoreFull, StoreUnavailable):  # it is stored later, when there is room or a disk again
-            await client.commands([("SET", LAYOUT_KEY, str(LAYOUT), "NX")])
-    return unreadable(noted)
+            await client.commands([("SET", LAYOUT_KEY, str(LAYOUT), "NX"), ("SET", WRITER_KEY, __version__, "NX")])
+    return unreadable(noted, by)
 
 
-def unreadable(noted: bytes | None) -> str:
-    """Return why this version cannot read data with the layout ``noted``; empty when it can, or none is noted."""
+def unreadable(noted: bytes | None, by: bytes | None = None) -> str:
+    """Return why this version cannot read data with the layout ``noted``; empty when it can, or none is noted.
+
+    ``by`` is the version that wrote it, if that is known.
+    """
     if noted is None:
         return ""
     if not noted.isdigit():
         return f"the key {LAYOUT_KEY} has {noted[:20]!r} in place of a number: is it Sash's store?"
-    layout = int(noted)
+    layout, wrote = int(noted), f", written by Sash {by[:40].decode(errors='replace')}," if by else ""
     if layout < OLDEST_LAYOUT:
         return (
-            f"the store's data has layout {layout} and this version reads layouts from {OLDEST_LAYOUT} on: run the version "
-            "that wrote it, export the conversations with it, and import them into an empty store"
+            f"the store's data has layout {layout}{wrote} and this version reads layouts from {OLDEST_LAYOUT} on: run the "
+            "version that wrote it, or take the conversations over with sash migrate"
         )
     if layout <= LAYOUT:
         return ""
     return (
-        f"the store's data has layout {layout} and this version reads layouts up to {LAYOUT}: "
+        f"the store's data has layout {layout}{wrote} and this version reads layouts up to {LAYOUT}: "
         "run the version that wrote it, or a newer one"
     )

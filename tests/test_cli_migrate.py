@@ -1,0 +1,60 @@
+"""Tests ``sash migrate``: conversations of all tenants from a data folder to another place, a second run, and the swap."""
+
+import json
+from pathlib import Path
+
+import httpx
+import pytest
+from click.testing import CliRunner, Result
+from conftest import Served
+
+from sash.cli import main
+
+KEYS = {"default": "k" * 20, "acme": "a" * 20}
+
+
+def migrate(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["migrate", *arguments, "--json"])
+
+
+@pytest.fixture(scope="module")
+def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with a conversation of each of two tenants, which no service runs on."""
+    folder = tmp_path_factory.mktemp("old") / "data"
+    served = Served(folder, SASH_API_KEYS=",".join(f"{tenant}:{key}" for tenant, key in KEYS.items()))
+    served.start()
+    for tenant, key in KEYS.items():
+        entries = [{"id": f"m-{n}", "message": {"role": "user", "content": f"{tenant} {n}"}} for n in range(3)]
+        with httpx.Client(base_url=served.url, headers={"Authorization": f"Bearer {key}"}) as client:
+            client.post("/conversations/c-1/messages", json={"messages": entries}).raise_for_status()
+    served.stop()
+    return folder
+
+
+@pytest.mark.nightly  # it starts five services
+def test_a_folder_is_taken_over_and_swapped(old: Path) -> None:
+    """All tenants' conversations come over; a second run sends nothing, swaps, and leaves the old folder beside."""
+    new = old.with_name("new")
+    first, second = migrate(str(old), str(new)), migrate(str(old), str(new), "--swap")
+    assert first.exit_code == second.exit_code == 0, first.output + second.output
+    assert json.loads(first.stdout) == {"tenants": 2, "conversations": 2, "present": 0, "messages": 6, "failed": []}
+    assert json.loads(second.stdout) == {"tenants": 2, "conversations": 2, "present": 2, "messages": 0, "failed": []}
+    assert (old.with_name("data.before") / "appendonlydir").is_dir()
+    assert (old / "appendonlydir").is_dir()
+    assert not new.exists()
+
+    found = CliRunner().invoke(main, ["doctor", "--data-dir", str(old), "--json"])
+    layout = next(each for each in json.loads(found.stdout) if each["subject"] == "store layout")
+    assert "written by Sash" in layout["found"]
+
+
+@pytest.mark.parametrize("command", ["migrate", "doctor"])
+def test_a_folder_that_is_none(tmp_path: Path, command: str) -> None:
+    """A folder without data is named, and nothing is made."""
+    missing, new = tmp_path / "missing", tmp_path / "new"
+    arguments = [str(missing), str(new)] if command == "migrate" else ["--data-dir", str(missing), "--json"]
+    result = CliRunner().invoke(main, [command, *arguments])
+    assert result.exit_code == 1
+    assert "no appendonlydir" in result.output
+    assert not missing.exists()
+    assert not new.exists()
