@@ -3,7 +3,6 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property
 from types import MappingProxyType
 
 import msgspec
@@ -12,6 +11,7 @@ import numpy as np
 from sash.core.counts.models.families import DEVELOPER, FUNCTION, ROLES, SYSTEM, TOOL, USER
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import Number
+from sash.core.law.agree.lazily import lazy
 from sash.core.law.history.lines import Gap, lines_tokens
 from sash.core.law.history.results import Edit
 from sash.core.law.records.costs import message_costs, reference_costs
@@ -88,12 +88,17 @@ class History(msgspec.Struct, frozen=True, dict=True):
         moved = None if self.moved is None else self.moved[kept]
         return msgspec.structs.replace(self, records=self.records.taken(np.array(kept)), before=before, moved=moved)
 
-    @cached_property
+    @lazy
     def seqs(self) -> Number:
         """The seq in the log of each row, as an array."""
         if self.moved is not None:
             return self.moved
         return np.append(np.array(self.before, np.int64), np.arange(self.first_seq, self.length + 1))
+
+    def seq(self, row: int) -> int:
+        """The seq in the log of a row."""
+        front = self.records.front
+        return row - front + self.first_seq if self.moved is None and row >= front else self.seqs.item(row)
 
     def seqs_of(self, rows: Sequence[int]) -> list[int]:
         """The seqs of ascending rows, which are mostly a run."""
@@ -133,7 +138,7 @@ class History(msgspec.Struct, frozen=True, dict=True):
             return front + bisect_left(self.order.heads, seq)
         return front + (seq - self.first_seq if self.moved is None else int(np.searchsorted(self.moved[front:], seq)))
 
-    @cached_property
+    @lazy
     def asked(self) -> int:
         """The row of the newest user message; -1 if there is none."""
         seq, first = self.question, self.first_seq
@@ -141,7 +146,7 @@ class History(msgspec.Struct, frozen=True, dict=True):
             return seq - first + self.records.front
         return self.row(seq) if seq >= first or seq in self.before else -1
 
-    @cached_property
+    @lazy
     def recalled_rows(self) -> list[int]:
         """The rows of recalled messages, ascending."""
         found: list[int] = np.flatnonzero(np.isin(self.seqs, [*self.recalled])).tolist() if self.recalled else []
@@ -204,6 +209,18 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """The original's late results, each with its group's earlier messages, and the number of the group's calls."""
 
 
+class Thoughts(msgspec.Struct, frozen=True):
+    """The tokens of each message's reasoning, as arrays. The messages' costs include what is sent."""
+
+    sent: Number
+    left: Number
+    """Those that are not sent."""
+    lasting: Number
+    """Those that are sent in every turn, such as signatures."""
+    passing: Number
+    """Those that are sent until the next question."""
+
+
 class View(msgspec.Struct, frozen=True, dict=True):
     """A history's units and their costs for one model. ``always`` are the indexes of required units, with the reason.
 
@@ -217,25 +234,19 @@ class View(msgspec.Struct, frozen=True, dict=True):
     always: dict[int, Reason]
     headless: bool
     """Whether the tail's first unit may have begun before the tail, so that it cannot be judged."""
-    reasoning: Number
-    """Tokens of the reasoning that is sent. The costs include them."""
-    reasoning_left: Number
-    """Tokens of the reasoning that is not sent."""
-    lasting: Number
-    """Tokens of the reasoning that is sent in every turn, such as signatures."""
-    passing: Number
-    """Tokens of the reasoning that is sent until the next question."""
+    thoughts: Thoughts | None = None
+    """The messages' reasoning; None if none has any."""
     edits: Mapping[int, Edit] = {}
     """Cuts of tool results, by row. The costs are those after the cut."""
     brings: Mapping[int, int] = {}
     """Tokens of the group that a late result brings while it is the newest message, by row."""
 
-    @cached_property
+    @lazy
     def unit_costs(self) -> Number:
         """The tokens of each unit, as an array."""
         return unit_costs(self.units, self.costs)
 
-    @cached_property
+    @lazy
     def front(self) -> int:
         """The number of units before the tail, which are all required."""
         return tail_unit(self.history.records, self.units)
@@ -257,7 +268,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
         """The rows of the first messages of required units, ascending."""
         return [self.units.starts[index] for index in sorted(self.always)]
 
-    @cached_property
+    @lazy
     def systems(self) -> list[int]:
         """The rows of required system and developer messages, ascending."""
         roles = self.history.records.roles
@@ -276,10 +287,9 @@ def view_history(history: History, model: Model) -> View | None:
     grouped = grouped_units(history)
     if grouped is None:
         return None
-    records, (units, headless) = history.records, grouped
-    costs, nothing = _with_lines(history, message_costs(records, model), model), np.zeros(len(records), np.int64)
-    always = always_units(history, units)
-    return View(history, costs, units, always, headless, nothing, nothing, nothing, nothing)
+    units, headless = grouped
+    costs = _with_lines(history, message_costs(history.records, model), model)
+    return View(history, costs, units, always_units(history, units), headless)
 
 
 def grouped_units(history: History) -> tuple[Units, bool] | None:
@@ -313,15 +323,19 @@ def always_units(history: History, units: Units) -> dict[int, Reason]:
     """The indexes of required units, with the reason. All units before the tail are required."""
     if not units:
         return {}
-    records, front = history.records, frozenset(range(tail_unit(history.records, units)))
-    broken = units.broken - front
-    recalled = {unit_at(units, row) for row in history.recalled_rows} - broken
-    pinned = {unit_at(units, index) for index in records.where(Flags.PINNED)} - broken
-    leading = {unit_at(units, index) for index in indexes_of(records.roles.translate(_LEADING))}
-    question = {unit_at(units, history.asked)} if history.asked >= 0 else set()
+    records, recalled, pinned = history.records, frozenset[int](), frozenset[int]()
+    question = frozenset((unit_at(units, history.asked),) if history.asked >= 0 else ())
+    required = question
+    if records.front or history.recalled or records.marks_any:
+        front = frozenset(range(tail_unit(records, units)))
+        broken = units.broken - front
+        recalled = frozenset(unit_at(units, row) for row in history.recalled_rows) - broken
+        pinned = frozenset(unit_at(units, index) for index in records.where(Flags.PINNED)) - broken
+        leading = {unit_at(units, index) for index in indexes_of(records.roles.translate(_LEADING))}
+        required = front - recalled | pinned | leading | question
     always = {
         index: _why(records.roles[units.starts[index]], pinned=index in pinned or index not in question)
-        for index in sorted(front - recalled | pinned | leading | question)
+        for index in sorted(required)
     }
     if (newest := _newest(history, units)) is not None:
         always.setdefault(newest, Reason.NEWEST)
@@ -331,7 +345,10 @@ def always_units(history: History, units: Units) -> dict[int, Reason]:
 def _newest(history: History, units: Units) -> int | None:
     """The newest unit of the tail that can be sent; None if there is none."""
     records, front = history.records, history.records.front
-    newest_first: Iterable[int] = range(len(records) - 1, front - 1, -1)
+    last = len(records) - 1
+    if units.single and history.order is None and last >= front:  # as nearly always
+        return last
+    newest_first: Iterable[int] = range(last, front - 1, -1)
     if history.order is not None:  # the newest message need not be the last row
         newest_first = (front + np.argsort(history.seqs[front:])[::-1]).tolist()
     found = (unit_at(units, index) for index in newest_first if not records.unsent[index])

@@ -13,12 +13,12 @@ If the tail is too short, it returns NeedOlder in place of a window, and is call
 """
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import msgspec
 import numpy as np
 
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION
+from sash.core.law.agree.lazily import lazy
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.fixed_parts.fixed import Fixed, Line, has_calls
 from sash.core.law.fixed_parts.fixed_costs import fixed_costs
@@ -55,7 +55,7 @@ BLOCK = 4
 often."""
 
 
-def choose(history: History, spec: WindowSpec, allowed: Allowed) -> Window | NeedOlder:
+def choose(spec: WindowSpec, history: History, allowed: Allowed) -> Window | NeedOlder:
     """The window by all rules inside what is ``allowed``, or NeedOlder. The problem is that of ``build_window``."""
     model, budget, options = spec.plan.model, spec.plan.budget, spec.plan.query
     view = None if is_turn_unknown(history, options) else view_history(history, model)
@@ -123,7 +123,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
     is_priced: bool = False
     """Whether a price tier is below the budget, and decides where history ends."""
 
-    @cached_property
+    @lazy
     def always(self) -> dict[Reason, int]:
         """Tokens of required messages, by reason."""
         return self.view.always_costs()
@@ -136,7 +136,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         while isinstance(selected := self.select(summary, noted=noted), Selected):
             if self.wants_summary(selected):
                 summary = history.summary
-            elif options.note and not noted and len(selected.at) < history.length:
+            elif options.note and not noted and len(selected.rows) < history.length:
                 noted = True
             else:
                 return self.window(selected)
@@ -190,10 +190,10 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         if opening > taken.room + held:
             raise self._refusal(summary)
         taken.room = max(0, taken.room - opening)
-        at = view.units.members((*view.always, *taken.kept))
-        return Selected(taken, view, cut, opening, at, summary, noted)
+        rows = view.units.members([*view.always, *taken.kept])
+        return Selected(taken, view, cut, opening, rows, summary, noted)
 
-    @cached_property
+    @lazy
     def _goes_on(self) -> int | None:
         """The row of a reply at the end of a request that may not end with one; None without one."""
         records = self.view.history.records
@@ -203,12 +203,12 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         last = next((row for row in sent if not records.unsent[row]), None)
         return None if last is None or records.roles[last] != ASSISTANT or records.calls[last] else last
 
-    @cached_property
+    @lazy
     def _ending(self) -> int:
         """The tokens of the line behind a reply at the end; 0 without one."""
         return self.spec.plan.going_on if self._goes_on is not None else 0
 
-    @cached_property
+    @lazy
     def _is_opened(self) -> bool:
         """Whether the request costs more if the first message of the history is the assistant's."""
         if self.spec.plan.parts.fixed.few_shots or not PROVIDERS[self.spec.plan.query.format].fills:
@@ -225,7 +225,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             return 0
         behind = records.roles[row + 1 :] if row >= records.front else b""
         is_followed = next((role for role in behind if role > DEVELOPER), None) == ASSISTANT
-        is_oldest = history.seqs[row] == 1
+        is_oldest = history.seq(row) == 1
         return opening_tokens(
             records[row], model, form, is_oldest=is_oldest, is_beside_system=is_beside, is_followed=is_followed
         )
@@ -234,7 +234,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         """The tokens beside the required messages that a window of these alone needs: an opening, and whole documents."""
         return self._least_opening + self._whole_documents()
 
-    @cached_property
+    @lazy
     def _least_opening(self) -> int:
         """The additional tokens of a request that has the required messages alone and begins with the assistant."""
         first = first_required(self.view) if self._is_opened else len(self.view.history.records)
@@ -252,8 +252,11 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         """A message's documents that fit the room, without those that the walk has already."""
         seen, spent = (state.seen, state.spent) if state else (frozenset(), 0)
         history = self.view.history
-        seq, record = history.seqs.item(row), history.records[row]
-        return self.spec.documents.choose(seq, record, self.spec.plan.model, room, seen, spent=spent)
+        if not self.spec.documents:
+            return None
+        return self.spec.documents.choose(
+            history.seq(row), history.records[row], self.spec.plan.model, room, seen, spent=spent
+        )
 
     def _refusal(self, summary: Summary | None) -> WindowDoesNotFit:
         """The problem with each part that a window must have, so that a budget of its ``needed`` is enough."""
@@ -264,7 +267,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         """Step 3: the newest question with its documents."""
         state = Walk(room=room, grounding={}, seen=set())
         asked = self.view.history.asked
-        if asked >= 0 and self.spec.plan.query.grounding != "none":
+        if asked >= 0 and self.spec.documents and self.spec.plan.query.grounding != "none":
             chosen = self._documents(asked, max(0, room - self._least_opening))
             if chosen is not None and chosen.cost > room:
                 raise self._refusal(summary)
@@ -323,37 +326,39 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             return False
         history = self.view.history
         behind, front = history.since(summary.through_seq + 1), history.records.front
-        is_before = np.where(
-            selected.at < front, history.seqs[selected.at] <= summary.through_seq, selected.at < behind
-        )
+        rows = np.array(selected.rows, np.int64)
+        is_before = np.where(rows < front, history.seqs[rows] <= summary.through_seq, rows < behind)
         return int(is_before.sum()) < behind - history.oldest and self._room(summary) >= self._beside_messages()
 
     def window(self, selected: Selected) -> Window:
         """The window of the selected messages, with the note if it fits with the required parts."""
-        spec, taken, at, summary = self.spec, selected.taken, selected.at, selected.summary
+        spec, taken, rows, summary = self.spec, selected.taken, selected.rows, selected.summary
         # Remaining room extends the newest results again, if these were cut.
         view = self.trimming.grown(selected.view, taken.room)
         note = self._note(selected)
-        rows, lines = at.tolist(), (summary, Line(note_measure(note)) if note else None)
+        lines = (summary, Line(note_measure(note)) if note else None)
         fixed = self._fixed_costs(lines, selected.opening)
-        always = self.always if view is self.view else view.always_costs()
-        accepted, sent, left = 0, view.reasoning, view.reasoning_left
-        if binds_reasoning(spec.plan.model.id):
-            accepted = accepted_from(
-                view, spec, selected, self.allowed, self.budget - sum(fixed.values()), noted=bool(note)
-            )
-            is_refused = (sent > 0) & (np.arange(len(sent)) < accepted)
-            sent, left = np.where(is_refused, 0, sent), np.where(is_refused, sent, left)
-        left_of = left[at].tolist()
+        messages = taken.taken + sum((self.always if view is self.view else view.always_costs()).values())
         tokens = {
             **fixed,
             "tools": self._tools_tokens(lines, rows),
-            "messages": taken.taken + sum(always.values()) - int(view.reasoning[at].sum()),
+            "messages": messages,
             "grounding": taken.spent,
-            "reasoning": int(sent[at].sum()),
+            "reasoning": 0,
         }
-        seqs = view.history.seqs
-        grounding = {seqs.item(row): taken.grounding[row] for row in sorted(taken.grounding)}
+        sent = left = None
+        accepted, left_of = 0, ()
+        if (thoughts := view.thoughts) is not None:
+            sent, left = thoughts.sent, thoughts.left
+            tokens["messages"] -= int(sent[rows].sum())
+            if binds_reasoning(spec.plan.model.id):
+                room = self.budget - sum(fixed.values())
+                accepted = accepted_from(view, spec, selected, self.allowed, room, noted=bool(note))
+                is_refused = (sent > 0) & (np.arange(len(sent)) < accepted)
+                sent, left = np.where(is_refused, 0, sent), np.where(is_refused, sent, left)
+            tokens["reasoning"], left_of = int(sent[rows].sum()), left[rows].tolist()
+        seq_of = view.history.seq
+        grounding = {seq_of(row): taken.grounding[row] for row in sorted(taken.grounding)}
         return Window(
             budget=self.budget,
             rows=rows,
@@ -364,21 +369,21 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             note=note,
             tokens={"total": sum(tokens.values()), **tokens},
             dropped={
-                **dropped(view, taken, rows, summary, grounding, spec.plan.model),
+                **dropped(view, messages, taken, rows, summary, grounding, spec.plan.model),
                 "reasoning_tokens": sum(left_of),
             },
             stop_reason=taken.stop,
             explain=explain(view, taken, summary, sent, left) if spec.plan.query.explain else None,
-            edits={seqs.item(row): each for row, each in self._edits(view, rows, left_of, accepted).items()},
+            edits={seq_of(row): each for row, each in self._edits(view, rows, left_of, accepted).items()},
             path=spec.path,
             cut=selected.cut if selected.cut is not None and selected.cut.since is not None else None,
             passed=_passed(taken, view) if taken.reasons else frozenset(),
-            goes_on=seqs.item(self._goes_on) if self._goes_on in rows else 0,
+            goes_on=seq_of(self._goes_on) if self._goes_on in rows else 0,
         )
 
     def _note(self, selected: Selected) -> int:
         """The number of messages in the note; 0 without a note."""
-        missing = left_out(self.view, len(selected.at), selected.summary) if selected.noted else 0
+        missing = left_out(self.view, len(selected.rows), selected.summary) if selected.noted else 0
         held = selected.taken.spent + selected.taken.taken + selected.opening
         return missing if missing and self._room(selected.summary, self._longest_note()) >= held else 0
 
@@ -411,17 +416,18 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
 
         Where one stands in for tools, it is sent beside calls alone.
         """
-        fixed, form, view = self.spec.plan.parts.fixed, self.spec.plan.query.format, self.view
-        if not fixed.defines(form):
+        plan, view = self.spec.plan, self.view
+        if not plan.stands_in and not any(lines) and not view.systems:
+            return plan.bare_costs["tools"]
+        if not plan.parts.fixed.defines(plan.query.format):
             return 0
         records = view.history.records
         leading = (records[row] for row in sorted({*rows[:1], *view.systems}))
         beside = [each.measure for each in (*lines, *leading) if each is not None]
-        stands_in = PROVIDERS[form].stand_in_tool is not None
-        calls = stands_in and any(has_calls(records[row].measure) for row in rows)
-        return fixed.tools_tokens(self.spec.plan.model, beside, calls=calls)
+        calls = plan.stands_in and any(has_calls(records[row].measure) for row in rows)
+        return plan.parts.fixed.tools_tokens(plan.model, beside, calls=calls)
 
-    @cached_property
+    @lazy
     def _costs_without_lines(self) -> dict[str, int]:
         return fixed_costs(self.view, self.spec.plan, ())
 
@@ -429,7 +435,8 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         """Tokens of the fixed parts by name. ``opening`` are those that the first message costs more."""
         given = [each for each in lines if each is not None]
         costs = fixed_costs(self.view, self.spec.plan, given) if given else self._costs_without_lines
-        return {**costs, "priming": costs["priming"] + opening + self._ending}
+        added = opening + self._ending
+        return {**costs, "priming": costs["priming"] + added} if added else costs
 
     def _room(self, *lines: Line | Summary | None) -> int:
         """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""
@@ -441,4 +448,4 @@ def _passed(taken: Walk, view: View) -> frozenset[int]:
     oldest = taken.kept[-1] if taken.kept else len(view.units)
     passed = (Reason.UNANSWERED, Reason.DUPLICATE)
     units = [index for index, why in taken.reasons.items() if index > oldest or why in passed]
-    return frozenset(view.history.seqs[view.units.members(units)].tolist())
+    return frozenset(view.history.seqs_of(view.units.members(units)))

@@ -37,9 +37,13 @@ def explain(view: View, taken: Walk, summary: Summary | None, sent: Number, left
     covered, roles = view.covered, history.records.roles
     others = Reason.FITS if taken.rest == "complete" else Reason.named(taken.rest)
     untold = _of_calls_before(history)
-    seqs, costs = history.seqs.tolist(), (view.costs - view.reasoning).tolist()
-    kept_reasoning = [*zip(sent.tolist(), left.tolist(), strict=True)]
-    other_reasoning = [*zip(view.reasoning.tolist(), view.reasoning_left.tolist(), strict=True)]
+    seqs, costs, thoughts = history.seqs.tolist(), view.costs, view.thoughts
+    kept_reasoning = other_reasoning = [(0, 0)] * len(costs)
+    if thoughts is not None:
+        kept_reasoning = [*zip(sent.tolist(), left.tolist(), strict=True)]
+        other_reasoning = [*zip(thoughts.sent.tolist(), thoughts.left.tolist(), strict=True)]
+        costs = costs - thoughts.sent
+    costs = costs.tolist()
     lines = []
     for index in range(len(view.units)):
         if seqs[starts[index]] in untold or (view.headless and index == view.front):
@@ -70,20 +74,25 @@ def _of_calls_before(history: History) -> set[int]:
 
 def dropped(
     view: View,
+    messages: int,
     taken: Walk,
     rows: Sequence[int],
     summary: Summary | None,
     grounding: Mapping[int, Grounded],
     model: Model,
 ) -> dict[str, int]:
-    """The parts of the history that the window leaves out, in messages and in reference tokens of the encoding."""
+    """The parts of the history that the window leaves out, in messages and in reference tokens of the encoding.
+
+    ``messages`` are the tokens of the window's ``rows``, with reasoning.
+    """
     history, left = view.history, left_out(view, len(rows), summary)
-    alike = not view.edits and history.moved is None
-    costs = view.costs if alike and costs_as_counted(history.records, model, history.column) else None
+    alike = left and not view.edits and history.moved is None
+    is_counted = alike and costs_as_counted(history.records, model, history.column)
+    kept = messages if is_counted or not left else counted_tokens(history, rows)
     stands = reference_tokens(summary.measure)[history.column] if summary is not None and _is_message(summary) else 0
     return {
         "messages": left,
-        "tokens": history.tokens - counted_tokens(history, rows, costs) - stands if left else 0,
+        "tokens": history.tokens - kept - stands if left else 0,
         "duplicates": taken.duplicates,
         "grounding_messages": history.grounding_messages - len(grounding),
         **NO_MEDIA_LEFT,
@@ -101,10 +110,9 @@ def _is_message(summary: Summary) -> bool:
     return bool(summary.seq) and summary.compaction is not None
 
 
-def counted_tokens(history: History, rows: Sequence[int], costs: Number | None = None) -> int:
-    """The tokens of these rows, counted as in the conversation's totals; ``costs`` are those of all records, if known."""
-    costs = reference_costs(history.records, history.column) if costs is None else costs
-    return int(costs[[*rows]].sum())
+def counted_tokens(history: History, rows: Sequence[int]) -> int:
+    """The tokens of these rows, counted as in the conversation's totals."""
+    return int(reference_costs(history.records, history.column)[[*rows]].sum())
 
 
 def does_not_fit(

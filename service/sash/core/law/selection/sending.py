@@ -15,7 +15,7 @@ from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import MANY, ONE, Arithmetic, Number
 from sash.core.law.history.fillers import blank_line_tokens, came_in, joined_systems, unseen_tokens, with_filler
 from sash.core.law.history.results import Edit, line_costs, share_of, shared_limits
-from sash.core.law.history.view import History, View
+from sash.core.law.history.view import History, Thoughts, View
 from sash.core.law.records.costs import for_each, message_costs
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.reasons import Reason
@@ -44,12 +44,11 @@ def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
     if not (records.details and records.thinks):
         return view
     sent, whole = _of_each(view.history, model, partial(_sent_and_whole, view.history, model, options))
-    left = np.maximum(0, whole - sent)
-    view = msgspec.structs.replace(view, costs=view.costs + sent, reasoning=sent, reasoning_left=left)
+    lasting, passing = sent, sent  # they matter beside a stable cut alone
     if options.stable:
         lasting, passing = _of_each(view.history, model, partial(_lasting_and_passing, model, options))
-        view = msgspec.structs.replace(view, lasting=lasting, passing=passing)
-    return view
+    thoughts = Thoughts(sent, np.maximum(0, whole - sent), lasting, passing)
+    return msgspec.structs.replace(view, costs=view.costs + sent, thoughts=thoughts)
 
 
 def _sent_and_whole(
@@ -159,7 +158,7 @@ def begins_turn(history: History) -> int:
 
 def is_turn_unknown(history: History, options: WindowQuery) -> bool:
     """Whether the tail does not show if messages before it are in the newest turn, and one of them has reasoning."""
-    if options.reasoning == "all" or history.is_whole or begins_turn(history) > history.records.front:
+    if not history.before or options.reasoning == "all" or history.is_whole or begins_turn(history) > history.records.front:
         return False
     earlier = min(history.asked, history.records.front)
     extras = (history.records[index].measure.extra for index in range(earlier))

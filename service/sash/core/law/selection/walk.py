@@ -1,5 +1,6 @@
 """walk: keeps units of history, from the newest to the oldest, while they fit into the remaining budget."""
 
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Literal
 
@@ -61,10 +62,12 @@ class Walk(msgspec.Struct):
 
 def walk(state: Walk, view: View, bounds: Bounds) -> Walk:
     """Keep units from the newest to the oldest while they fit into the room. Changes and returns ``state``."""
-    dedupe, documents = bounds.dedupe, bounds.documents
+    dedupe, documents, broken = bounds.dedupe, bounds.documents, view.units.broken
     oldest = max((least for _, least in bounds.firsts), default=0)
+    if not (dedupe or bounds.skip or broken or documents):
+        return _run(state, view, bounds, oldest)
     said = {_said(view, index) for index in view.always} if dedupe else set()
-    starts, broken, always = view.units.starts, view.units.broken, view.always
+    starts, always = view.units.starts, view.always
     costs, covered = view.unit_costs.tolist(), view.covered
     for index in range(len(view.units) - 1, view.front - 1, -1):
         row, cost = starts[index], costs[index]
@@ -94,6 +97,28 @@ def walk(state: Walk, view: View, bounds: Bounds) -> Walk:
         else:
             return _ended(state, view, bounds, "budget")
     return _at_the_beginning(state, view, bounds)
+
+
+def _run(state: Walk, view: View, bounds: Bounds, oldest: int) -> Walk:
+    """The same where room and bounds alone decide: the longest run of the newest units that fits."""
+    starts, always, costs = view.units.starts, view.always, view.unit_costs.tolist()
+    least = left = max(view.front + view.headless, bisect_left(starts, oldest, 0, len(costs)))
+    for index in always:
+        costs[index] = 0
+    taken = sum(costs[left:] if left else costs)
+    while taken > state.room:  # from the oldest: most of what was read is kept
+        taken -= costs[left]
+        left += 1
+    state.taken, state.room = taken, state.room - taken
+    state.kept = [*range(len(costs) - 1, left - 1, -1)]
+    for index in sorted(always):
+        if index >= left:
+            del state.kept[len(costs) - 1 - index]
+    if left > least:
+        return _ended(state, view, bounds, "budget")
+    before = (index for index in range(least - 1, view.front + view.headless - 1, -1) if index not in always)
+    stop = next((_stop(state, bounds, starts[index]) for index in before), None)
+    return _ended(state, view, bounds, stop) if stop else _at_the_beginning(state, view, bounds)
 
 
 def _stop(state: Walk, bounds: Bounds, row: int) -> Stop | None:
