@@ -247,9 +247,21 @@ class View(msgspec.Struct, frozen=True, dict=True):
         return unit_costs(self.units, self.costs)
 
     @lazy
+    def each(self) -> list[int]:
+        """The same as a list."""
+        costs: list[int] = unit_costs(self.units, self.costs).tolist()
+        return costs
+
+    @lazy
+    def always_cost(self) -> int:
+        """Tokens of the required messages."""
+        return sum(map(self.each.__getitem__, self.always))
+
+    @property
     def front(self) -> int:
         """The number of units before the tail, which are all required."""
-        return tail_unit(self.history.records, self.units)
+        front = self.history.records.front
+        return bisect_left(self.units.starts, front) if front else 0
 
     @property
     def covered(self) -> AbstractSet[int]:
@@ -272,13 +284,15 @@ class View(msgspec.Struct, frozen=True, dict=True):
     def systems(self) -> list[int]:
         """The rows of required system and developer messages, ascending."""
         roles = self.history.records.roles
+        if SYSTEM not in roles and DEVELOPER not in roles:
+            return []
         return [row for row in self.required if roles[row] <= DEVELOPER]
 
     def always_costs(self) -> dict[Reason, int]:
         """Tokens of required messages by reason; the reasons are in the order of their oldest messages."""
         costs: dict[Reason, int] = {}
         for index, why in self.always.items():
-            costs[why] = costs.get(why, 0) + int(self.unit_costs[index])
+            costs[why] = costs.get(why, 0) + self.each[index]
         return costs
 
 
@@ -288,7 +302,9 @@ def view_history(history: History, model: Model) -> View | None:
     if grouped is None:
         return None
     units, headless = grouped
-    costs = _with_lines(history, message_costs(history.records, model), model)
+    costs = message_costs(history.records, model)
+    if history.order is not None and history.order.lines:
+        costs = _with_lines(history, history.order, costs, model)
     return View(history, costs, units, always_units(history, units), headless)
 
 
@@ -296,13 +312,15 @@ def grouped_units(history: History) -> tuple[Units, bool] | None:
     """The units, and whether the tail's first may have begun before the tail; None if older messages are needed."""
     records, front = history.records, history.records.front
     units = group_units(records)
-    headless = len(records) > front and not history.is_whole and records.roles[front] in (TOOL, FUNCTION)
+    if history.is_whole:
+        return units, False
+    headless = len(records) > front and records.roles[front] in (TOOL, FUNCTION)
     first = tail_unit(records, units)
     pinned = headless and any(front <= index < units.starts[first + 1] for index in records.where(Flags.PINNED))
     if pinned or (headless and history.first_seq - 1 in history.before):
         return None
     newest = _newest(history, units)
-    if not history.is_whole and len(units) > first and (newest is None or (headless and newest == first)):
+    if len(units) > first and (newest is None or (headless and newest == first)):
         return None
     return units, headless
 
@@ -323,23 +341,31 @@ def always_units(history: History, units: Units) -> dict[int, Reason]:
     """The indexes of required units, with the reason. All units before the tail are required."""
     if not units:
         return {}
-    records, recalled, pinned = history.records, frozenset[int](), frozenset[int]()
-    question = frozenset((unit_at(units, history.asked),) if history.asked >= 0 else ())
-    required = question
+    records, recalled = history.records, ()
     if records.front or history.recalled or records.marks_any:
-        front = frozenset(range(tail_unit(records, units)))
-        broken = units.broken - front
-        recalled = frozenset(unit_at(units, row) for row in history.recalled_rows) - broken
-        pinned = frozenset(unit_at(units, index) for index in records.where(Flags.PINNED)) - broken
-        leading = {unit_at(units, index) for index in indexes_of(records.roles.translate(_LEADING))}
-        required = front - recalled | pinned | leading | question
-    always = {
-        index: _why(records.roles[units.starts[index]], pinned=index in pinned or index not in question)
-        for index in sorted(required)
-    }
+        always, recalled = _marked(history, units)
+    else:
+        always = {unit_at(units, history.asked): Reason.QUESTION} if history.asked >= 0 else {}
     if (newest := _newest(history, units)) is not None:
         always.setdefault(newest, Reason.NEWEST)
-    return always | {index: Reason.RECALLED for index in sorted(recalled) if index not in always}
+    for index in recalled:
+        always.setdefault(index, Reason.RECALLED)
+    return always
+
+
+def _marked(history: History, units: Units) -> tuple[dict[int, Reason], Sequence[int]]:
+    """The same for the question and what is marked, pinned, or before the tail; and the units of recalled messages."""
+    records, front = history.records, frozenset(range(tail_unit(history.records, units)))
+    broken = units.broken - front
+    recalled = {unit_at(units, row) for row in history.recalled_rows} - broken
+    pinned = {unit_at(units, index) for index in records.where(Flags.PINNED)} - broken
+    leading = {unit_at(units, index) for index in indexes_of(records.roles.translate(_LEADING))}
+    question = {unit_at(units, history.asked)} if history.asked >= 0 else set()
+    always = {
+        index: _why(records.roles[units.starts[index]], pinned=index in pinned or index not in question)
+        for index in sorted(front - recalled | pinned | leading | question)
+    }
+    return always, sorted(recalled)
 
 
 def _newest(history: History, units: Units) -> int | None:
@@ -360,12 +386,10 @@ def tail_unit(records: Records, units: Units) -> int:
     return bisect_left(units.starts, records.front) if records.front else 0
 
 
-def _with_lines(history: History, costs: Number, model: Model) -> Number:
+def _with_lines(history: History, order: Order, costs: Number, model: Model) -> Number:
     """The messages' costs. A call's lines cost with the call."""
-    if history.order is None or not history.order.lines:
-        return costs
     costs = costs.copy()
-    for row in history.order.lines:
+    for row in order.lines:
         if row < len(costs):
             costs[row] += history.lines_tokens(row, model)
     return costs

@@ -44,7 +44,7 @@ from sash.core.law.selection.sending import (
     with_reasoning,
 )
 from sash.core.law.selection.stable import Before, Cut, cut_seq
-from sash.core.law.selection.walk import SKIP_HORIZON, Bounds, Walk, first_required, open_request, walk
+from sash.core.law.selection.walk import SKIP_HORIZON, Bounds, Stop, Walk, first_required, open_request, walk
 from sash.core.law.selection.window import Allowed, Selected, Window
 from sash.core.providers import PROVIDERS, binds_reasoning
 from sash.problems import WindowDoesNotFit
@@ -58,7 +58,7 @@ often."""
 def choose(spec: WindowSpec, history: History, allowed: Allowed) -> Window | NeedOlder:
     """The window by all rules inside what is ``allowed``, or NeedOlder. The problem is that of ``build_window``."""
     model, budget, options = spec.plan.model, spec.plan.budget, spec.plan.query
-    view = None if is_turn_unknown(history, options) else view_history(history, model)
+    view = None if history.before and is_turn_unknown(history, options) else view_history(history, model)
     if view is None:
         return older(budget)
     trimming = Trimming(model, options, spec.path)
@@ -66,9 +66,10 @@ def choose(spec: WindowSpec, history: History, allowed: Allowed) -> Window | Nee
     line = _line_of(history, trimming, spec.plan.parts.fixed) if options.stable and allowed.cut is None else None
     if isinstance(line, NeedOlder):
         return line
-    frame = _Frame(spec, trimming, allowed, view, line or view, budget).with_cuts()
-    below = below_a_tier(options, model, budget)
-    if below < budget:
+    frame = _Frame(spec, trimming, allowed, view, line or view, budget)
+    if not view.units.single or view.front or FUNCTION in history.records.roles:
+        frame = frame.with_cuts()
+    if (below := below_a_tier(options, model, budget)) < budget:
         try:
             return msgspec.structs.replace(frame, budget=below, is_priced=True).chosen()
         except WindowDoesNotFit:  # then history has no part of what is above the tier
@@ -79,7 +80,10 @@ def choose(spec: WindowSpec, history: History, allowed: Allowed) -> Window | Nee
 def _as_sent(view: View, trimming: Trimming, fixed: Fixed) -> View:
     """The view with the costs of messages as they are sent."""
     model, options = trimming.model, trimming.options
-    view = trimming.limited(with_reasoning(view, model, options))
+    if view.history.records.details:
+        view = with_reasoning(view, model, options)
+    if options.tool_result_max_tokens is not None:
+        view = trimming.limited(view, options.tool_result_max_tokens)
     if PROVIDERS[options.format].tells_links:
         view = with_links(view, model)
     if PROVIDERS[options.format].fills:
@@ -123,18 +127,13 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
     is_priced: bool = False
     """Whether a price tier is below the budget, and decides where history ends."""
 
-    @lazy
-    def always(self) -> dict[Reason, int]:
-        """Tokens of required messages, by reason."""
-        return self.view.always_costs()
-
     def chosen(self) -> Window | NeedOlder:
         """The window, or NeedOlder. Raises WindowDoesNotFit."""
         options, history = self.spec.plan.query, self.view.history
         summary, noted = (history.summary if options.summary == "always" else None), False
         # A summary or a note takes room, so the choice is made again with each.
         while isinstance(selected := self.select(summary, noted=noted), Selected):
-            if self.wants_summary(selected):
+            if options.summary == "auto" and history.summary is not None and self.wants_summary(selected):
                 summary = history.summary
             elif options.note and not noted and len(selected.rows) < history.length:
                 noted = True
@@ -145,10 +144,8 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
     def with_cuts(self) -> "_Frame":
         """The frame with results cut that are larger than the window, or required and do not fit beside other parts."""
         view, history = self.view, self.view.history
-        if view.units.single and not view.front and FUNCTION not in history.records.roles:
-            return self
         summary = history.summary if self.spec.plan.query.summary == "always" else None
-        room = self._room(summary) + sum(self.always.values())
+        room = self._room(summary) + self.view.always_cost
         view = self.trimming.required(self.trimming.overlong(view, room), room, self._beside_messages)
         line = view if self.line is self.view else self.trimming.overlong(self.line, room)
         if view is self.view and line is self.line:
@@ -173,12 +170,15 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         state.room -= held
         opening = longest_opening(spec.plan.model, spec.plan.query.format) if self._is_opened else 0
         opening += self.spec.plan.going_on - self._ending  # kept free in each window with a stable cut
-        cut = self._cut(beside + sum(self.always.values()) - recall_reserve - opening)
-        if isinstance(cut, NeedOlder):
-            return cut
-        # A stable window clears results when its cut moves and not before, so that its beginning stays.
-        newest = cut.since if cut is not None else len(self.view.history.records) - 1
-        view = self.trimming.cleared(self.view, -1 if newest is None else newest)
+        cut, view = self.allowed.cut, self.view
+        if spec.plan.query.stable and cut is None:
+            cut = self._cut(beside + view.always_cost - recall_reserve - opening)
+            if isinstance(cut, NeedOlder):
+                return cut
+        if spec.plan.query.tool_results_kept is not None:
+            # A stable window clears results when its cut moves and not before, so that its beginning stays.
+            newest = cut.since if cut is not None else len(view.history.records) - 1
+            view = self.trimming.cleared(view, -1 if newest is None else newest)
         taken = walk(state, view, self._bounds(summary, cut))
         if taken.stop == "older":
             skips = 0 if taken.skipped is None else view.history.records.front - (taken.skipped - SKIP_HORIZON)
@@ -197,16 +197,15 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
     def _goes_on(self) -> int | None:
         """The row of a reply at the end of a request that may not end with one; None without one."""
         records = self.view.history.records
-        if not self.spec.plan.going_on:
-            return None
         sent = (row for row in reversed(range(len(records))) if records.roles[row] > DEVELOPER)
         last = next((row for row in sent if not records.unsent[row]), None)
         return None if last is None or records.roles[last] != ASSISTANT or records.calls[last] else last
 
-    @lazy
+    @property
     def _ending(self) -> int:
         """The tokens of the line behind a reply at the end; 0 without one."""
-        return self.spec.plan.going_on if self._goes_on is not None else 0
+        going_on = self.spec.plan.going_on
+        return going_on if going_on and self._goes_on is not None else 0
 
     @lazy
     def _is_opened(self) -> bool:
@@ -261,7 +260,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
     def _refusal(self, summary: Summary | None) -> WindowDoesNotFit:
         """The problem with each part that a window must have, so that a budget of its ``needed`` is enough."""
         fixed = self._fixed_costs((summary,), self._least_opening)
-        return does_not_fit(self.budget, fixed, self.always, self._whole_documents())
+        return does_not_fit(self.budget, fixed, self.view.always_costs(), self._whole_documents())
 
     def _ask(self, summary: Summary | None, room: int) -> Walk:
         """Step 3: the newest question with its documents."""
@@ -275,35 +274,35 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
                 state.add_documents(asked, chosen)
         return state
 
-    def _cut(self, room: int) -> Cut | NeedOlder | None:
-        """The stable cut; None without one. ``room`` is the budget minus the fixed parts, in tokens."""
-        spec, options, history, seqs = self.spec, self.spec.plan.query, self.view.history, self.line.history.seqs
-        if not options.stable or self.allowed.cut is not None:
-            return self.allowed.cut
+    def _cut(self, room: int) -> Cut | NeedOlder:
+        """The stable cut. ``room`` is the budget minus the fixed parts, in tokens."""
+        spec, options, history = self.spec, self.spec.plan.query, self.view.history
         length = cut_length(options, spec.plan.model, spec.plan.budget)
         found = cut_seq(self.line, room, length * options.stable_step, BLOCK * length, spec)
         if isinstance(found, Before):
             return NeedOlder(place=found.place)
         if self.line.history is history:
             return found
+        seqs = self.line.history.seqs
         row = history.since(seqs.item(found.row)) if found.row < len(seqs) else found.row
         return Cut(row, None if found.since is None else history.since(seqs.item(found.since)))
 
     def _bounds(self, summary: Summary | None, cut: Cut | None) -> Bounds:
         """The bounds of history, and the options of the walk."""
         options, history, allowed = self.spec.plan.query, self.view.history, self.allowed
-        is_told = history.covered and history.is_whole  # the messages that are not covered may be among older ones
-        most = [self._limit_row(options.limit)] if options.limit else []
-        most += [history.turn(options.turns)] if options.turns else []
-        most += [allowed.messages_row] if allowed.messages_row is not None else []
-        oldest = history.oldest
+        firsts: list[tuple[Stop, int]] = [] if cut is None else [("budget", cut.row)]
+        if options.limit or options.turns or allowed.messages_row is not None:
+            most = [self._limit_row(options.limit)] if options.limit else []
+            most += [history.turn(options.turns)] if options.turns else []
+            most += [allowed.messages_row] if allowed.messages_row is not None else []
+            firsts.append(("limit", max(most)))
+        if allowed.bytes_row is not None:
+            firsts.append(("bytes", allowed.bytes_row))
+        # The messages that are not covered may be among older ones.
+        if summary is not None and not (history.covered and history.is_whole):
+            firsts.append(("summary", history.since(summary.through_seq + 1)))
         return Bounds(
-            (
-                ("budget", cut.row if cut else oldest),
-                ("limit", max(most, default=oldest)),
-                ("bytes", oldest if allowed.bytes_row is None else allowed.bytes_row),
-                ("summary", oldest if not summary or is_told else history.since(summary.through_seq + 1)),
-            ),
+            tuple(firsts),
             skip=options.overflow == "skip",
             dedupe=options.dedupe == "messages",
             user_first=options.start == "user",
@@ -333,21 +332,19 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
     def window(self, selected: Selected) -> Window:
         """The window of the selected messages, with the note if it fits with the required parts."""
         spec, taken, rows, summary = self.spec, selected.taken, selected.rows, selected.summary
+        plan = spec.plan
         # Remaining room extends the newest results again, if these were cut.
-        view = self.trimming.grown(selected.view, taken.room)
-        note = self._note(selected)
+        view = self.trimming.grown(selected.view, taken.room) if selected.view.edits else selected.view
+        note = self._note(selected) if selected.noted else 0
         lines = (summary, Line(note_measure(note)) if note else None)
         fixed = self._fixed_costs(lines, selected.opening)
-        messages = taken.taken + sum((self.always if view is self.view else view.always_costs()).values())
-        tokens = {
-            **fixed,
-            "tools": self._tools_tokens(lines, rows),
-            "messages": messages,
-            "grounding": taken.spent,
-            "reasoning": 0,
-        }
+        messages = taken.taken + view.always_cost
+        tokens = {"total": 0, **fixed, "messages": messages}
+        if plan.stands_in or view.systems or any(lines):
+            tokens["tools"] = self._tools_tokens(lines, rows)
+        tokens |= {"grounding": taken.spent, "reasoning": 0}
         sent = left = None
-        accepted, left_of = 0, ()
+        accepted, left_of = 0, []
         if (thoughts := view.thoughts) is not None:
             sent, left = thoughts.sent, thoughts.left
             tokens["messages"] -= int(sent[rows].sum())
@@ -357,8 +354,9 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
                 is_refused = (sent > 0) & (np.arange(len(sent)) < accepted)
                 sent, left = np.where(is_refused, 0, sent), np.where(is_refused, sent, left)
             tokens["reasoning"], left_of = int(sent[rows].sum()), left[rows].tolist()
+        tokens["total"] = sum(tokens.values())
         seq_of = view.history.seq
-        grounding = {seq_of(row): taken.grounding[row] for row in sorted(taken.grounding)}
+        grounding = {seq_of(row): taken.grounding[row] for row in sorted(taken.grounding)} if taken.grounding else {}
         return Window(
             budget=self.budget,
             rows=rows,
@@ -367,23 +365,20 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             grounding=grounding,
             summary=summary,
             note=note,
-            tokens={"total": sum(tokens.values()), **tokens},
-            dropped={
-                **dropped(view, messages, taken, rows, summary, grounding, spec.plan.model),
-                "reasoning_tokens": sum(left_of),
-            },
+            tokens=tokens,
+            dropped=dropped(view, spec.plan.model, selected, messages, grounding, sum(left_of)),
             stop_reason=taken.stop,
             explain=explain(view, taken, summary, sent, left) if spec.plan.query.explain else None,
             edits={seq_of(row): each for row, each in self._edits(view, rows, left_of, accepted).items()},
             path=spec.path,
             cut=selected.cut if selected.cut is not None and selected.cut.since is not None else None,
             passed=_passed(taken, view) if taken.reasons else frozenset(),
-            goes_on=seq_of(self._goes_on) if self._goes_on in rows else 0,
+            goes_on=seq_of(self._goes_on) if self._ending and self._goes_on in rows else 0,
         )
 
     def _note(self, selected: Selected) -> int:
         """The number of messages in the note; 0 without a note."""
-        missing = left_out(self.view, len(selected.rows), selected.summary) if selected.noted else 0
+        missing = left_out(self.view, len(selected.rows), selected.summary)
         held = selected.taken.spent + selected.taken.taken + selected.opening
         return missing if missing and self._room(selected.summary, self._longest_note()) >= held else 0
 
@@ -417,8 +412,6 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         Where one stands in for tools, it is sent beside calls alone.
         """
         plan, view = self.spec.plan, self.view
-        if not plan.stands_in and not any(lines) and not view.systems:
-            return plan.bare_costs["tools"]
         if not plan.parts.fixed.defines(plan.query.format):
             return 0
         records = view.history.records
@@ -433,14 +426,16 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
 
     def _fixed_costs(self, lines: Lines, opening: int = 0) -> dict[str, int]:
         """Tokens of the fixed parts by name. ``opening`` are those that the first message costs more."""
-        given = [each for each in lines if each is not None]
-        costs = fixed_costs(self.view, self.spec.plan, given) if given else self._costs_without_lines
+        if any(lines):
+            costs = fixed_costs(self.view, self.spec.plan, [each for each in lines if each is not None])
+        else:
+            costs = self._costs_without_lines if self.view.systems else self.spec.plan.bare_costs
         added = opening + self._ending
         return {**costs, "priming": costs["priming"] + added} if added else costs
 
     def _room(self, *lines: Line | Summary | None) -> int:
         """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""
-        return self.budget - sum(self._fixed_costs(lines).values()) - sum(self.always.values())
+        return self.budget - sum(self._fixed_costs(lines).values()) - self.view.always_cost
 
 
 def _passed(taken: Walk, view: View) -> frozenset[int]:

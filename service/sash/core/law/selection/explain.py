@@ -15,6 +15,7 @@ from sash.core.law.records.late_results import late_orphans
 from sash.core.law.records.reasons import APART_FROM, Fate, Reason
 from sash.core.law.records.records import StoredGrounding, Summary
 from sash.core.law.selection.walk import Walk
+from sash.core.law.selection.window import Selected
 from sash.problems import GroundingDoesNotFit, WindowDoesNotFit
 
 NO_MEDIA_LEFT: Final = {"images": 0, "files": 0, "media_bytes": 0}
@@ -74,29 +75,30 @@ def _of_calls_before(history: History) -> set[int]:
 
 def dropped(
     view: View,
-    messages: int,
-    taken: Walk,
-    rows: Sequence[int],
-    summary: Summary | None,
-    grounding: Mapping[int, Grounded],
     model: Model,
+    selected: Selected,
+    messages: int,
+    grounding: Mapping[int, Grounded],
+    reasoning_tokens: int,
 ) -> dict[str, int]:
     """The parts of the history that the window leaves out, in messages and in reference tokens of the encoding.
 
-    ``messages`` are the tokens of the window's ``rows``, with reasoning.
+    ``messages`` are the tokens of those that it has, with reasoning; ``reasoning_tokens`` what it leaves out of these.
     """
-    history, left = view.history, left_out(view, len(rows), summary)
-    alike = left and not view.edits and history.moved is None
-    is_counted = alike and costs_as_counted(history.records, model, history.column)
-    kept = messages if is_counted or not left else counted_tokens(history, rows)
-    stands = reference_tokens(summary.measure)[history.column] if summary is not None and _is_message(summary) else 0
+    history, summary, tokens = view.history, selected.summary, 0
+    if left := left_out(view, len(selected.rows), summary):
+        alike = not view.edits and history.moved is None and costs_as_counted(history.records, model, history.column)
+        tokens = history.tokens - (messages if alike else counted_tokens(history, selected.rows))
+        if summary is not None and _is_message(summary):
+            tokens -= reference_tokens(summary.measure)[history.column]
     return {
         "messages": left,
-        "tokens": history.tokens - kept - stands if left else 0,
-        "duplicates": taken.duplicates,
+        "tokens": tokens,
+        "duplicates": selected.taken.duplicates,
         "grounding_messages": history.grounding_messages - len(grounding),
         **NO_MEDIA_LEFT,
-        "grounding_tokens": max(0, history.grounding_tokens - sum(chosen.tokens for chosen in grounding.values())),
+        "grounding_tokens": max(0, history.grounding_tokens - sum([each.tokens for each in grounding.values()])),
+        "reasoning_tokens": reasoning_tokens,
     }
 
 

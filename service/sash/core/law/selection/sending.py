@@ -158,7 +158,7 @@ def begins_turn(history: History) -> int:
 
 def is_turn_unknown(history: History, options: WindowQuery) -> bool:
     """Whether the tail does not show if messages before it are in the newest turn, and one of them has reasoning."""
-    if not history.before or options.reasoning == "all" or history.is_whole or begins_turn(history) > history.records.front:
+    if options.reasoning == "all" or history.is_whole or begins_turn(history) > history.records.front:
         return False
     earlier = min(history.asked, history.records.front)
     extras = (history.records[index].measure.extra for index in range(earlier))
@@ -180,11 +180,8 @@ class Trimming(msgspec.Struct, frozen=True):
     options: WindowQuery
     path: str
 
-    def limited(self, view: View) -> View:
+    def limited(self, view: View, limit: int) -> View:
         """The view with results cut to ``tool_result_max_tokens``."""
-        limit = self.options.tool_result_max_tokens
-        if limit is None:
-            return view
         results = _results_in(view, _groups(view))
         return self._cut(view, [index for index in results if view.costs[index] > limit], limit)
 
