@@ -74,6 +74,16 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
         }
 
     @cached_property
+    def bare_cost(self) -> int:
+        """Their sum."""
+        return sum(self.bare_costs.values())
+
+    @cached_property
+    def is_opened(self) -> bool:
+        """Whether the request may cost more if the first message of the history is the assistant's."""
+        return PROVIDERS[self.query.format].fills and not self.parts.fixed.few_shots
+
+    @cached_property
     def stands_in(self) -> bool:
         """Whether a tool stands in for those that messages call, because none is given."""
         stand_in = PROVIDERS[self.query.format].stand_in_tool

@@ -252,10 +252,13 @@ class View(msgspec.Struct, frozen=True, dict=True):
         costs: list[int] = unit_costs(self.units, self.costs).tolist()
         return costs
 
-    @lazy
+    @property
     def always_cost(self) -> int:
         """Tokens of the required messages."""
-        return sum(map(self.each.__getitem__, self.always))
+        cost, each = 0, self.each
+        for index in self.always:
+            cost += each[index]
+        return cost
 
     @property
     def front(self) -> int:
@@ -339,13 +342,12 @@ def _why(role: int, *, pinned: bool) -> Reason:
 
 def always_units(history: History, units: Units) -> dict[int, Reason]:
     """The indexes of required units, with the reason. All units before the tail are required."""
-    if not units:
-        return {}
     records, recalled = history.records, ()
     if records.front or history.recalled or records.marks_any:
         always, recalled = _marked(history, units)
     else:
-        always = {unit_at(units, history.asked): Reason.QUESTION} if history.asked >= 0 else {}
+        asked = history.asked
+        always = {unit_at(units, asked): Reason.QUESTION} if asked >= 0 else {}
     if (newest := _newest(history, units)) is not None:
         always.setdefault(newest, Reason.NEWEST)
     for index in recalled:
@@ -371,7 +373,7 @@ def _marked(history: History, units: Units) -> tuple[dict[int, Reason], Sequence
 def _newest(history: History, units: Units) -> int | None:
     """The newest unit of the tail that can be sent; None if there is none."""
     records, front = history.records, history.records.front
-    last = len(records) - 1
+    last = len(records.flags) - 1
     if units.single and history.order is None and last >= front:  # as nearly always
         return last
     newest_first: Iterable[int] = range(last, front - 1, -1)

@@ -433,7 +433,7 @@ class Records(Sequence[Record]):
 
     def size(self) -> int:
         """Bytes of all bodies."""
-        return int(np.frombuffer(self.packed, "<u4")[3 :: RECORD_BYTES // 4].sum(dtype=np.int64))
+        return int(np.add.reduce(np.frombuffer(self.packed, "<u4")[3 :: RECORD_BYTES // 4], dtype=np.int64))
 
     def words(self, index: int) -> bytes | None:
         """The digest of what a user or the assistant says, by which repeats are found; None for other messages."""

@@ -26,11 +26,11 @@ class Units:
     unit is one message, so that a unit's index is its message's.
     """
 
-    def __init__(self, starts: Number | range, broken: AbstractSet[int] = frozenset()) -> None:
-        self.single = isinstance(starts, range)
-        self.starts: Sequence[int] = starts if isinstance(starts, range) else starts.tolist()
+    def __init__(self, starts: Number | range, broken: AbstractSet[int] = frozenset(), *, single: bool = False) -> None:
+        self.starts: Sequence[int] = starts if single else starts.tolist()
         self._starts = starts
         self.broken = broken
+        self.single = single
 
     @lazy
     def begins(self) -> Number:
@@ -72,7 +72,7 @@ def group_units(records: Records) -> Units:
     """
     if records.units is None:
         is_single = TOOL not in records.roles and records.plain
-        records.units = Units(range(len(records) + 1)) if is_single else _grouped(records)
+        records.units = Units(range(len(records.flags) + 1), single=True) if is_single else _grouped(records)
     return records.units
 
 

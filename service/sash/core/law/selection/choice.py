@@ -30,7 +30,7 @@ from sash.core.law.history.results import Edit
 from sash.core.law.history.view import History, View, view_history
 from sash.core.law.records.need_older import NeedOlder, older
 from sash.core.law.records.reasons import Reason
-from sash.core.law.records.records import Summary
+from sash.core.law.records.records import Records, Summary
 from sash.core.law.selection.binding import accepted_from
 from sash.core.law.selection.caching import below_a_tier, cut_length
 from sash.core.law.selection.explain import does_not_fit, dropped, explain, left_out
@@ -67,6 +67,8 @@ def choose(spec: WindowSpec, history: History, allowed: Allowed) -> Window | Nee
     if isinstance(line, NeedOlder):
         return line
     frame = _Frame(spec, trimming, allowed, view, line or view, budget)
+    if spec.plan.going_on and (row := _last_reply(view.history.records)) is not None:
+        frame = msgspec.structs.replace(frame, goes_on=row, ending=spec.plan.going_on)
     if not view.units.single or view.front or FUNCTION in history.records.roles:
         frame = frame.with_cuts()
     if (below := below_a_tier(options, model, budget)) < budget:
@@ -124,6 +126,10 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
     """That of the spec, or what is below a price tier."""
     spared: int = 0
     """Tokens above a price tier, which history leaves free: the required parts alone are above it."""
+    goes_on: int | None = None
+    """The row of a reply at the end of a request that may not end with one; None without one."""
+    ending: int = 0
+    """The tokens of the line behind a reply at the end; 0 without one."""
     is_priced: bool = False
     """Whether a price tier is below the budget, and decides where history ends."""
 
@@ -154,7 +160,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
 
     def select(self, summary: Summary | None, *, noted: bool) -> Selected | NeedOlder:
         """Steps 1 to 4 of the module's docstring. Raises WindowDoesNotFit."""
-        spec, room = self.spec, self._room(summary)
+        spec, options, room = self.spec, self.spec.plan.query, self._room(summary)
         if room < 0:
             raise self._refusal(summary)
         beside = room
@@ -163,19 +169,24 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             # Required parts may use this room. If they do, the window has no note.
             beside = self._room(summary, self._longest_note())
             room = max(beside, min(room, self._beside_messages()))
-        state = self._ask(summary, room)
+        state = Walk(room=room, grounding={}, seen=set())
+        if spec.documents.sources or spec.documents.unread:
+            self._ask(state, summary)
         recall_reserve = spec.recall_reserve + self.spared
         # Documents of required messages before the question may not take the opening's tokens.
-        held = min(state.room, recall_reserve + (self._least_opening if spec.plan.query.grounding == "all" else 0))
-        state.room -= held
-        opening = longest_opening(spec.plan.model, spec.plan.query.format) if self._is_opened else 0
-        opening += self.spec.plan.going_on - self._ending  # kept free in each window with a stable cut
+        held = recall_reserve + (self._least_opening if options.grounding == "all" else 0)
+        if held:
+            held = min(state.room, held)
+            state.room -= held
+        is_opened = spec.plan.is_opened and self._is_opened
         cut, view = self.allowed.cut, self.view
-        if spec.plan.query.stable and cut is None:
+        if options.stable and cut is None:
+            opening = longest_opening(spec.plan.model, options.format) if is_opened else 0
+            opening += spec.plan.going_on - self.ending  # kept free in each window with a stable cut
             cut = self._cut(beside + view.always_cost - recall_reserve - opening)
             if isinstance(cut, NeedOlder):
                 return cut
-        if spec.plan.query.tool_results_kept is not None:
+        if options.tool_results_kept is not None:
             # A stable window clears results when its cut moves and not before, so that its beginning stays.
             newest = cut.since if cut is not None else len(view.history.records) - 1
             view = self.trimming.cleared(view, -1 if newest is None else newest)
@@ -186,31 +197,19 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         if self.is_priced and taken.stop == "budget":
             taken.stop = taken.rest = "price"
         # Leading few-shots are fixed costs.
-        opening = open_request(taken, view, self._opening) if self._is_opened else 0
+        opening = open_request(taken, view, self._opening) if is_opened else 0
         if opening > taken.room + held:
             raise self._refusal(summary)
-        taken.room = max(0, taken.room - opening)
-        rows = view.units.members([*view.always, *taken.kept])
+        if opening:
+            taken.room = max(0, taken.room - opening)
+        rows = [*view.always, *taken.kept]
+        rows = sorted(rows) if view.units.single else view.units.members(rows)
         return Selected(taken, view, cut, opening, rows, summary, noted)
-
-    @lazy
-    def _goes_on(self) -> int | None:
-        """The row of a reply at the end of a request that may not end with one; None without one."""
-        records = self.view.history.records
-        sent = (row for row in reversed(range(len(records))) if records.roles[row] > DEVELOPER)
-        last = next((row for row in sent if not records.unsent[row]), None)
-        return None if last is None or records.roles[last] != ASSISTANT or records.calls[last] else last
-
-    @property
-    def _ending(self) -> int:
-        """The tokens of the line behind a reply at the end; 0 without one."""
-        going_on = self.spec.plan.going_on
-        return going_on if going_on and self._goes_on is not None else 0
 
     @lazy
     def _is_opened(self) -> bool:
         """Whether the request costs more if the first message of the history is the assistant's."""
-        if self.spec.plan.parts.fixed.few_shots or not PROVIDERS[self.spec.plan.query.format].fills:
+        if not self.spec.plan.is_opened:
             return False
         summary = self.view.history.summary if self.spec.plan.query.summary == "always" else None
         return summary is None or summary.compaction is None
@@ -251,8 +250,6 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         """A message's documents that fit the room, without those that the walk has already."""
         seen, spent = (state.seen, state.spent) if state else (frozenset(), 0)
         history = self.view.history
-        if not self.spec.documents:
-            return None
         return self.spec.documents.choose(
             history.seq(row), history.records[row], self.spec.plan.model, room, seen, spent=spent
         )
@@ -262,17 +259,16 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         fixed = self._fixed_costs((summary,), self._least_opening)
         return does_not_fit(self.budget, fixed, self.view.always_costs(), self._whole_documents())
 
-    def _ask(self, summary: Summary | None, room: int) -> Walk:
-        """Step 3: the newest question with its documents."""
-        state = Walk(room=room, grounding={}, seen=set())
-        asked = self.view.history.asked
-        if asked >= 0 and self.spec.documents and self.spec.plan.query.grounding != "none":
-            chosen = self._documents(asked, max(0, room - self._least_opening))
-            if chosen is not None and chosen.cost > room:
-                raise self._refusal(summary)
-            if chosen is not None:
-                state.add_documents(asked, chosen)
-        return state
+    def _ask(self, state: Walk, summary: Summary | None) -> None:
+        """Step 3: the newest question with its documents. Raises WindowDoesNotFit."""
+        asked, room = self.view.history.asked, state.room
+        if asked < 0 or self.spec.plan.query.grounding == "none":
+            return
+        chosen = self._documents(asked, max(0, room - self._least_opening))
+        if chosen is not None and chosen.cost > room:
+            raise self._refusal(summary)
+        if chosen is not None:
+            state.add_documents(asked, chosen)
 
     def _cut(self, room: int) -> Cut | NeedOlder:
         """The stable cut. ``room`` is the budget minus the fixed parts, in tokens."""
@@ -340,7 +336,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         fixed = self._fixed_costs(lines, selected.opening)
         messages = taken.taken + view.always_cost
         tokens = {"total": 0, **fixed, "messages": messages}
-        if plan.stands_in or view.systems or any(lines):
+        if summary is not None or note or plan.stands_in or view.systems:
             tokens["tools"] = self._tools_tokens(lines, rows)
         tokens |= {"grounding": taken.spent, "reasoning": 0}
         sent = left = None
@@ -369,11 +365,13 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             dropped=dropped(view, spec.plan.model, selected, messages, grounding, sum(left_of)),
             stop_reason=taken.stop,
             explain=explain(view, taken, summary, sent, left) if spec.plan.query.explain else None,
-            edits={seq_of(row): each for row, each in self._edits(view, rows, left_of, accepted).items()},
+            edits=self._edits(view, rows, left_of, accepted)
+            if left_of or view.edits or view.history.order is not None or view.history.seen is not None
+            else {},
             path=spec.path,
             cut=selected.cut if selected.cut is not None and selected.cut.since is not None else None,
             passed=_passed(taken, view) if taken.reasons else frozenset(),
-            goes_on=seq_of(self._goes_on) if self._ending and self._goes_on in rows else 0,
+            goes_on=seq_of(self.goes_on) if self.goes_on is not None and self.goes_on in rows else 0,
         )
 
     def _note(self, selected: Selected) -> int:
@@ -386,7 +384,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         return Line(longest_note(self.view.history.length))
 
     def _edits(self, view: View, rows: list[int], left: Sequence[int], accepted: int) -> dict[int, Edit]:
-        """The changes to messages before they are sent, by row. ``left`` are their tokens of reasoning that is left out."""
+        """The changes to messages before they are sent, by seq. ``left`` are their tokens of reasoning that is left out."""
         edits = {row: view.edits[row] for row in rows if row in view.edits} if view.edits else {}
         order, seen = view.history.order, view.history.seen
         if any(left):
@@ -404,7 +402,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         if seen is not None and seen.texts:
             seqs = view.history.seqs
             edits |= {row: Edit(only_text=True) for row in rows if seqs.item(row) in seen.texts}
-        return edits
+        return {view.history.seq(row): each for row, each in edits.items()}
 
     def _tools_tokens(self, lines: Lines, rows: list[int]) -> int:
         """The tokens of definitions. They may depend on the first message and on system messages.
@@ -426,15 +424,17 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
 
     def _fixed_costs(self, lines: Lines, opening: int = 0) -> dict[str, int]:
         """Tokens of the fixed parts by name. ``opening`` are those that the first message costs more."""
-        if any(lines):
+        if lines != (None,) and any(lines):
             costs = fixed_costs(self.view, self.spec.plan, [each for each in lines if each is not None])
         else:
             costs = self._costs_without_lines if self.view.systems else self.spec.plan.bare_costs
-        added = opening + self._ending
+        added = opening + self.ending
         return {**costs, "priming": costs["priming"] + added} if added else costs
 
     def _room(self, *lines: Line | Summary | None) -> int:
         """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""
+        if lines == (None,) and not self.ending and not self.view.systems:
+            return self.budget - self.spec.plan.bare_cost - self.view.always_cost
         return self.budget - sum(self._fixed_costs(lines).values()) - self.view.always_cost
 
 
@@ -444,3 +444,10 @@ def _passed(taken: Walk, view: View) -> frozenset[int]:
     passed = (Reason.UNANSWERED, Reason.DUPLICATE)
     units = [index for index, why in taken.reasons.items() if index > oldest or why in passed]
     return frozenset(view.history.seqs_of(view.units.members(units)))
+
+
+def _last_reply(records: Records) -> int | None:
+    """The row of a reply that a request would end with; None without one."""
+    sent = (row for row in reversed(range(len(records))) if records.roles[row] > DEVELOPER)
+    last = next((row for row in sent if not records.unsent[row]), None)
+    return None if last is None or records.roles[last] != ASSISTANT or records.calls[last] else last

@@ -86,7 +86,8 @@ def dropped(
     ``messages`` are the tokens of those that it has, with reasoning; ``reasoning_tokens`` what it leaves out of these.
     """
     history, summary, tokens = view.history, selected.summary, 0
-    if left := left_out(view, len(selected.rows), summary):
+    left = left_out(view, len(selected.rows), summary) if summary else history.length - len(selected.rows)
+    if left:
         alike = not view.edits and history.moved is None and costs_as_counted(history.records, model, history.column)
         tokens = history.tokens - (messages if alike else counted_tokens(history, selected.rows))
         if summary is not None and _is_message(summary):
@@ -97,7 +98,9 @@ def dropped(
         "duplicates": selected.taken.duplicates,
         "grounding_messages": history.grounding_messages - len(grounding),
         **NO_MEDIA_LEFT,
-        "grounding_tokens": max(0, history.grounding_tokens - sum([each.tokens for each in grounding.values()])),
+        "grounding_tokens": max(0, history.grounding_tokens - sum([each.tokens for each in grounding.values()]))
+        if grounding
+        else history.grounding_tokens,
         "reasoning_tokens": reasoning_tokens,
     }
 
