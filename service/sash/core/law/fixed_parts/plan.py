@@ -10,8 +10,8 @@ from sash.core.counts.costs.counting import is_system
 from sash.core.counts.costs.request_shapes import defined_parts, parts_of
 from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.conversation_settings import FixedParts
-from sash.core.law.history.fillers import few_shots_fillers
 from sash.core.law.history.enclosing import MESSAGE_BYTES
+from sash.core.law.history.fillers import few_shots_fillers
 from sash.core.law.history.lines import go_on_tokens
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers import PROVIDERS
@@ -20,11 +20,10 @@ from sash.core.providers.messages.endings import takes_reply_at_end
 KNOWN_TO_THE_SUM: Final = frozenset(
     {
         *("model", "reserve", "max_tokens", "limit", "format"),  # they are in the sum
-        *("dedupe", "note", "overflow", "stable", "start", "summary"),  # some of their values need all rules
+        *("dedupe", "note", "overflow", "start", "summary"),  # some of their values need all rules
         *("grounding", "grounding_max_tokens", "grounding_overflow"),  # a plain chat has no documents,
         *("tool_result_max_tokens", "tool_result_overflow", "tool_results_kept", "unanswered"),  # results,
-        *("reasoning", "recall_max_tokens", "recall_query"),  # reasoning, or recalled messages
-        *("stable_step", "cache"),  # they matter beside a stable cut, and after the choice
+        *("reasoning", "cache"),  # or reasoning; hints for a cache follow the choice
         *("images_kept", "view"),  # they are applied before
     }
 )
