@@ -175,21 +175,14 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         recall_reserve = spec.recall_reserve + self.spared
         # Documents of required messages before the question may not take the opening's tokens.
         held = recall_reserve + (self._least_opening if options.grounding == "all" else 0)
-        if held:
-            held = min(state.room, held)
-            state.room -= held
-        is_opened = spec.plan.is_opened and self._is_opened
-        cut, view = self.allowed.cut, self.view
+        held = min(state.room, held)
+        state.room -= held
+        cut = self.allowed.cut
         if options.stable and cut is None:
-            opening = longest_opening(spec.plan.model, options.format) if is_opened else 0
-            opening += spec.plan.going_on - self.ending  # kept free in each window with a stable cut
-            cut = self._cut(beside + view.always_cost - recall_reserve - opening)
+            cut = self._cut(beside + self.view.always_cost - recall_reserve)
             if isinstance(cut, NeedOlder):
                 return cut
-        if options.tool_results_kept is not None:
-            # A stable window clears results when its cut moves and not before, so that its beginning stays.
-            newest = cut.since if cut is not None else len(view.history.records) - 1
-            view = self.trimming.cleared(view, -1 if newest is None else newest)
+        view = self._cleared(cut) if options.tool_results_kept is not None else self.view
         taken = walk(state, view, self._bounds(summary, cut))
         if taken.stop == "older":
             skips = 0 if taken.skipped is None else view.history.records.front - (taken.skipped - SKIP_HORIZON)
@@ -197,13 +190,11 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         if self.is_priced and taken.stop == "budget":
             taken.stop = taken.rest = "price"
         # Leading few-shots are fixed costs.
-        opening = open_request(taken, view, self._opening) if is_opened else 0
+        opening = open_request(taken, view, self._opening) if self._is_opened else 0
         if opening > taken.room + held:
             raise self._refusal(summary)
-        if opening:
-            taken.room = max(0, taken.room - opening)
-        rows = [*view.always, *taken.kept]
-        rows = sorted(rows) if view.units.single else view.units.members(rows)
+        taken.room = max(0, taken.room - opening)
+        rows = view.units.members([*view.always, *taken.kept])
         return Selected(taken, view, cut, opening, rows, summary, noted)
 
     @lazy
@@ -273,6 +264,9 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
     def _cut(self, room: int) -> Cut | NeedOlder:
         """The stable cut. ``room`` is the budget minus the fixed parts, in tokens."""
         spec, options, history = self.spec, self.spec.plan.query, self.view.history
+        # These are kept free in each window with a stable cut.
+        room -= longest_opening(spec.plan.model, options.format) if self._is_opened else 0
+        room -= spec.plan.going_on - self.ending
         length = cut_length(options, spec.plan.model, spec.plan.budget)
         found = cut_seq(self.line, room, length * options.stable_step, BLOCK * length, spec)
         if isinstance(found, Before):
@@ -282,6 +276,11 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         seqs = self.line.history.seqs
         row = history.since(seqs.item(found.row)) if found.row < len(seqs) else found.row
         return Cut(row, None if found.since is None else history.since(seqs.item(found.since)))
+
+    def _cleared(self, cut: Cut | None) -> View:
+        """The view with old results as lines. They change when a stable cut moves and not before."""
+        newest = cut.since if cut is not None else len(self.view.history.records) - 1
+        return self.trimming.cleared(self.view, -1 if newest is None else newest)
 
     def _bounds(self, summary: Summary | None, cut: Cut | None) -> Bounds:
         """The bounds of history, and the options of the walk."""

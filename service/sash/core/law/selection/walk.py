@@ -62,10 +62,15 @@ class Walk(msgspec.Struct):
 
 def walk(state: Walk, view: View, bounds: Bounds) -> Walk:
     """Keep units from the newest to the oldest while they fit into the room. Changes and returns ``state``."""
-    dedupe, documents, broken = bounds.dedupe, bounds.documents, view.units.broken
     oldest = max([least for _, least in bounds.firsts]) if bounds.firsts else 0
-    if not (dedupe or bounds.skip or broken or documents):
-        return _run(state, view, bounds, oldest)
+    if bounds.dedupe or bounds.skip or bounds.documents or view.units.broken:
+        return _one_by_one(state, view, bounds, oldest)
+    return _run(state, view, bounds, oldest)
+
+
+def _one_by_one(state: Walk, view: View, bounds: Bounds, oldest: int) -> Walk:
+    """The same, one unit after the other."""
+    dedupe, documents, broken = bounds.dedupe, bounds.documents, view.units.broken
     said = {_said(view, index) for index in view.always} if dedupe else set()
     starts, always = view.units.starts, view.always
     costs, covered = view.each, view.covered
