@@ -560,6 +560,7 @@ ADAPTED = {
         "a tool loop",
         "the next run, on another machine",
         "only what is new, and only what fits",
+        "regenerated and edited",
         "refused",
     ],
     "with_pydantic_ai": [

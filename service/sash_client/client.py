@@ -37,6 +37,7 @@ _TIMEOUT_SECONDS = 30.0
 _WAITS_SECONDS = (0.1, 0.5, 2.0)
 """Pauses before the second to fourth attempt. A request may be sent twice: entries have ids, other changes a key."""
 _ENTRIES = 100
+_TOO_LARGE = 413
 _MEMBERS = {"conversation_id", "created_at", "next_cursor"}
 """Each answer about conversations has one of these members. Another program's server may answer with other JSON."""
 
@@ -263,10 +264,35 @@ def turn(path: str, entries: Sequence[Mapping[str, Any]], window: Mapping[str, A
     stored = yield from append(path, entries, window)
     if stored is None:
         found, _ = yield Ask("GET", f"{path}/window", window)
-    elif (found := stored["window"]) is None:
-        raise SashError(stored["window_error"]["status"], stored["window_error"])
-    if found is None:
-        return []
+        return (yield from _pairs(path, found)) if found is not None else []
+    return (yield from _pairs(path, _window_in(stored)))
+
+
+def agree(path: str, chat: Sequence[Mapping[str, Any]], window: Mapping[str, Any]) -> TokenEndpoint[list[Pair]]:
+    """Make the log agree with the end of a chat, entries. Returns the messages of the window after it as ``turn`` does.
+
+    What agrees stays as it is stored, and what differs goes: a regenerated reply, an edited question. A long chat that is
+    not in the log yet is appended, 100 entries in a request.
+    """
+    try:
+        stored, _ = yield Ask("PUT", f"{path}/messages", {**window, "list": "end"}, {"messages": chat})
+    except SashError as error:
+        known = None if error.status != _TOO_LARGE else (yield Ask("GET", path))
+        if known is None or known.value is not None:
+            raise
+        stored = yield from append(path, chat, window)
+    return (yield from _pairs(path, _window_in(stored)))
+
+
+def _window_in(answer: Mapping[str, Any]) -> Any:
+    """The window in an answer. Raises SashError where it could not be made."""
+    if answer["window"] is None:
+        raise SashError(answer["window_error"]["status"], answer["window_error"])
+    return answer["window"]
+
+
+def _pairs(path: str, found: Mapping[str, Any]) -> TokenEndpoint[list[Pair]]:
+    """The messages of a window with their entries."""
     known: dict[str, list[dict[str, Any]]] = {}
     for entry in (yield from listed(path, _reach(found["kept"]))):
         known.setdefault(_said(entry["message"]), []).append(entry)

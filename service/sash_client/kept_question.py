@@ -14,7 +14,7 @@ _MOST_ENTRIES: Final = 98
 """Messages that are kept: an append has at most 100 entries."""
 _MOST_BYTES: Final = 1024**2
 _MEMBER: Final = "instead_of"
-_MEMBERS: Final = ("id", "message", "grounding", "pinned", "metadata", "status", "author", "audience")
+_MEMBERS: Final = ("id", "message", "grounding", "pinned", "sent", "metadata", "status", "author", "audience")
 _ATTEMPTS: Final = 3
 _MOVED: Final = 412
 

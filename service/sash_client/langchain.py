@@ -21,12 +21,10 @@ from langchain_core.messages import (
 from langgraph.config import get_config
 
 from sash_client.chat import kept_in
-from sash_client.client import LOCAL, Pair, Sash, TokenEndpoint, append, path_of, query, turn
+from sash_client.client import LOCAL, Pair, Sash, TokenEndpoint, agree, append, path_of, query
 from sash_client.ids import safe_id
 
 METADATA = "langchain"
-_STORED = "sash"
-"""Marks a stored reply, in its ``response_metadata``. Messages after the last such reply are new."""
 _REASONING = {"thinking", "redacted_thinking", "reasoning"}
 _SAID = {"text", "refusal", "image_url", "input_audio", "file"}
 
@@ -34,8 +32,9 @@ _SAID = {"text", "refusal", "image_url", "input_audio", "file"}
 class SashMiddleware(AgentMiddleware[Any, Any, Any]):
     """Keeps an agent's messages in a conversation, and sends the model a window of it instead of the agent's state.
 
-    The conversation is ``conversation``, else the run's ``thread_id``. Invoke the agent with new messages only. ``window``
-    are its parameters by name; ``reserve`` must have room for the agent's own prompt, its tools and the reply.
+    The conversation is ``conversation``, else the run's ``thread_id``. It agrees with the agent's messages, which may be new
+    ones only, or a checkpoint's: a reply that was removed, or a question that was edited, is so there. ``window`` are its
+    parameters by name; ``reserve`` must have room for the agent's own prompt, its tools and the reply.
 
     A refused request raises ``SashError``.
     """
@@ -57,7 +56,7 @@ class SashMiddleware(AgentMiddleware[Any, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Append the new messages, call the model with the window, append the reply. Raises SashError, ValueError."""
+        """Have the log agree, call the model with the window, append the reply. Raises SashError, ValueError."""
         path = self._path()
         pairs = self.sash.do(self._turn(path, request.messages))
         response = handler(request.override(messages=to_messages(pairs)))
@@ -81,14 +80,12 @@ class SashMiddleware(AgentMiddleware[Any, Any, Any]):
         return path_of(str(name))
 
     def _turn(self, path: str, messages: Sequence[AnyMessage]) -> TokenEndpoint[list[Pair]]:
-        stored = [index for index, message in enumerate(messages, 1) if message.response_metadata.get(_STORED)]
-        return turn(path, [to_entry(message) for message in messages[max(stored, default=0) :]], self._window)
+        return agree(path, [to_entry(message) for message in messages], self._window)
 
 
 def _reply(message: BaseMessage) -> dict[str, Any]:
-    """The entry of the model's reply, which is marked as stored."""
+    """The entry of the model's reply, which has an id."""
     message.id = message.id or str(uuid4())
-    message.response_metadata[_STORED] = True
     return to_entry(message)
 
 

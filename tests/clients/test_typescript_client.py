@@ -253,3 +253,31 @@ def test_the_ai_sdk_runs_on_windows(programs: Path, served: Served, form: str, w
     sent = provider.requests[-1]["messages" if form == "chat" else "input"]
     kinds = [_ROLES.get(kind, kind) for kind in (item.get("role") or item["type"] for item in sent)]
     assert [kind for kind in kinds if kind != "reasoning"] == ["system", *roles[:-1]]
+
+
+@pytest.mark.clients
+def test_no_button_of_a_chat_page_doubles_a_question(programs: Path, served: Served) -> None:
+    """Send, regenerate, retry after a 500, edit the last and the first, reload: page, log and window have the same words.
+
+    A reply in progress goes on after a reload, in one message.
+    """
+    httpx.delete(f"{served.url}/conversations/buttons")
+    found = told(run("npx", "tsx", "buttons.ts", served.url, cwd=programs))
+    chats = {
+        "send": ["one", "answer 1"],
+        "send again": ["one", "answer 1", "two", "answer 2"],
+        "regenerate": ["one", "answer 1", "two", "answer 3"],
+        "fail": ["one", "answer 1", "two", "answer 3", "three"],
+        "retry": ["one", "answer 1", "two", "answer 3", "three", "answer 5"],
+        "edit the last": ["one", "answer 1", "two", "answer 3", "four", "answer 6"],
+        "reload and send": ["one", "answer 1", "two", "answer 3", "four", "answer 6", "five", "answer 7"],
+        "edit the first": ["one more", "answer 8"],
+        "resume": ["one more", "answer 8", "and?", "It is at noon."],
+    }
+    for name, words in chats.items():
+        assert found[name] == [words, words], name
+    asked = [chats["fail"] if name == "fail" else chats[name][:-1] for name in chats if name != "resume"]
+    assert found["windows"] == asked
+    assert found["ids"][0] == found["ids"][1]
+    assert found["ids"][0][1] == "half"
+    assert (found["status"], found["nothing to resume"], found["none"]) == ("ready", 204, None)

@@ -40,6 +40,7 @@ EXCEPTIONS = {
     "core/providers/writing/media_types.py": "the evidence of its mends",
     "core/providers/writing/shared_mends.py": "the evidence of its mends",
     "core/providers/messages/hosted.py": "members without words for a reader, whoever writes them",
+    "core/screens/ag_ui_messages.py": "members of AG-UI's messages",
     "core/law/records/split_media.py": "members with a data URL, whoever writes them",
 }
 """Files that may name a form or its members though they are no provider's own, and why."""

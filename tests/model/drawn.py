@@ -134,6 +134,8 @@ def _entry(number: int, history: list[dict[str, Any]], words: Words) -> dict[str
         entry["id"] = f"e-{identity}"
     if extras in (1, 6) and not is_compaction(entry["message"]):  # a compaction is never pinned
         entry["pinned"] = True
+    if extras == 5 and not is_compaction(entry["message"]):
+        entry["sent"] = False
     if extras in (2, 6):
         entry["metadata"] = {"note": words.mark(), "n": 1.5}
     if _SHAPES[shape] == "user with documents":

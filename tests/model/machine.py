@@ -164,7 +164,7 @@ class Served(NamedTuple):
 
 def stood(talk: Talk) -> tuple[tuple[Any, ...], ...]:
     """What windows depend on of each entry."""
-    return tuple((each.redacted, each.status == "in_progress", each.pinned) for each in talk.entries)
+    return tuple((each.redacted, each.status == "in_progress", each.pinned, each.sent) for each in talk.entries)
 
 
 def amendments(talk: Talk) -> tuple[int, ...]:
@@ -325,7 +325,9 @@ class Machine(RuleBasedStateMachine):
             return f"{talk.length} entries are there"
         for seq, (line, entry) in enumerate(zip(lines, talk.entries, strict=True), 1):
             shown = [line["seq"], line["id"], json.dumps(line["message"]), line["pinned"], line.get("redacted", False)]
-            if shown != [seq, entry.id, json.dumps(entry.message), entry.pinned, entry.redacted]:
+            if [*shown, line.get("sent", True)] != [
+                *(seq, entry.id, json.dumps(entry.message), entry.pinned, entry.redacted, entry.sent)
+            ]:
                 return f"entry {seq} is {entry}"
             if (line.get("grounding") or {}).get("documents") != (entry.documents or None):
                 return f"documents of {seq} are {entry.documents}"
@@ -664,7 +666,9 @@ class Machine(RuleBasedStateMachine):
         if reason in ("redacted", "replaced", "amended"):
             was, is_now = then[seq - 1], now[seq - 1] if seq <= len(now) else then[seq - 1]
             # Metadata are in no window: with these alone, only what recall finds may be otherwise.
-            matters = "recall_max_tokens" in served.query or any(a[2] != b[2] for a, b in zip(then, now, strict=False))
+            matters = "recall_max_tokens" in served.query or any(
+                a[2:] != b[2:] for a, b in zip(then, now, strict=False)
+            )
             amended = matters and served.amended[seq - 1 :][:1] != amendments(talk)[seq - 1 :][:1]
             holds = {"redacted": is_now[0], "replaced": was[1], "amended": amended}
             return rewinds or holds[reason]
@@ -806,7 +810,8 @@ class Machine(RuleBasedStateMachine):
         for message in shown:
             entry = talk.entries[message["seq"] - 1]
             said = as_shown(entry.message, name[1])
-            same = (message["id"], message["message"], message["pinned"]) == (entry.id, said, entry.pinned)
+            told = (message["id"], message["message"], message["pinned"], message.get("sent", True))
+            same = told == (entry.id, said, entry.pinned, entry.sent)
             assert same, self._told(f"should be {entry}", answer)
 
     @step(place=PLACES, via=numbers(2), which=ANY, limit=numbers(7))
@@ -933,13 +938,15 @@ class Machine(RuleBasedStateMachine):
         self.do(how % 2, op if talk is None or kind == "unsummarize" else self._by_id(op, talk, seq))
 
     def _beside(self, which: int) -> dict[str, Any]:
-        """Return a patch of a message's metadata and pin."""
+        """Return a patch of a message's metadata and pin, and of whether it is sent."""
         noted: list[dict[str, Any]] = [
             {"metadata": {"note": self.words.mark()}},
             {"metadata": {"note": None}},
             {"metadata": None},
         ]
-        return [{}, *noted][which % 4] | [{"pinned": True}, {"pinned": False}, {"pinned": True}, {}][which // 4 % 4]
+        pins: list[dict[str, Any]] = [{"pinned": True}, {"pinned": False}, {"pinned": True}, {}]
+        sends: list[dict[str, Any]] = [{}, {"sent": False}, {"sent": True}, {"sent": False}]
+        return [{}, *noted][which % 4] | pins[which // 4 % 4] | sends[which // 16 % 4]
 
     @step(grown=True, place=PLACES, other=PLACES, how=HOW, which=ANY, query=maybe(QUERY))
     def fork(self, place: Any, other: Any, how: int, which: int, query: int | None) -> None:
@@ -984,7 +991,7 @@ class Machine(RuleBasedStateMachine):
             case 5:  # settings and entries alone, as a person writes them
                 head = {name: head[name] for name in SETTINGS_NAMES if name in head}
                 rest = [
-                    {n: line[n] for n in ("id", "message", "grounding", "metadata", "pinned") if n in line}
+                    {n: line[n] for n in ("id", "message", "grounding", "metadata", "pinned", "sent") if n in line}
                     for line in rest
                 ]
             case 6:  # the end is missing

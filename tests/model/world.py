@@ -63,19 +63,31 @@ class Entry:
     created_at: str = ""
     author: str | None = None
     audience: tuple[str, ...] = ()
+    sent: bool = True
     amended: int = 0
     """How often its metadata or its pin were changed."""
 
     def __post_init__(self) -> None:
         grounding = None if self.documents is None else {"documents": self.documents}
         self.said = self.said or json.dumps(
-            [self.message, grounding, self.pinned, self.metadata or None, *self._not_ended(), *self._named()],
+            [
+                self.message,
+                grounding,
+                self.pinned,
+                self.metadata or None,
+                *self._not_ended(),
+                *self._named(),
+                *self._not_sent(),
+            ],
             sort_keys=True,
         )
         self.marks = marks_of([self.message, self.documents, self.metadata])
 
     def _not_ended(self) -> list[str]:
         return [self.status] if self.status in ("in_progress", "interrupted") else []
+
+    def _not_sent(self) -> list[Any]:
+        return [] if self.sent else ["not sent"]
 
     def _named(self) -> list[Any]:
         return [self.author, sorted(self.audience)] if self.author or self.audience else []
@@ -111,6 +123,8 @@ class Entry:
             sent["grounding"] = {"documents": self.documents}
         if self.pinned:
             sent["pinned"] = True
+        if not self.sent:
+            sent["sent"] = False
         if self.metadata is not None:
             sent["metadata"] = self.metadata
         if self.status is not None:
@@ -128,12 +142,37 @@ def entry_of(sent: dict[str, Any]) -> Entry:
         id=sent.get("id", ""),
         message=sent["message"],
         pinned=sent.get("pinned", False),
+        sent=sent.get("sent", True),
         documents=(sent.get("grounding") or {}).get("documents"),
         metadata=sent.get("metadata"),
         status=sent.get("status"),
         author=sent.get("author"),
         audience=tuple(sent.get("audience") or ()),
     )
+
+
+def tool_group(entries: list[Entry], place: int) -> list[int]:
+    """Return the places of a message's tool group, whatever stands between its members; else its own."""
+
+    def calls(at: int) -> list[str]:
+        return [call["id"] for call in entries[at].message.get("tool_calls") or ()]
+
+    message, head = entries[place].message, place
+    if message["role"] == "tool":
+        made = (at for at in reversed(range(place)) if message["tool_call_id"] in calls(at))
+        head = next(made, place)
+    if message["role"] == "function" and place and entries[place - 1].message.get("function_call"):
+        return [place - 1, place]
+    if message.get("function_call"):
+        follows = place + 1 < len(entries) and entries[place + 1].message["role"] == "function"
+        return [place, place + 1] if follows else [place]
+    found, open_calls = [head], {*calls(head)}
+    for at in range(head + 1, len(entries)):
+        if entries[at].status != "in_progress":
+            open_calls -= {*calls(at)}
+        if entries[at].message["role"] == "tool" and entries[at].message["tool_call_id"] in open_calls:
+            found.append(at)
+    return sorted({*found, place})
 
 
 def redacted(entry: Entry) -> Entry:
@@ -160,6 +199,7 @@ def redacted(entry: Entry) -> Entry:
         created_at=entry.created_at,
         author=entry.author,
         audience=entry.audience,
+        sent=entry.sent,
     )
 
 
@@ -312,7 +352,7 @@ class Talk:
         """Return a text that differs whenever the content or the life differs."""
         if not self._printed:
             said = [
-                [e.id, e.message, e.pinned, e.documents, e.metadata, e.status, e.redacted, e.author, e.audience]
+                [e.id, e.message, e.pinned, e.sent, e.documents, e.metadata, e.status, e.redacted, e.author, e.audience]
                 for e in self.entries
             ]
             self._printed = json.dumps([self.life, self.settings, said, self.summary])
@@ -449,9 +489,15 @@ class World:
             found.add("unprocessable")
         if op.kind in ("redact", "amend") and not 1 <= op.given["seq"] <= talk.length:
             found.add("not-found")
-        elif op.kind == "amend" and talk.entries[op.given["seq"] - 1].status == "in_progress":
-            found.add("unprocessable")
+        elif op.kind == "amend":
+            found |= self._amend_problems(op, talk.entries[op.given["seq"] - 1])
         return found
+
+    @staticmethod
+    def _amend_problems(op: Op, entry: Entry) -> set[str]:
+        is_out = op.given["patch"].get("sent") is False
+        is_refused = entry.status == "in_progress" or (is_out and is_compaction(entry.message))
+        return {"unprocessable"} if is_refused else set()
 
     def _append_problems(self, op: Op, talk: Talk | None) -> set[str]:
         after = op.given.get("after_seq", 0)
@@ -609,9 +655,12 @@ class World:
     def _amend(self, op: Op, _: list[str]) -> None:
         talk, place = self.talks[op.name], op.given["seq"] - 1
         entry = talk.entries[place]
-        told = merged({"metadata": entry.metadata, "pinned": entry.pinned}, op.given["patch"])
+        told = merged({"metadata": entry.metadata, "pinned": entry.pinned, "sent": entry.sent}, op.given["patch"])
+        sent = told.get("sent") is not False
+        for each in tool_group(talk.entries, place) if sent != entry.sent else ():
+            talk.entries[each] = dataclasses.replace(talk.entries[each], sent=sent)
         talk.entries[place] = dataclasses.replace(
-            entry,
+            talk.entries[place],
             metadata=told.get("metadata") or None,
             pinned=bool(told.get("pinned")) and not is_compaction(entry.message),
             amended=entry.amended + 1,

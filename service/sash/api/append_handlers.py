@@ -14,6 +14,7 @@ from sash.api.body import if_match, query_of, read_body, run_in_turn_if_large
 from sash.api.context import Context
 from sash.api.direct import Answer
 from sash.api.incoming import Incoming
+from sash.api.message_formats import MessageFormat, read_own, window_form
 from sash.api.openapi.operation import documented
 from sash.api.schemas import (
     AppendedMessage,
@@ -30,10 +31,11 @@ from sash.core.law.measured_entries import Earlier, check_entries
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.records import Flags
 from sash.core.law.records.units import LONGEST_GROUP
-from sash.core.providers import PROVIDERS
+from sash.core.providers import CHAT
 from sash.core.providers.messages.members import Names
 from sash.core.providers.reading.native import lacks_call
-from sash.core.providers.reading.native_entries import ReadEntries, chat_entries, read_entries
+from sash.core.providers.reading.native_entries import ReadEntries, chat_entries
+from sash.core.screens import SCREENS
 from sash.operations.logging import best_effort, describe, get_logger
 from sash.problems import (
     Internal,
@@ -81,6 +83,7 @@ EntryInQuery = Annotated[
 class AppendQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The parameters of the window after the append, and the message to which the history is rewound before."""
 
+    format: MessageFormat = CHAT
     after_seq: Annotated[
         EntryInQuery | None,
         Meta(
@@ -113,7 +116,9 @@ async def append_messages(request: Incoming) -> Answer:
     context, target = request.context, request.target
     asked, query = query_of(request, AppendQuery), None
     if wants_window(request.scope["query_string"]):
-        query = asked if asked.after_seq is None else msgspec.structs.replace(asked, after_seq=None)
+        query = asked
+        if asked.after_seq is not None or asked.format in SCREENS:
+            query = msgspec.structs.replace(asked, after_seq=None, format=window_form(asked.format))
         context.windows.asking(query)  # raises for an unknown model, which must happen before the append
     expected, repeats = if_match(request), request.life_before
     sent = await _read(request, asked)
@@ -170,7 +175,7 @@ async def _read(request: Incoming, asked: AppendQuery) -> _Sent:
     """
     body, settings = await read_body(request), request.context.settings
     most, native = settings.max_entries, None
-    if PROVIDERS[asked.format].is_chat_form:
+    if asked.format == CHAT:
         read = await run_in_turn_if_large(len(body), decode_entries, body, _append)
         given, after = read.messages, read.after_seq
         refuse_more(len(given), most, "entries")
@@ -197,7 +202,7 @@ def _read_native(
     """
     read = decode_json(body, _append_native)
     refuse_more(len(read.messages), most, "entries")
-    native = read_entries(form, read.messages, send=send, allowed=allowed)
+    native = read_own(form, read.messages, send, allowed)
     refuse_more(len(native.entries), MESSAGES_AN_ENTRY * most, "messages")
     return native, read.after_seq
 

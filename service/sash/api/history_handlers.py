@@ -87,7 +87,7 @@ async def redact_message(request: Incoming, seq: FromPath[str]) -> Response[None
 
 @patch("/conversations/{conversation_id:str}/messages/{seq:str}", operation_id="changeMessage")
 @documented(
-    "Change a message's metadata and pin",
+    "Change a message's metadata and pin, or leave it out of windows",
     "messages",
     takes=ChangeEntry,
     takes_types=("application/json", "application/merge-patch+json"),
@@ -95,14 +95,17 @@ async def redact_message(request: Incoming, seq: FromPath[str]) -> Response[None
     errors=(507,),
 )
 async def change_message(request: Incoming, seq: FromPath[str]) -> Response[bytes]:
-    """Change an entry's metadata and pin with a merge patch (RFC 7396). The message itself stays as it was appended."""
+    """Change an entry's metadata and pin with a merge patch (RFC 7396). The message itself stays as it was appended.
+
+    With ``sent`` false windows leave it out, with its tool group, until it is true again.
+    """
     context, target = request.context, request.target
     name, changes = named_entry(seq), await decode(request, _changes, PATCH_BODY)
     for member in changes.keys() - set(ChangeEntry.__struct_fields__):
         if member in ("author", "audience"):
             detail = f"An entry keeps its {member}: who may see a message is not changed behind others' backs"
             raise BadRequest.at(f"#/{member}", f"{detail}. Append it again for others")
-        detail = f"An unknown field {member[:40]!r}: only an entry's metadata and pinned can be changed"
+        detail = f"An unknown field {member[:40]!r}: only an entry's metadata, pinned and sent can be changed"
         raise BadRequest.at(f"#/{member}", f"{detail}. For another message append an entry, or rewind")
     state = await _standing(request, context, target)
     if not request.was_done:
@@ -114,7 +117,7 @@ async def change_message(request: Incoming, seq: FromPath[str]) -> Response[byte
             except msgspec.ValidationError:
                 raise invalid("", BadRequest, of=ChangeEntry, value=merged) from None
             refuse_large(msgspec.json.encode(wanted.metadata), context.settings.max_body_bytes, "metadata of a message")
-            return EntryNotes(wanted.metadata or None, bool(wanted.pinned))
+            return EntryNotes(wanted.metadata or None, bool(wanted.pinned), wanted.sent is not False)
 
         await context.store.amendments.amend(target, name, patched, **_change(request, state))
         _touched(context, target, state.settings)

@@ -1,7 +1,7 @@
 """Read messages: page by page, or one alone."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from functools import partial
 from typing import Annotated, Literal
@@ -15,21 +15,21 @@ from msgspec import Meta
 from sash.api.body import etag, is_known, query_of
 from sash.api.cursors import Cursor, cursor_of, place_in
 from sash.api.incoming import Incoming
-from sash.api.openapi.operation import documented
-from sash.api.schemas import (
-    MessagePage,
-    StoredMessage,
-)
+from sash.api.message_formats import MessageFormat
+from sash.api.openapi.operation import SCREEN_TYPE, documented
+from sash.api.schemas import MessagePage, ScreenMessages, StoredMessage
+from sash.api.screen_pages import screen_page
 from sash.api.shown_messages import MediaForm, stored_message, with_media
+from sash.api.window_handlers import window_of_receipt
 from sash.core.chat.bounds import IDS
-from sash.core.law.records.parameters import AgentView, WindowFormat
+from sash.core.chat.messages import ReceiptText
+from sash.core.law.records.parameters import AgentView, Name, WindowQuery
 from sash.core.providers import CHAT
-from sash.problems import (
-    InvalidCursor,
-    edited_too_fast,
-)
+from sash.core.screens import SCREENS
+from sash.problems import Internal, InvalidCursor, Unprocessable, edited_too_fast
 from sash.store.data.histories import no_entry
 from sash.store.data.layout import Target
+from sash.store.data.read_scripts import Known
 from sash.store.data.replies import Page
 from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.stored_messages import STEP_BYTES
@@ -48,10 +48,20 @@ class PageQuery(msgspec.Struct, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(ge=1, le=1000, description="The largest number of messages on a page.")] = 100
     cursor: Annotated[Cursor | None, Meta(description="The previous page's `next_cursor`.")] = None
     format: Annotated[
-        WindowFormat, Meta(description="A provider's format, in which each message is given too, as `own`.")
+        MessageFormat,
+        Meta(
+            description="A provider's format, in which each message is given too, as `own`; or a screen's, in which the "
+            "page has its messages alone, and `limit` counts these."
+        ),
     ] = CHAT
     media: MediaForm = "described"
     view: AgentView = None
+    receipt: Annotated[
+        ReceiptText | None, Meta(description="Tell of each message whether the window of this receipt has it.")
+    ] = None
+    model: Annotated[
+        Name | None, Meta(description="Tell of each message whether the window for this model, as it is now, has it.")
+    ] = None
 
 
 class MessageQuery(msgspec.Struct, forbid_unknown_fields=True):
@@ -62,13 +72,18 @@ class MessageQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @get("/conversations/{conversation_id:str}/messages", operation_id="listMessages")
-@documented("Read the history", "messages", query=PageQuery, gives=MessagePage)
+@documented(
+    "Read the history", "messages", query=PageQuery, gives=MessagePage, gives_screens=ScreenMessages, errors=(410, 422)
+)
 async def list_messages(request: Incoming) -> Response[bytes]:
     """The history in pages. Pages of long messages are shorter than ``limit``; only the last ``next_cursor`` is null.
 
     With ``view`` a page has what this agent sees of so many messages, which may be none.
     """
     target, query = request.target, query_of(request, PageQuery)
+    in_window = await _in_window(request, target, query)
+    if query.format in SCREENS:
+        return await _screen(request, target, query, in_window)
     start, life = _place(query.cursor, query.order) if query.cursor is not None else (None, None)
     if query.order == "asc":
         first = start or 1
@@ -92,16 +107,73 @@ async def list_messages(request: Incoming) -> Response[bytes]:
     for message in seen.messages:
         if len(stored) % _AT_ONCE == _AT_ONCE - 1:
             await asyncio.sleep(0)  # a page may have a thousand messages: let other requests run between them
-        stored.append(stored_message(message, page, target, query.format))
+        one = stored_message(message, page, target, query.format)
+        stored.append(one if in_window is None else msgspec.structs.replace(one, in_window=message.seq in in_window))
     cursor = cursor_of(f"{query.order[0]}{following}:{page.life}") if following else None
-    if cursor:
-        path = f"/conversations/{target.id}/messages?order={query.order}&limit={query.limit}&cursor={cursor}"
-        path += "" if query.format == CHAT else f"&format={query.format}"
-        path += "" if query.media == "described" else f"&media={query.media}"
-        path += "" if query.view is None else f"&view={quote(query.view, safe='')}"
-        headers["Link"] = f'<{path}>; rel="next"'
+    headers |= _next(target, query, cursor)
     body = msgspec.json.encode(MessagePage(stored if query.order == "asc" else stored[::-1], cursor))
     return Response(body, headers=headers)
+
+
+async def _screen(
+    request: Incoming, target: Target, query: PageQuery, in_window: Collection[int] | None
+) -> Response[bytes]:
+    """A page in a screen's form, which has whole turns."""
+    order = query.order.upper()  # of cursors, which lead to whole turns
+    start, life = _place(query.cursor, order) if query.cursor is not None else (None, None)
+    found = await screen_page(
+        request,
+        target,
+        query.format,
+        partial(_page, request, target, query),
+        order=query.order,
+        start=start,
+        limit=query.limit,
+        in_window=in_window,
+    )
+    page = found.state
+    if life not in (None, page.life):
+        raise _no_cursor()
+    if query.order == "asc" and start and start > page.length:
+        what = "A rewind took away the messages that followed this cursor: list again without one"
+        raise InvalidCursor.at("#/query/cursor", what)
+    headers = {"ETag": etag(page.etag)}
+    if is_known(request, page.etag):
+        return Response(b"", status_code=304, headers=headers)
+    cursor = cursor_of(f"{order[0]}{found.following}:{page.life}") if found.following else None
+    headers |= _next(target, query, cursor)
+    messages = found.messages if query.order == "asc" else found.messages[::-1]
+    return Response(msgspec.json.encode(ScreenMessages(messages, cursor)), headers=headers, media_type=SCREEN_TYPE)
+
+
+def _next(target: Target, query: PageQuery, cursor: str | None) -> dict[str, str]:
+    """The header that leads to the next page, if there is one."""
+    if cursor is None:
+        return {}
+    path = f"/conversations/{target.id}/messages?order={query.order}&limit={query.limit}&cursor={cursor}"
+    path += "" if query.format == CHAT else f"&format={query.format}"
+    path += "" if query.media == "described" else f"&media={query.media}"
+    for name, value in (("view", query.view), ("receipt", query.receipt), ("model", query.model)):
+        path += "" if value is None else f"&{name}={quote(value, safe='')}"
+    return {"Link": f'<{path}>; rel="next"'}
+
+
+async def _in_window(request: Incoming, target: Target, query: PageQuery) -> Collection[int] | None:
+    """The seqs of the messages in the window that the query names; None if it names none."""
+    if query.receipt is None and query.model is None:
+        return None
+    if query.receipt is not None and query.model is not None:
+        raise Unprocessable.at("#/query/model", "Give receipt or model: a receipt has the parameters of its window")
+    context = request.context
+    wanted = WindowQuery(model=query.model, view=query.view)
+    if query.receipt is not None:
+        made, _ = await window_of_receipt(request, context, target, query.receipt, WindowQuery(), "#/query/receipt")
+    else:
+        read = await context.windows.read(target, wanted, (), request.exchange.make_room)
+        if isinstance(read, Known):
+            raise Internal("The store answered 'unchanged', which was not asked.")
+        made, _ = read
+    return frozenset(made.window.seqs)
 
 
 @get("/conversations/{conversation_id:str}/messages/{seq:str}", operation_id="getMessage")

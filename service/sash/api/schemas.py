@@ -251,6 +251,7 @@ class StoredMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     message: Annotated[msgspec.Raw, Meta(title="ChatMessage")]
     tokens: EncodingTokens
     pinned: bool
+    sent: Annotated[bool, Meta(description="Whether windows may have it; it is given where they may not.")] = True
     grounding: Grounding | None = None
     grounding_tokens: EncodingTokens | None = None
     metadata: Annotated[msgspec.Raw, Meta(title="Metadata")] | None = None
@@ -265,6 +266,9 @@ class StoredMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     receipt: Annotated[
         ReceiptText | None, Meta(description="The receipt of the window that this message answered, if it was told.")
     ] = None
+    in_window: Annotated[
+        bool | None, Meta(description="Whether the window that the request names has it, if it names one.")
+    ] = None
     lost: Annotated[
         list[LostMedium] | None,
         Meta(description="Pictures and files that the storage has lost: the message has one line of text for each."),
@@ -276,12 +280,32 @@ class ChangeEntry(msgspec.Struct, forbid_unknown_fields=True):
 
     metadata: Metadata | None = None
     pinned: Annotated[bool | None, Meta(description="Whether the message is in every window.")] = None
+    sent: Annotated[
+        bool | None,
+        Meta(description="Whether windows may have the message and its tool group. Without, it stays in the log."),
+    ] = None
 
 
 class MessagePage(msgspec.Struct, frozen=True):
     """A page of history."""
 
     messages: list[StoredMessage]
+    next_cursor: str | None
+
+
+ScreenMessage = Annotated[
+    dict[str, Any],
+    Meta(
+        title="ScreenMessage",
+        description="A message as a screen's framework has it, such as a UIMessage of the AI SDK.",
+    ),
+]
+
+
+class ScreenMessages(msgspec.Struct, frozen=True):
+    """A page of history in a screen's form."""
+
+    messages: list[ScreenMessage]
     next_cursor: str | None
 
 

@@ -8,14 +8,15 @@ from msgspec import Meta
 from sash.api.append_handlers import MESSAGES_AN_ENTRY, EntryInQuery, check_receipts, earlier_messages, refuse_more
 from sash.api.body import read_body, run_in_turn_if_large
 from sash.api.incoming import Incoming
+from sash.api.message_formats import MessageFormat, read_own
 from sash.api.schemas import AgreeMessages
 from sash.core.chat.messages import ROLE_AND_CONTENT, TEXT_IS_ENOUGH, Entry, decode_entries, decode_json
 from sash.core.law.agree.chat_lines import USER, ChatLine
 from sash.core.law.measured_entries import Earlier, check_entries
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.providers import PROVIDERS
+from sash.core.providers import CHAT
 from sash.core.providers.reading.native import lacks_call
-from sash.core.providers.reading.native_entries import ReadEntries, chat_entries, read_entries
+from sash.core.providers.reading.native_entries import ReadEntries, chat_entries
 from sash.problems import EntryConflict, Problem, TooLarge, Unprocessable
 from sash.settings import Settings
 
@@ -26,6 +27,7 @@ _MOST_UNITS = 5000
 class AgreeQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=True, rename={"part": "list"}):
     """The parameters of the window afterwards, and of which part of the chat the list is."""
 
+    format: MessageFormat = CHAT
     after_seq: Annotated[
         EntryInQuery | None,
         Meta(description="The list is what stands behind this message: its seq, or `id:` and its own id."),
@@ -87,12 +89,12 @@ async def read_list(request: Incoming, asked: AgreeQuery) -> SentList:
 
 
 def _entries(body: bytes, form: str, settings: Settings) -> ReadEntries:
-    if PROVIDERS[form].is_chat_form:
+    if form == CHAT:
         read = chat_entries(decode_entries(body, _messages).messages)
     else:
         values = decode_json(body, _native_messages).messages
         refuse_more(len(values), MESSAGES_AN_ENTRY * _MOST_UNITS, "messages")
-        read = read_entries(form, values, send=settings.send_members, allowed=settings.allow_items)
+        read = read_own(form, values, settings.send_members, settings.allow_items)
     refuse_more(len(read.entries), MESSAGES_AN_ENTRY * _MOST_UNITS, "messages")
     return read
 

@@ -91,6 +91,7 @@ def stored_message(message: Message, page: Page, target: Target, form: str = CHA
         message=msgspec.Raw(body),
         tokens=EncodingTokens(*reference_tokens(record.measure, parallel=record.parallel)),
         pinned=record.pinned,
+        sent=not record.is_left_out,
         grounding=_documents(grounding) if grounding else None,
         grounding_tokens=EncodingTokens(*record.grounding) if record.grounding else None,
         metadata=msgspec.Raw(metadata) if metadata else None,

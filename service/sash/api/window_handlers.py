@@ -11,6 +11,7 @@ from sash.api.body import if_none_match, query_of, read_body, run_in_turn_if_lar
 from sash.api.context import Context
 from sash.api.direct import Answer
 from sash.api.incoming import Incoming
+from sash.api.message_formats import window_form
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Window
 from sash.core.chat.messages import ReceiptText
@@ -107,7 +108,8 @@ async def compare_windows(request: Incoming) -> WindowDifference:
 
 def window_parameters(query: WindowQuery) -> WindowQuery:
     """The query's parameters that are a window's, without its other ones."""
-    return WindowQuery(**{name: getattr(query, name) for name in WindowQuery.__struct_fields__})
+    given = {name: getattr(query, name) for name in WindowQuery.__struct_fields__}
+    return WindowQuery(**{**given, "format": window_form(query.format)})
 
 
 async def _served_again(request: Incoming, context: Context, target: Target, query: WindowQuery, text: str) -> Answer:

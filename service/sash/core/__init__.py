@@ -1,6 +1,7 @@
 """The core: pure functions of messages, models and windows. Imports go from the first line to the last, and inside a line
 from the left to the right::
 
+    screens     each screen's form, by name                                             what a person sees of the same log
     law         build, cost, render, measured_entries -> limits, prompt_cache -> selection -> fixed_parts -> history
                 -> documents, recall -> records                                         what a window holds
     counts      requests -> costs -> measures -> models -> text                         what a message or a request costs

@@ -138,6 +138,7 @@ def _request(
     """The arguments of the vendor's SDK: the standing compaction and the messages as a window; None if they do not fit."""
     settings, parts = decode_settings(state.settings)
     del settings
+    messages = [message for message in messages if not message.record.is_left_out]
     records = Records.of([message.record for message in messages])
     history = History(
         first_seq=1,

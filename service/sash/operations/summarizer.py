@@ -208,7 +208,7 @@ class Summarizer:
 
     async def _write(self, before: str, messages: list[Message], limit: int) -> str:
         """The summary's text from the endpoint. Raises EndpointFailed."""
-        said = transcript(msgspec.json.decode(message.body) for message in messages)
+        said = transcript(msgspec.json.decode(each.body) for each in messages if not each.record.is_left_out)
         length = f"The summary has at most {max(20, limit * 6 // 10)} words."
         asked = f"Summary so far:\n{before or '(none)'}\n\nMessages after it:\n{said}"
         body = {

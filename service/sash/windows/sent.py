@@ -47,6 +47,7 @@ def texts_of(entries: Sequence[Entry]) -> list[Text] | None:
             not is_text
             or message.get("role") not in TEXT_IS_ENOUGH
             or entry.pinned
+            or not entry.sent
             or entry.grounding
             or entry.status
             or entry.image_sizes

@@ -243,7 +243,7 @@ def whole_history(
         tokens=int(reference_costs(records, column).sum()),
         grounding_messages=len(documents),
         grounding_tokens=sum(tokens[column] for tokens in documents),
-        question=records.roles.rfind(USER) + 1,
+        question=records.sent_roles.rfind(USER) + 1,
         summary=summary,
     )
 

@@ -29,6 +29,7 @@ export interface Envelope {
   id?: string;
   grounding?: { documents: Document[] };
   pinned?: boolean;
+  sent?: boolean;
   metadata?: Record<string, unknown>;
   status?: Status;
   /** Only continue or end the reply in progress with this id; 410 `reply-gone` if a rewind or an erasure took it away. */
@@ -84,6 +85,26 @@ export interface WindowQuery {
 /** `after_seq` forgets the messages after that one first, in the same step: its seq, or `id:` and its own id. */
 export interface AppendQuery extends WindowQuery {
   after_seq?: number | `id:${string}`;
+}
+
+/** What the list is: the whole chat, its end, or what stands behind a message. The messages' form may be a screen's. */
+export interface AgreeQuery extends Omit<AppendQuery, "format"> {
+  list?: "whole" | "end";
+  format?: Format | "ui" | "ag-ui";
+}
+
+/** What the log had to become. */
+export interface Agreed {
+  conversation_id: string;
+  version: number;
+  etag: string;
+  agreed: number;
+  messages: { seq: number; id: string; duplicate: boolean }[];
+  ignored: string[];
+  waiting_for?: string[];
+  window?: Window | null;
+  window_error?: Problem;
+  [member: string]: unknown;
 }
 
 /** A window. `request` is what the provider's SDK takes beside the model. */
@@ -281,6 +302,15 @@ export class Sash {
   async append(conversation: string, messages: readonly (Message | Entry)[], query: AppendQuery = {}): Promise<Appended> {
     const entries = messages.map((each) => entry(each, query.format ?? "openai"));
     return ours(await this.call("POST", `${path(conversation)}/messages`, query, { messages: entries }), "conversation_id");
+  }
+
+  /**
+   * Make the log agree with the chat as its user sees it: what agrees stays, what differs goes, what is new is appended. With
+   * `format: "ui"` the messages are those of `useChat`. A reply without words and with the status `in_progress`, at the end, is
+   * begun.
+   */
+  async agree(conversation: string, messages: readonly object[], query: AgreeQuery = {}): Promise<Agreed> {
+    return ours(await this.call("PUT", `${path(conversation)}/messages`, query, { messages }), "conversation_id");
   }
 
   /** Append messages and return the window to send. A window that cannot be made is a SashError; the messages are stored. */
@@ -729,4 +759,157 @@ function holding(
       await stored();
     },
   });
+}
+
+// ---- a reply in progress, for a page that was loaded anew
+
+/** A part of a UIMessage of the AI SDK. */
+type Part = { type: string; [member: string]: any };
+type UIMessage = { id: string; role: string; parts: Part[]; metadata: { sash: { status: string } } };
+
+/** How long a reply may stand still until its writer counts as gone. */
+const PATIENCE_MS = 60_000;
+
+/**
+ * The answer to `useChat({ resume: true })`: the reply in progress as a UI message stream, told from its turn's beginning, and on
+ * while it grows. 204 without one. The message has the id that the history gives it with `format=ui`.
+ *
+ * It ends with `abort` where the reply was interrupted, or was taken away, and with `error` where nobody goes on writing it.
+ */
+export async function resume(
+  sash: Sash,
+  conversation: string,
+  options: { signal?: AbortSignal; patienceMs?: number } = {},
+): Promise<Response> {
+  const newest = async () => (await shown(sash, conversation))[0];
+  const begun = await newest();
+  if (begun?.role !== "assistant" || begun.metadata.sash.status !== "in_progress") return new Response(null, { status: 204 });
+  const leaving = new AbortController();
+  options.signal?.addEventListener("abort", () => leaving.abort());
+  const patience = options.patienceMs ?? PATIENCE_MS;
+  const encoder = new TextEncoder();
+  const body = new ReadableStream<Uint8Array>({
+    async start(controller) {
+      const tell = (chunk: object) => controller.enqueue(encoder.encode(`data: ${JSON.stringify(chunk)}\n\n`));
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      let isLate = false;
+      const wait = () => {
+        clearTimeout(timer);
+        timer = setTimeout(() => ((isLate = true), leaving.abort()), patience);
+      };
+      try {
+        const telling = new Telling(begun.id, tell);
+        telling.take(begun);
+        wait();
+        for await (const _ of sash.follow(conversation, { signal: leaving.signal })) {
+          const now = await newest();
+          if (!telling.take(now)) break;
+          wait();
+        }
+        if (isLate) tell({ type: "error", errorText: "Nobody goes on writing this reply." });
+        else if (!telling.ended) tell({ type: "abort" });
+        controller.enqueue(encoder.encode("data: [DONE]\n\n"));
+        controller.close();
+      } catch (error) {
+        if (!leaving.signal.aborted || isLate) controller.error(error);
+      } finally {
+        clearTimeout(timer);
+        leaving.abort();
+      }
+    },
+    cancel: () => leaving.abort(),
+  });
+  return new Response(body, {
+    headers: {
+      "content-type": "text/event-stream",
+      "cache-control": "no-cache",
+      "x-accel-buffering": "no",
+      "x-vercel-ai-ui-message-stream": "v1",
+    },
+  });
+}
+
+async function shown(sash: Sash, conversation: string): Promise<UIMessage[]> {
+  const query = { format: "ui", order: "desc", limit: 1 };
+  try {
+    return (await sash.call("GET", `${path(conversation)}/messages`, query)).messages;
+  } catch (error) {
+    if (error instanceof SashError && error.status === 404) return [];
+    throw error;
+  }
+}
+
+/** Tells a growing UIMessage as the chunks of a UI message stream. */
+class Telling {
+  ended = false;
+  #parts: Part[] = [];
+  #isOpen = false;
+
+  readonly id: string;
+  readonly tell: (chunk: object) => void;
+
+  constructor(id: string, tell: (chunk: object) => void) {
+    this.id = id;
+    this.tell = tell;
+    tell({ type: "start", messageId: id });
+  }
+
+  /** Tell what a message has more; whether it may go on. One that is another, or is not as it was, ends it. */
+  take(message: UIMessage | undefined): boolean {
+    if (message?.id !== this.id || !this.#isSame(message.parts)) return false;
+    for (const [place, part] of message.parts.entries()) this.#part(place, part, this.#parts[place]);
+    this.#parts = message.parts;
+    const { status } = message.metadata.sash;
+    if (status === "in_progress") return true;
+    if (status !== "completed") return false;
+    this.#close(message.parts.length);
+    this.tell({ type: "finish-step" });
+    this.tell({ type: "finish", messageMetadata: message.metadata });
+    this.ended = true;
+    return false;
+  }
+
+  #isSame(parts: Part[]): boolean {
+    return this.#parts.every(({ type, text }, place) => {
+      const now = parts[place];
+      return now?.type === type && (typeof text !== "string" || now["text"].startsWith(text));
+    });
+  }
+
+  /** End the text that stands before a place, if one is open. */
+  #close(place: number): void {
+    if (this.#isOpen) this.tell({ type: "text-end", id: `t${place - 1}` });
+    this.#isOpen = false;
+  }
+
+  #part(place: number, part: Part, before: Part | undefined): void {
+    const { type } = part;
+    if (before) {
+      if (type === "text" && part["text"] !== before["text"]) {
+        this.tell({ type: "text-delta", id: `t${place}`, delta: part["text"].slice(before["text"].length) });
+      } else if ("toolCallId" in part && part["state"] !== before["state"]) this.#result(part);
+      return;
+    }
+    this.#close(place);
+    if (type === "step-start") {
+      if (place) this.tell({ type: "finish-step" });
+      this.tell({ type: "start-step" });
+    } else if (type === "text" || type === "reasoning") {
+      const id = `t${place}`;
+      this.tell({ type: `${type}-start`, id });
+      this.tell({ type: `${type}-delta`, id, delta: part["text"] });
+      if (type === "text") this.#isOpen = true;
+      else this.tell({ type: "reasoning-end", id });
+    } else if ("toolCallId" in part) {
+      const dynamic = type === "dynamic-tool";
+      const toolName = dynamic ? part["toolName"] : type.slice("tool-".length);
+      this.tell({ type: "tool-input-available", toolCallId: part["toolCallId"], toolName, input: part["input"], dynamic });
+      this.#result(part);
+    } else this.tell(part); // a file, a source, data
+  }
+
+  #result({ toolCallId, state, output, errorText }: Part): void {
+    if (state === "output-available") this.tell({ type: "tool-output-available", toolCallId, output });
+    if (state === "output-error") this.tell({ type: "tool-output-error", toolCallId, errorText });
+  }
 }

@@ -5,7 +5,7 @@ from typing import Any
 
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -85,9 +85,35 @@ assert [message.content for message in model.sent[2]] == ["1", "turn 2"]
 print("only what is new, and only what fits")
 
 model.sent.clear()
+model.replies = [AIMessage(f"anew {place}", id=f"anew-{place}") for place in range(4)]
+pressed = create_agent(
+    model, [], middleware=[SashMiddleware(url=URL, model="claude-sonnet-4-5")], checkpointer=InMemorySaver()
+)
+thread = {"configurable": {"thread_id": "langchain-3"}}
+first, last = HumanMessage("one", id="q-1"), HumanMessage("two", id="q-2")
+
+
+def press(*messages: BaseMessage) -> list[str]:
+    """Invoke the agent with changes of its checkpoint; the texts of the log, which are those of the checkpoint."""
+    state = pressed.invoke({"messages": [*messages]}, thread)["messages"]
+    texts = [entry["message"]["content"] for entry in stored(sash, "langchain-3")]
+    assert texts == [message.content for message in state]
+    return texts
+
+
+assert press(first) == ["one", "anew 0"]
+assert press(last) == ["one", "anew 0", "two", "anew 1"]
+assert press(RemoveMessage("anew-1")) == ["one", "anew 0", "two", "anew 2"]  # regenerate
+removed = [RemoveMessage(name) for name in ("anew-0", "q-2", "anew-2")]
+assert press(HumanMessage("one more", id="q-1"), *removed) == ["one more", "anew 3"]  # edit the first
+assert [message.content for message in model.sent[-1]] == ["one more"]
+print("regenerated and edited")
+
+model.sent.clear()
 model.replies = [AIMessage("never", id="never")]
+unknown = create_agent(model, [], middleware=[SashMiddleware(url=URL, model="nobody-1", conversation="langchain-1")])
 try:
-    agent.invoke({"messages": [ToolMessage("lost", tool_call_id="call_9")]})
+    unknown.invoke({"messages": [HumanMessage("and?")]})
 except SashError as error:
     print("refused" if error.status == 422 and not model.sent else error)
 sash.sash.close()

@@ -16,7 +16,7 @@ from sash.api.openapi import examples
 from sash.api.openapi.components import Json, components, plain, schema_of, union
 from sash.api.openapi.faults import problem_responses, problem_schemas, response_name
 from sash.api.openapi.links import all_links, links_of
-from sash.api.openapi.operation import ANY_TYPE, EVENTS, OPERATORS, Operation, operation_of
+from sash.api.openapi.operation import ANY_TYPE, EVENTS, OPERATORS, SCREEN_TYPE, Operation, operation_of
 from sash.api.request_parameters import HEADERS, all_parameters, declarer
 from sash.api.schemas import WINDOWS
 from sash.problems import Pointer
@@ -147,6 +147,9 @@ class Route:
         media: Json = {name: {"schema": schema, "example": example} for name in declared.gives_types}
         if "$ref" in schema and "text/html" in media:
             media["text/html"] = {"schema": {"type": "string"}, "example": "<!doctype html>"}
+        if declared.gives_screens is not None:
+            shown = examples.example_in("ui", str(self.handler.operation_id)).answer
+            media[SCREEN_TYPE] = {"schema": schema_of(declared.gives_screens)[0], "example": shown}
         return answer | {"content": media}
 
     def _headers(self, status: int) -> Iterator[tuple[str, Json]]:
@@ -183,7 +186,8 @@ class Route:
 def _components(routes: Sequence[Route]) -> Json:
     declared = [route.declared for route in routes]
     statuses = {status for route in routes for status in route.errors()}
-    types = [each for operation in declared for each in (operation.takes, operation.gives) if each not in (None, bytes)]
+    given = [each for one in declared for each in (one.takes, one.gives, one.gives_screens)]
+    types = [each for each in given if each not in (None, bytes)]
     schemas = components([Pointer, *WINDOWS.values(), *types])
     parameters = all_parameters({each.query: None for each in declared if each.query}, schemas)
     names = {value: window.__name__ for value, window in WINDOWS.items()}

@@ -30,6 +30,11 @@ def told() -> tuple[Example, ...]:
     return tuple(msgspec.json.decode(line, type=Example) for line in FILE.read_bytes().splitlines())
 
 
+def example_in(form: str, operation: str) -> Example:
+    """The first example of an operation in this form. Raises StopIteration if there is none."""
+    return next(each for each in told() if each.operation == operation and f"format={form}" in each.request)
+
+
 def example_of(operation: str, status: int | None = None) -> Example:
     """The first example of an operation, with ``status`` if given. Raises StopIteration if there is none."""
     return next(each for each in told() if each.operation == operation and status in (None, each.status))

@@ -9,6 +9,8 @@ from litestar.handlers import HTTPRouteHandler
 JSON: Final = "application/json"
 ANY_TYPE: Final = ("*/*",)
 """The media types of an answer that is a picture or a file."""
+SCREEN_TYPE: Final = "application/vnd.sash.screen+json"
+"""The media type of an answer with a screen's messages."""
 EVENTS: Final = ("text/event-stream",)
 """The media type of server-sent events, an answer that goes on; ``gives`` is what the data of each event is."""
 OPERATORS: Final = "operations"
@@ -29,6 +31,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """The body of a successful answer: a Struct, a type with a title, ``str`` for text, ``bytes`` for a picture or file, or
     None without a body.
     A Struct that the handler returns need not be named."""
+    gives_screens: Any = None
+    """The body of the answer in a screen's form, if the operation has one."""
     gives_types: tuple[str, ...] = (JSON,)
     also: tuple[int, str] | None = None
     """Another successful status and its meaning; the body is the same."""

@@ -355,6 +355,10 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     id: Annotated[Id | None, msgspec.Meta(description="The client's own id. A repeated entry is stored once.")] = None
     grounding: Annotated[Grounding | None, msgspec.Meta(description="Documents retrieved for this message.")] = None
     pinned: Annotated[bool, msgspec.Meta(description="Whether the message is in every window.")] = False
+    sent: Annotated[
+        bool,
+        msgspec.Meta(description="Whether windows may have the message. One that is not sent stays in the log."),
+    ] = True
     metadata: Metadata | None = None
     status: Annotated[
         Status | None,

@@ -160,6 +160,7 @@ def measure_entry(
     is_compaction = "native" in message and entry.status != "in_progress" and compaction_of(message) is not None
     flags = (
         (Flags.PINNED if entry.pinned and not is_compaction else 0)
+        | (Flags.LEFT_OUT if not entry.sent and not is_compaction else 0)
         | (Flags.GROUNDED if grounding else 0)
         | (Flags.NOTED if entry.metadata or entry.receipt else 0)
         | (Flags.LEGACY_CALL if calls.legacy else 0)
@@ -192,6 +193,8 @@ def entry_digest(entry: Entry) -> bytes:
     said: list[Any] = [entry.message, entry.grounding, entry.pinned, entry.metadata or None, entry.image_sizes]
     if entry.status not in (None, "completed"):
         said.append(entry.status)
+    if not entry.sent:
+        said.append("not sent")
     if entry.author is not None or entry.audience:
         said.append(["for", entry.author, sorted({*(entry.audience or ())})])
     return digest(said, _EXPORTED_BYTES)[:DIGEST_BYTES]

@@ -1,26 +1,29 @@
-"""Change what stands beside a message: its metadata and its pin. The message itself stays.
+"""Change what stands beside a message: its metadata, its pin, and whether windows have it. The message itself stays.
 
 The entry's digest stays too: it tells a retry of the append, which is still a duplicate afterwards.
 """
 
 from collections.abc import AsyncIterator, Callable
+from collections.abc import Set as AbstractSet
 from typing import Any, Unpack
 
 import msgspec
 
 from sash.core.chat.messages import links_in
-from sash.core.law.records.pins import group_at, is_always, is_late, pinned_in
+from sash.core.counts.models.families import USER
+from sash.core.law.records.pins import group_at, is_late, pinned_in
 from sash.core.law.records.records import RECORD_BYTES, Flags, Record, Records
 from sash.core.law.records.units import LONGEST_GROUP
 from sash.problems import PreconditionFailed, Unprocessable
 from sash.store.data import script_calls, write_scripts
 from sash.store.data.beside_entries import packed_beside, read_beside
 from sash.store.data.conversations import Conversations
-from sash.store.data.histories import Change, no_entry, require_version
+from sash.store.data.histories import Change, newest_question, no_entry, require_version
 from sash.store.data.layout import Target
 from sash.store.data.replies import Page, State
 from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.sealing import Kind
+from sash.store.data.stored_messages import associated_data
 from sash.store.data.write_scripts import Written
 from sash.store.redis.client import Client
 
@@ -29,14 +32,15 @@ _CHUNK = 1000
 
 
 class EntryNotes(msgspec.Struct, frozen=True):
-    """A message's metadata and pin, as a client sees them."""
+    """A message's metadata and pin, as a client sees them, and whether windows may have it."""
 
     metadata: dict[str, Any] | None
     pinned: bool
+    sent: bool
 
 
 class Amendments:
-    """Changes of metadata and pins."""
+    """Changes of metadata and pins, and of which messages windows may have."""
 
     def __init__(self, client: Client, conversations: Conversations) -> None:
         self._client = client
@@ -46,7 +50,7 @@ class Amendments:
     async def amend(
         self, target: Target, name: int | str, patched: Callable[[EntryNotes], EntryNotes], **change: Unpack[Change]
     ) -> Written:
-        """Replace an entry's metadata and pin by what ``patched`` returns; the entry is named as in ``Reader.entry``.
+        """Replace an entry's metadata, pin and ``sent`` by what ``patched`` returns. It is named as in ``Reader.entry``.
 
         Raises NotFound, PreconditionFailed, Unprocessable, TooManyPinned, and what ``patched`` raises.
         """
@@ -76,19 +80,25 @@ class Amendments:
         if message.record.flags & Flags.IN_PROGRESS:
             raise Unprocessable("A reply in progress is replaced by its next part: send metadata and pinned with that.")
         stored, receipt = read_beside(page.metadata.get(message.seq))
-        wanted = patched(EntryNotes(msgspec.json.decode(stored) if stored else None, message.record.pinned))
+        metadata = msgspec.json.decode(stored) if stored else None
+        wanted = patched(EntryNotes(metadata, message.record.pinned, not message.record.is_left_out))
+        if message.record.flags & Flags.COMPACTION and not wanted.sent:
+            raise Unprocessable.at(
+                "#/sent", "A provider's compaction stands for the messages before it: erase it instead"
+            )
         beside = packed_beside(wanted.metadata, receipt)
         record = _marked(message.record, wanted, is_noted=bool(beside))
-        pin: set[int] = set()
-        unpin: set[int] = set()
-        if record.pinned != message.record.pinned:
+        turned = _Turned()
+        if record.pinned != message.record.pinned or wanted.sent == message.record.is_left_out:
             state = await self._reader.get(target)
             if state.etag != page.etag:
                 raise script_calls.moved(state.version, state.etag)
-            pin, unpin = await self._pins(target, state, message.seq, record)
+            is_turned = wanted.sent == message.record.is_left_out
+            sent = wanted.sent if is_turned else None
+            turned = await self._turned(target, state, message.seq, record, sent=sent)
         sealer = await self._data_keys.sealer(target.tenant, target.name)
         flags = record.flags & _CHANGED | message.standing[0] & ~_CHANGED
-        owner = message.standing[1:RECORD_BYTES]
+        owner = associated_data(message.standing[:RECORD_BYTES])
         return await self._client.run(
             write_scripts.amend(
                 target.keys,
@@ -97,33 +107,63 @@ class Amendments:
                 token=change["token"],
                 now_ms=change["now_ms"],
                 seq=message.seq,
-                record=bytes([flags]) + owner,
+                record=bytes([flags]) + message.standing[1:RECORD_BYTES],
                 metadata=sealer.seal(Kind.METADATA, beside, owner),
                 most_pinned=write_scripts.MOST_PINNED,
-                count=len(pin),
-                pin=sorted(pin),
-                unpin=sorted(unpin),
+                count=len(turned.pin),
+                unpins=len(turned.unpin),
+                question=turned.question,
+                is_out=0 if wanted.sent else 1,
+                pin=sorted(turned.pin),
+                unpin=sorted(turned.unpin),
+                turned=sorted(turned.turned),
             )
         )
 
-    async def _pins(self, target: Target, state: State, seq: int, record: Record) -> tuple[set[int], set[int]]:
-        """Return the seqs that are in every window once the message at ``seq`` has this record, and those that are not.
+    async def _turned(self, target: Target, state: State, seq: int, record: Record, *, sent: bool | None) -> "_Turned":
+        """Return what changes in the tool group of the message at ``seq``, which gets this record, and its late results.
 
-        They are of its tool group, and of late results of that. Raises HistoryEdited.
+        ``sent``: whether windows have the group from now on; None if that stays. Raises HistoryEdited.
         """
-        first = max(1, seq - 2 * LONGEST_GROUP)
-        last = min(state.length, seq + 2 * LONGEST_GROUP)
-        around = await self._reader.stretch(target, first, last, state=state)
-        records = _with(around, seq - first, record)
-        group = group_at(records, seq - first)
-        kept = await self._kept(target, records, first, group)
-        always = {first + place for place in pinned_in(records, group, kept)}
-        others = {first + place for place in group} - always
-        head = records[group.start]
+        middle = await self._maker(target, seq, record) if sent is not None and is_late(record) else seq
+        first, last = max(1, middle - 2 * LONGEST_GROUP), min(state.length, middle + 2 * LONGEST_GROUP)
+        records = await self._reader.stretch(target, first, last, state=state)
+        if seq <= last:
+            records = _with(records, seq - first, record)
+        group = group_at(records, middle - first)
+        head, late = records[group.start], {}
         if head.calls and not is_late(head) and not head.flags & Flags.IN_PROGRESS:
-            async for late, by_itself in self._late(target, state, first + group.start, head):
-                (always if by_itself or first + group.start in always else others).add(late)
-        return always, others
+            late = {each: found async for each, found in self._late(target, state, first + group.start, head)}
+        late |= {seq: record} if seq in late else {}
+        turned: set[int] = set()
+        if sent is not None:
+            links = links_in(head.links)
+            own = [place for place in group if not is_late(records[place]) or records[place].links in links]
+            turned = {seq, *(first + place for place in own), *late}
+            places = [each - first for each in turned if each <= last]
+            records = records.changed_at(places, Flags.LEFT_OUT, is_set=not sent)
+        always = {first + place for place in pinned_in(records, group, await self._kept(target, records, first, group))}
+        others = {first + place for place in group} - always
+        for each, found in late.items():
+            is_out = found.is_left_out if sent is None else not sent
+            is_in = not is_out and (found.pinned or first + group.start in always)
+            (always if is_in else others).add(each)
+        return _Turned(always, others - always, turned, await self._question(target, state, seq, record, sent=sent))
+
+    async def _maker(self, target: Target, seq: int, record: Record) -> int:
+        """The seq of the message that made the call of a late result; the result's own if it is not known."""
+        (makers,) = await self._client.commands([("HGET", target.keys.ids, f"\0{record.links}")])
+        return max((int(each) for each in (makers or b"").split() if int(each) < seq), default=seq)
+
+    async def _question(
+        self, target: Target, state: State, seq: int, record: Record, *, sent: bool | None
+    ) -> int | None:
+        """The newest question once the message at ``seq`` is ``sent`` or not; None where it stays. Raises HistoryEdited."""
+        if sent is None or record.measure.role != USER:
+            return None
+        if sent:
+            return seq if seq > state.question else None
+        return await newest_question(self._reader, target, seq - 1, state) if seq == state.question else None
 
     async def _kept(self, target: Target, records: Records, first: int, group: range) -> set[int]:
         """Return the places of late results in a group whose own call, elsewhere, is in every window."""
@@ -141,8 +181,8 @@ class Amendments:
                 found.add(place)
         return found
 
-    async def _late(self, target: Target, state: State, seq: int, head: Record) -> AsyncIterator[tuple[int, bool]]:
-        """Yield the late results of the calls that the message at ``seq`` makes, and whether each is pinned by itself.
+    async def _late(self, target: Target, state: State, seq: int, head: Record) -> AsyncIterator[tuple[int, Record]]:
+        """Yield the late results of the calls that the message at ``seq`` makes: seqs and records.
 
         The log has no index from calls to results, so the records behind the call are read.
         """
@@ -154,9 +194,19 @@ class Amendments:
                 if record.calls:
                     links -= set(links_in(record.links))  # a later call with this id has the results from here on
                 elif is_late(record) and record.links in links:
-                    yield start + place, is_always(record)
+                    yield start + place, record
             if not links:
                 return
+
+
+class _Turned(msgspec.Struct, frozen=True):
+    """Seqs that are in every window now, those of the group that are not, those that windows leave out or have again, and
+    the newest question, if it is another."""
+
+    pin: AbstractSet[int] = frozenset()
+    unpin: AbstractSet[int] = frozenset()
+    turned: AbstractSet[int] = frozenset()
+    question: int | None = None
 
 
 _CHANGED = Flags.PINNED | Flags.NOTED

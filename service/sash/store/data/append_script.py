@@ -60,6 +60,8 @@ class EntryRest(msgspec.Struct, frozen=True, omit_defaults=True):
     always: bool = False
     documents: tuple[int, int] | None = None
     progress: bool = False
+    unsent: bool = False
+    """Whether it is left out of windows."""
     continues: bool = False
     """Whether it may only replace an entry in progress."""
     compaction: str | None = None

@@ -280,6 +280,7 @@ def entry_arguments(sealer: AnySealer, entry: NewEntry) -> EntryArguments:
         always=entry.always,
         documents=entry.grounding_tokens if entry.grounding else None,
         progress=bool(entry.record.flags & Flags.IN_PROGRESS),
+        unsent=bool(entry.record.flags & Flags.LEFT_OUT),
         continues=entry.continues,
         compaction=entry.compaction,
         media=kept_media(sealer, entry.record.media, entry.contents, entry.lost) if entry.record.media else (),

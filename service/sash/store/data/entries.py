@@ -75,7 +75,8 @@ def _prepare(entry: Entry, template: Template, stamp: int, named: int, send: Nam
         makes=None if in_progress else calls.opens or None,
         answers=calls.answers or None,
         links=record.links,
-        always=record.flags & (Flags.PINNED | Flags.WITHHELD) == Flags.PINNED or measured.role <= DEVELOPER,
+        always=record.flags & (Flags.PINNED | Flags.WITHHELD) == Flags.PINNED
+        or (measured.role <= DEVELOPER and not record.flags & Flags.LEFT_OUT),
         tokens=tokens,
         tokens_parallel=reference_tokens(measured, parallel=True) if measured.role == TOOL else tokens,
         grounding_tokens=record.grounding or (0, 0),

@@ -384,13 +384,13 @@ async def boundary(reader: Reader, target: Target, to_seq: int, state: State) ->
 
 
 async def newest_question(reader: Reader, target: Target, to_seq: int, state: State) -> int:
-    """Return the seq of the newest user message up to ``to_seq``, 0 when there is none. Raises HistoryEdited."""
+    """Return the seq of the newest user message up to ``to_seq`` that is sent, 0 if there is none. Raises HistoryEdited."""
     if state.question <= to_seq:
         return state.question
     for last in range(to_seq, 0, -_CHUNK):
         first = max(1, last - _CHUNK + 1)
         records = await reader.stretch(target, first, last, state=state)
-        place = records.roles.rfind(USER)
+        place = records.sent_roles.rfind(USER)
         if place >= 0:
             return first + place
     return 0

@@ -9,6 +9,7 @@ from sash.core.law.records.identities import Identity
 from sash.core.law.records.records import (
     DIGEST_BYTES,
     RECORD_BYTES,
+    Flags,
     Record,
     Records,
     StoredGrounding,
@@ -22,6 +23,7 @@ from sash.store.data.media_texts import stored_media
 from sash.store.data.sealing import OVERHEAD, AnySealer, Kind, Purpose, is_sealed
 
 _DIGESTS_BYTES = 2 * DIGEST_BYTES  # the digests of the entry and of its content, before a sealed body
+_MORE, _LEFT_OUT = 3, Flags.LEFT_OUT >> 8  # the byte of a record that has this flag
 SEALED_BYTES = OVERHEAD + _DIGESTS_BYTES
 """Bytes by which a sealed body is longer than the plain one."""
 STEP_BYTES = 4 * 1024 * 1024
@@ -94,7 +96,7 @@ def seal_message(
     said = sealer.digest(Purpose.CONTENT, record.content_digest)
     record = msgspec.structs.replace(record, content_digest=said, media=media)
     packed, details = pack(record, identity)
-    owner = packed[1:]
+    owner = associated_data(packed)
     return Stored(
         packed,
         details,
@@ -105,8 +107,14 @@ def seal_message(
 
 
 def bound_to(record: Record) -> bytes:
-    """Return the associated data of a message's values: its record without the flags, which change."""
-    return encode_record(record)[1:]
+    """Return the associated data of a message's values: its record without the flags that change."""
+    return associated_data(encode_record(record))
+
+
+def associated_data(packed: bytes) -> bytes:
+    """Return the associated data of the values of a message with this record: without byte 0 and LEFT_OUT, which change."""
+    more = packed[_MORE]
+    return packed[1:] if not more & _LEFT_OUT else packed[1:_MORE] + bytes([more - _LEFT_OUT]) + packed[_MORE + 1 :]
 
 
 def open_bodies(sealer: AnySealer, records: Records, bodies: Sequence[bytes]) -> list[bytes]:
@@ -164,6 +172,8 @@ def open_messages(
 def _owners(records: Records) -> list[bytes]:
     """Return the associated data of each message's values, as ``bound_to`` does."""
     packed = records.packed
+    if records.left_out:
+        return [associated_data(packed[start : start + RECORD_BYTES]) for start in range(0, len(packed), RECORD_BYTES)]
     return [packed[start : start + RECORD_BYTES - 1] for start in range(1, len(packed), RECORD_BYTES)]
 
 

@@ -174,8 +174,9 @@ def _rewound(version: bytes, etag: bytes, stale: int, *objects: bytes) -> Rewoun
 class _Amend(_Edit, frozen=True, kw_only=True):
     """The record and the metadata of the message at ``seq``. ``if_match`` is the state that the arguments were made for.
 
-    ``pin`` are the ``count`` seqs that are in every window now, and ``unpin`` those that are not. The call raises NotFound,
-    PreconditionFailed, TooManyPinned.
+    ``pin`` are the ``count`` seqs that are in every window now, and ``unpin`` the ``unpins`` that are not. ``turned`` are
+    those that are left out of windows now, or no longer are, as ``is_out`` says. ``question`` is the newest one, None
+    where it stays. The call raises NotFound, PreconditionFailed, TooManyPinned.
     """
 
     seq: int
@@ -183,8 +184,12 @@ class _Amend(_Edit, frozen=True, kw_only=True):
     metadata: bytes
     most_pinned: int
     count: int
+    unpins: int
+    question: int | None
+    is_out: int
     pin: Sequence[int]
     unpin: Sequence[int]
+    turned: Sequence[int]
 
 
 def _read_amended(reply: list[Any]) -> Written:
@@ -194,7 +199,7 @@ def _read_amended(reply: list[Any]) -> Written:
 
 
 amend = script("amend", _Amend, _read_amended)
-"""Change a message's metadata and pin."""
+"""Change a message's metadata and pin, and whether windows have it."""
 
 
 class _Rewind(_Edit, frozen=True, kw_only=True):

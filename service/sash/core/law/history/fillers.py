@@ -112,7 +112,7 @@ def joined_systems(view: View, model: Model, form: str) -> list[int]:
     records = view.history.records
     if not PROVIDERS[form].fills or not (SYSTEM in records.roles or DEVELOPER in records.roles):
         return []
-    indexes = [index for index, role in enumerate(records.roles) if role <= DEVELOPER]
+    indexes = [index for index, role in enumerate(records.sent_roles) if role <= DEVELOPER]
     stays = PROVIDERS[form].has_system_messages(model.id)
     return [index for index in indexes if not (stays and came_in(records[index].measure, form))]
 

@@ -57,7 +57,7 @@ def _is_in_order(records: Records, *, is_whole: bool) -> bool:
         return True
     asks, is_legacy = callers(records)
     if records.marked or FUNCTION in records.roles:
-        is_answer = np.frombuffer(records.roles, np.uint8) == FUNCTION
+        is_answer = np.frombuffer(records.sent_roles, np.uint8) == FUNCTION
         if late_in(records) or (is_legacy[:-1] != is_answer[1:]).any() or is_legacy[-1] or (is_whole and is_answer[0]):
             return False
     units = group_units(records)
@@ -111,6 +111,9 @@ def _read(records: Records, *, is_whole: bool) -> tuple[list[_Group], set[int]]:
                 makers |= dict.fromkeys(group.links, group)
             continue
         is_late = role == TOOL and bool(records.flags[index] & Flags.LATE)
+        if records.left_out and records.left_out[index]:
+            apart.add(index)
+            continue
         link = records.details[index].links
         right_before = groups[-1] if groups and groups[-1].head == index - 1 and not records.calls[index - 1] else None
         maker = makers.get(link) if role == TOOL else right_before

@@ -131,7 +131,7 @@ def _horizon(history: History, block: int) -> int:
 
 def _question(history: History, visible: Visible) -> list[int] | None:
     """The index of the newest user message that the agent sees, if there is one; None if it may be before the tail."""
-    roles, kept, seqs = np.frombuffer(history.records.roles, np.uint8), visible.kept, history.seqs
+    roles, kept, seqs = np.frombuffer(history.records.sent_roles, np.uint8), visible.kept, history.seqs
     last = bound(history.length)
     asked = kept[(roles[kept] == USER) & ((seqs[kept] >= last) | (seqs[kept] == history.question))]
     asked = asked[(asked >= history.records.front) | (seqs[asked] == history.question)]
@@ -164,7 +164,9 @@ def _must_be_in(history: History, heads: Number, indexes: list[int]) -> Number:
     All are in it with their tool groups.
     """
     records = history.records
-    is_in = np.frombuffer(records.roles, np.uint8) <= DEVELOPER
+    is_in = np.frombuffer(records.sent_roles, np.uint8) <= DEVELOPER
     is_in[: records.front] = True
     is_in[[*indexes, *records.where(Flags.PINNED), *history.recalled_rows]] = True
+    if records.left_out:
+        is_in &= np.frombuffer(records.left_out, np.uint8) == 0
     return np.isin(heads, heads[is_in])

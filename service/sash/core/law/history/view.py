@@ -39,7 +39,7 @@ class History(msgspec.Struct, frozen=True, dict=True):
     grounding_messages: int
     grounding_tokens: int
     question: int
-    """Seq of the newest user message; 0 if there is none."""
+    """Seq of the newest user message that is not left out; 0 if there is none."""
     before: Sequence[int] = ()
     summary: Summary | None = None
     recalled: AbstractSet[int] = frozenset()
@@ -161,7 +161,7 @@ class History(msgspec.Struct, frozen=True, dict=True):
 
     def turn(self, count: int) -> int:
         """The row of the user's message that begins the last ``count`` turns, or the oldest one if it was not read."""
-        index, roles = len(self.records), self.records.roles
+        index, roles = len(self.records), self.records.sent_roles
         for _ in range(count):
             index = roles.rfind(USER, self.records.front, index)
             if index < 0:
@@ -361,7 +361,7 @@ def _marked(history: History, units: Units) -> tuple[dict[int, Reason], Sequence
     broken = units.broken - front
     recalled = {unit_at(units, row) for row in history.recalled_rows} - broken
     pinned = {unit_at(units, index) for index in records.where(Flags.PINNED)} - broken
-    leading = {unit_at(units, index) for index in indexes_of(records.roles.translate(_LEADING))}
+    leading = {unit_at(units, index) for index in indexes_of(records.sent_roles.translate(_LEADING))}
     question = {unit_at(units, history.asked)} if history.asked >= 0 else set()
     always = {
         index: _why(records.roles[units.starts[index]], pinned=index in pinned or index not in question)

@@ -58,7 +58,7 @@ def visible_to(records: Records, view: str) -> Visible:
     if is_text.any():
         authors = {party.author: number for number, party in enumerate(parties)}
         author = np.array([authors[party.author] for party in parties])[numbers]
-        asks = np.flatnonzero((roles == USER) & is_seen)
+        asks = np.flatnonzero((np.frombuffer(records.sent_roles, np.uint8) == USER) & is_seen)
         is_later = _superseded(is_text & is_others, says & (is_text | ~is_call), author, asks)
         is_later &= ~is_pinned
     is_text &= ~is_later

@@ -111,7 +111,7 @@ class HistoryMedia:
         records = self.history.records
         if row < records.front:
             return frozenset()
-        asked = records.roles.rfind(USER, records.front, row + 1)
+        asked = records.sent_roles.rfind(USER, records.front, row + 1)
         groups = {unit_at(self.units, each) for each in (row, asked) if each >= 0}
         return frozenset(self.units.members(groups))
 

@@ -129,7 +129,8 @@ def _companion(records: Records, units: Units, unit: range) -> range:
     roles = records.roles
     if roles[unit.start] != USER:
         question = roles.rfind(USER, 0, unit.start)
-        return range(question, question + 1) if question >= 0 else range(0)
+        is_sent = question >= 0 and records.sent_roles[question] == USER
+        return range(question, question + 1) if is_sent else range(0)
     following = roles.find(USER, unit.stop)
     last = (following if following >= 0 else len(roles)) - 1
     if last < unit.stop:

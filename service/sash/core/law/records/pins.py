@@ -21,7 +21,11 @@ def is_late(record: Record) -> bool:
 
 
 def group_at(records: Records, place: int) -> range:
-    """Return the places of the message's tool group, from the first to the last, with late results that are between."""
+    """Return the places of the message's tool group, from the first to the last, with late results that are between.
+
+    It is the group also where it is left out of windows.
+    """
+    records = records.changed_at(range(len(records)), Flags.LEFT_OUT, is_set=False)
     alone = range(place, place + 1)
     if is_late(records[place]):
         return alone
@@ -34,12 +38,19 @@ def group_at(records: Records, place: int) -> range:
 
 def is_always(record: Record) -> bool:
     """Whether a message is in every window by itself: a pinned one, or a system or developer message."""
-    return record.flags & (Flags.PINNED | Flags.WITHHELD) == Flags.PINNED or record.measure.role <= DEVELOPER
+    if record.measure.role <= DEVELOPER:
+        return not record.is_left_out
+    return record.flags & (Flags.PINNED | Flags.WITHHELD) == Flags.PINNED
 
 
 def pinned_in(records: Records, group: range, kept: AbstractSet[int]) -> set[int]:
-    """Return the places of a group that are in every window; ``kept`` are those of late results whose call is pinned."""
+    """Return the places of a group that are in every window; ``kept`` are those of late results whose call is pinned.
+
+    None is if one of them is left out of windows.
+    """
+    if any(records[place].is_left_out and not is_late(records[place]) for place in group):
+        return set()
     always = {place for place in group if is_always(records[place])}
     if any(not is_late(records[place]) for place in always):
-        return set(group)
+        return {place for place in group if not records[place].is_left_out}
     return always.union(kept)

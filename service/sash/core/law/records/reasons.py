@@ -49,6 +49,7 @@ class Reason(StrEnum):
     UNANSWERED = "unanswered", "a call without its results"
     APART = "apart", "a result without its call, or with a newer one"
     IN_PROGRESS = "in progress", "a reply in progress"
+    LEFT_OUT = "left out", "not sent: left out by a client"
     WORDLESS = "wordless", "a reply that was interrupted before a word came"
     COMPACTION = "compaction", "a provider's compaction"
     STANDS = "stands", "a provider's compaction, sent as the summary"

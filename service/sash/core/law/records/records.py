@@ -58,7 +58,8 @@ class Flags:
     have its writing systems, which only estimates need, or its author and audience, which only views need. NAMED: the
     message has an author or an audience. WORDLESS: it is a reply that was interrupted before a word came. MEDIA: it has
     pictures or files that are stored beside it. COMPACTION: it is a provider's compaction, which windows have as their
-    summary. IN_PROGRESS: it is still being written. WITHHELD: in progress or wordless, which no window has.
+    summary. IN_PROGRESS: it is still being written. LEFT_OUT: a client left it out of windows (``sent`` is false).
+    WITHHELD: in progress, wordless or left out, which no window has.
     """
 
     PINNED: Final = 1
@@ -70,12 +71,13 @@ class Flags:
     LATE: Final = 32  # of a result; the flag above is of the assistant's
     RICH: Final = 64
     MIXED: Final = 128
+    LEFT_OUT: Final = 1 << 8
     NAMED: Final = 1 << 10
     WORDLESS: Final = 1 << 11
     MEDIA: Final = 1 << 12
     COMPACTION: Final = 1 << 14
     IN_PROGRESS: Final = 1 << 15
-    WITHHELD: Final = IN_PROGRESS | WORDLESS
+    WITHHELD: Final = IN_PROGRESS | WORDLESS | LEFT_OUT
 
 
 class WindowFlags:
@@ -101,6 +103,7 @@ _UNSENT = Flags.WITHHELD | Flags.COMPACTION
 _GROUPED = Flags.LEGACY_CALL | _UNSENT
 RESULTS: Final = bytes((TOOL, FUNCTION))
 """The roles of results."""
+NO_ROLE: Final = 255
 _NO_CONTENT = digest(["assistant", None], DIGEST_BYTES)
 """The digest of all assistant messages without content (writing, calls), which are not duplicates of each other."""
 
@@ -156,6 +159,11 @@ class Record(msgspec.Struct, frozen=True):
     def pinned(self) -> bool:
         """Whether the message is in every window."""
         return bool(self.flags & Flags.PINNED)
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether a client left the message out of windows."""
+        return bool(self.flags & Flags.LEFT_OUT)
 
     @property
     def grouped(self) -> bool:
@@ -215,7 +223,7 @@ def _having(flags: int) -> tuple[int, bytes]:
     return _FLAG_BYTES[byte], bytes(1 if each & wanted else 0 for each in range(256))
 
 
-_PINNED, _LATE, _OUT = (_having(flags)[1] for flags in (Flags.PINNED, Flags.LATE, _UNSENT))
+_PINNED, _LATE, _OUT, _LEFT_OUT = (_having(flags)[1] for flags in (Flags.PINNED, Flags.LATE, _UNSENT, Flags.LEFT_OUT))
 _COVERED = bytes(1 if each & WindowFlags.COVERED else 0 for each in range(256))
 _NOBODY = Identity("", 0, bytes(DIGEST_BYTES))
 _NOTHING = Details(_NOBODY.digest, "")
@@ -366,6 +374,14 @@ class Records(Sequence[Record]):
     def rows(self) -> Number:
         """The records as rows of bytes, which may be changed."""
         return np.frombuffer(self.packed, np.uint8).reshape(-1, RECORD_BYTES).copy()
+
+    def changed_at(self, places: Iterable[int], flag: int, *, is_set: bool) -> "Records":
+        """These records, of which those at ``places`` have this flag, or do not."""
+        byte, rows = _having(flag)[0], self.rows()
+        bit = flag >> 8 * _FLAG_BYTES.index(byte)
+        changed = [*places]
+        rows[changed, byte] = rows[changed, byte] | bit if is_set else rows[changed, byte] & (255 - bit)
+        return Records(rows.tobytes(), self.details)
 
     def flagged(self, packed: bytes, window_flags: Number) -> "Records":
         """These records with other flags, stored ones and those of the window, and with what was read of their details."""
@@ -535,6 +551,19 @@ class Records(Sequence[Record]):
         return len(roles) - len(roles.lstrip(RESULTS))
 
     @lazy
+    def left_out(self) -> bytes:
+        """1 for each message that a client left out of windows; empty where there is none."""
+        found = self.more.translate(_LEFT_OUT)
+        return found if 1 in found else b""
+
+    @lazy
+    def sent_roles(self) -> bytes:
+        """The roles, with NO_ROLE for each message that a client left out of windows."""
+        if not self.left_out:
+            return self.roles
+        return bytes(NO_ROLE if is_out else role for role, is_out in zip(self.roles, self.left_out, strict=True))
+
+    @lazy
     def marked(self) -> bool:
         """Whether a result is late, or an assistant's message calls in the form before tool calls."""
         return 1 in self.flags.translate(_LATE)
@@ -556,6 +585,8 @@ class Records(Sequence[Record]):
     def why_unsent(self, index: int) -> Reason:
         """Why no window has the message."""
         flags = self.more[index] << 8
+        if flags & Flags.LEFT_OUT:
+            return Reason.LEFT_OUT
         if flags & Flags.COMPACTION:
             return Reason.COMPACTION
         if flags & Flags.WORDLESS:

@@ -93,6 +93,8 @@ def _grouped(records: Records) -> Units:
     roles, flags = np.frombuffer(records.roles, np.uint8), np.frombuffer(records.flags, np.uint8)
     asks, is_legacy = callers(records)
     is_beside = flags & Flags.LATE == 0
+    if records.left_out:  # a result that is not sent is none
+        is_beside &= np.frombuffer(records.left_out, np.uint8) == 0
     is_result, is_answer = (roles == TOOL) & is_beside, (roles == FUNCTION) & is_beside
     follows = np.zeros(len(records), bool)
     follows[1:] = is_result[1:] & (is_result | asks)[:-1] | is_answer[1:] & is_legacy[:-1]

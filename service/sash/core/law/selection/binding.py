@@ -127,7 +127,7 @@ def _behind_cut(view: View, kept: AbstractSet[int], cut: Cut, *, noted: bool) ->
     since = range(unit_at(units, cut.row), len(units))
     if any(index not in kept and (noted or index not in units.broken) for index in since):
         return count
-    return max(cut.since or 0, cut.row, history.records.roles.find(USER, cut.row)) + 1
+    return max(cut.since or 0, cut.row, history.records.sent_roles.find(USER, cut.row)) + 1
 
 
 def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, asked: int) -> int:
@@ -141,7 +141,7 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
     limit = options.tool_result_max_tokens
     whole = message_costs(history.records, model)
     whole = unit_costs(units, np.maximum(view.costs, whole if limit is None else np.minimum(whole, limit)))
-    roles, begins = np.frombuffer(history.records.roles, np.uint8), units.begins
+    roles, begins = np.frombuffer(history.records.sent_roles, np.uint8), units.begins
     is_sent = history.records.of_window()[begins] & WindowFlags.COVERED == 0
     is_newest = begins == history.asked
     is_inside = np.arange(len(units)) >= view.front

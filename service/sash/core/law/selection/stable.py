@@ -131,10 +131,13 @@ def _spans(view: View, room: int, spec: WindowSpec) -> tuple[Spans, int]:
     """
     history, units, records = view.history, view.units, view.history.records
     count, starts, front = len(units), units.begins, view.front
-    roles = np.frombuffer(records.roles, np.uint8)[starts]
+    roles = np.frombuffer(records.sent_roles, np.uint8)[starts]
     length = np.append(np.zeros(records.front, np.int64), history.line_lengths())
     passing = np.zeros(len(records), np.int64) if view.thoughts is None else view.thoughts.passing
     cost, reasoning, length = (unit_costs(units, each) for each in (_lasting(view), passing, length))
+    if records.left_out:
+        is_sent = np.frombuffer(records.left_out, np.uint8)[starts] == 0
+        cost, reasoning = cost * is_sent, reasoning * is_sent
     required = roles <= DEVELOPER
     required[:front] = True
     required[[unit_at(units, index) for index in records.where(Flags.PINNED)]] = True

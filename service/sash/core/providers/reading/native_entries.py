@@ -43,6 +43,8 @@ class ReadEntries(msgspec.Struct, frozen=True):
     places: list[int]
     are_chat: bool = False
     """Whether the client sent chat messages only."""
+    are_made: bool = False
+    """Whether the client's messages have other members than those that were made of them."""
 
     def point(self, problem: Problem) -> None:
         """Change the pointers of a problem to lead to the client's entries."""
@@ -54,7 +56,7 @@ class ReadEntries(msgspec.Struct, frozen=True):
         if index >= len(self.places):
             return found[0]
         entry = self.entries[index]
-        if "native" in entry.message and not self.are_chat:
+        if self.are_made or ("native" in entry.message and not self.are_chat):
             within = ""  # the client sent no chat message, so it has none of the chat form's members
         elif isinstance(entry, BareEntry):
             within = within.removeprefix("/message")

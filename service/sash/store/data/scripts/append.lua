@@ -16,7 +16,7 @@
 --         documents or '', metadata or '', and '' or msgpack of what few entries have: makes (ids of the tool calls that it
 --         makes), answers (the call that it answers), links (of these calls), parallel (tokens when it answers one of several
 --         calls), always (belongs in every window), documents (their tokens), progress (it is still being written),
---         continues (it may only replace an entry in progress), compaction
+--         unsent (windows leave it out), continues (it may only replace an entry in progress), compaction
 --         (the form of the compaction that it is), media (as in media.lua); tokens as {o200k, cl100k}
 -- Gives {'ok', version, etag, settings, edited, the tool group that waits for results (JSON) or '', then for each entry: seq,
 --        1 for a duplicate, 1 for a parallel result; and last, if there are any, a list of the objects that no message has any

@@ -4,7 +4,7 @@
 local conversation, log, counts, details, ids, grounding, metadata, pinned, words, vectors, columns, media, done = unpack(KEYS)
 local RECORD, CHUNK = 28, 1000
 local BLOCK = 8 -- messages whose words, or vectors, are in one field (../../blocks.py)
-local RICH, MIXED, IN_PROGRESS = 64, 128, 128 -- the two highest bits of a record's first byte, the highest one of its fourth
+local RICH, MIXED, IN_PROGRESS, LEFT_OUT = 64, 128, 128, 1 -- the two highest bits of a record's first byte, two of its fourth
 
 -- The entity tag of a state: version, life, and the name of the last write. A store that lost its newest writes uses
 -- versions again, but never the name of a write.

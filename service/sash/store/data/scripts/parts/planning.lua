@@ -24,7 +24,7 @@ local function add(step)
   records[place], new_details[place], bodies[place] = record, step.details, body
   new_ids[#new_ids + 1] = step.id
   new_ids[#new_ids + 1] = step.seq
-  if role_of(record) == USER then question = step.seq end
+  if role_of(record) == USER and not step.rest.unsent then question = step.seq end
   if tokens then count(record, body, tokens[1], tokens[2]) else count(record, body, step.o200k, step.cl100k) end
   added[#added + 1] = step
 end
@@ -83,18 +83,22 @@ local function standing_record(seq)
   return seq > length and records[seq - length] or record_at(seq)
 end
 
+-- Whether windows leave out the call of a result, and so the result.
+local function is_left_out(maker) return string.byte(standing_record(maker), 4) % (2 * LEFT_OUT) >= LEFT_OUT end
+
 -- A step that adds a message. Gives the refusal, if any.
 local function plan_new(index, step)
   if asked.repeats then return {'undone'} end -- a rewind took it away
   if step.rest.continues then return {'conflict', index - 1, 4} end -- and this entry in progress too
   if step.rest.answers and take(step.rest.answers) then
     step.parallel, step.group = open.x == 1, open.s
+    step.rest.always = step.rest.always and not is_left_out(open.s)
   elseif step.rest.answers then
     local maker = maker_of(step.rest.links)
     if not maker then return {'orphan', index - 1} end
     step.late, step.parallel = true, string.byte(standing_record(maker), 3) > 1
     local is_pinned = pinned_groups[maker] or maker <= length and in_every_window(maker)
-    step.rest.always = step.rest.always or is_pinned
+    step.rest.always = (step.rest.always or is_pinned) and not is_left_out(maker)
   else
     open = group_of(step.seq, step.rest.makes)
     note_calls(step.seq, step.rest)

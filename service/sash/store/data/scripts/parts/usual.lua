@@ -1,5 +1,5 @@
 -- The short way of an append: entries with new ids, without documents and metadata, for a conversation that does not expire.
--- None of them is in progress, or in every window. All else is left to the long way, before anything is written.
+-- None of them is in progress, left out of windows, or in every window. All else is left to the long way, before anything is written.
 --
 -- It makes no function and few tables, because each call makes them anew: a function costs it as much as a field that it reads.
 local may = redis.acl_check_cmd -- servers of other makes may not have it
@@ -18,7 +18,7 @@ if is_usual then
     local o200k, cl100k, flags, role = ARGV[O200K + place], ARGV[CL100K + place], string.byte(record, 1, 2)
     is_usual = not (known[place] or seqs[id] or #rest > LARGE or has_pins and role == FUNCTION)
     rest = rest ~= '' and cmsgpack.unpack(rest)
-    if not is_usual or rest and (rest.always or rest.progress or rest.continues or rest.compaction or rest.media) then
+    if not is_usual or rest and (rest.always or rest.progress or rest.unsent or rest.continues or rest.compaction or rest.media) then
       is_usual = false
       break
     end

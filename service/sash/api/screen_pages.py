@@ -1,0 +1,182 @@
+"""Pages of a history in a screen's form: whole units, each a user's message or a turn, as many as asked for."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any, NamedTuple
+
+import msgspec
+
+from sash.api.incoming import Incoming
+from sash.api.shown_messages import stored_message
+from sash.core.counts.models.families import DEVELOPER, USER
+from sash.core.screens import SCREENS
+from sash.core.screens.screen_form import Told, units_of
+from sash.problems import edited_too_fast
+from sash.store.data.layout import Target
+from sash.store.data.replies import Message, Page
+from sash.store.data.stored_messages import STEP_BYTES
+
+_AT_ONCE = 32
+_ATTEMPTS = 8
+_FEWEST, _MOST = 16, 1000
+"""Messages to read at once. Each time there are twice as many, as turns may be long."""
+_TITLE = 80
+
+ReadPages = Callable[[int, int], Awaitable[tuple[Page, Page]]]
+"""Reads messages: a page, and what a view sees of it."""
+
+
+class ScreenPage(NamedTuple):
+    """The screen's messages, ascending; where the next page begins, None at the end; and the page that tells the state."""
+
+    messages: list[dict[str, Any]]
+    following: int | None
+    state: Page
+
+
+class _Gathered(NamedTuple):
+    """Messages that were read in a row, what a view sees of them, and the pages with what stands beside them."""
+
+    messages: list[Message]
+    seen: list[tuple[Message, Page]]
+    state: Page
+
+
+async def screen_page(
+    request: Incoming,
+    target: Target,
+    form: str,
+    read: ReadPages,
+    *,
+    order: str,
+    start: int | None,
+    limit: int,
+    in_window: Collection[int] | None,
+) -> ScreenPage:
+    """The page of at most ``limit`` units that begins at the seq ``start``, or with ``desc`` ends there."""
+    for _ in range(_ATTEMPTS):
+        gathered = await (_onwards if order == "asc" else _backwards)(read, start, limit)
+        if gathered is not None:
+            break
+    else:
+        raise edited_too_fast()
+    messages, seen, state = gathered
+    starts = _starts(messages)
+    last = messages[-1].seq if messages else state.length
+    following: int | None = None
+    if order == "asc":
+        end = starts[limit] if len(starts) > limit else last + 1
+        if last < state.length and len(starts) <= limit:
+            end = starts.pop() if len(starts) > 1 else end  # of the last one more may follow
+        following = end if end <= state.length else None
+        starts = [seq for seq in starts if seq < end][:limit]
+    else:
+        if messages and messages[0].seq > 1 and not _is_begun(messages[0]) and len(starts) > 1:
+            starts = starts[1:]  # the first one began before
+        starts = starts[-limit:]
+        end = last + 1
+        following = starts[0] - 1 if starts and starts[0] > 1 else None
+    told: list[Told] = []
+    for place, (message, page) in enumerate(seen):
+        if place % _AT_ONCE == _AT_ONCE - 1:
+            await asyncio.sleep(0)  # let other requests run between them
+        if starts and starts[0] <= message.seq < end:
+            told.append(_told(message, page, target, in_window))
+    address = f"{request.scope['scheme']}://{request.headers.get('host', '')}"
+    show = SCREENS[form].show
+    units = units_of(told, starts, is_end=end > state.length)
+    return ScreenPage([each for unit in units for each in show(unit, address)], following, state)
+
+
+async def _onwards(read: ReadPages, start: int | None, limit: int) -> _Gathered | None:
+    """The messages from ``start`` on, until ``limit`` units are whole. None if the log was edited meanwhile."""
+    first, gathered, count = start or 1, None, limit + _FEWEST
+    while True:
+        count = min(_MOST, count)
+        page, seen = await read(first, first + count - 1)
+        gathered = _with(gathered, page, seen)
+        if gathered is None:
+            return None
+        messages = gathered.messages
+        last = messages[-1].seq if messages else page.length
+        units = len(_starts(messages))
+        if last >= page.length or units > limit or (units > 1 and _size(messages) > STEP_BYTES):
+            return gathered
+        first, count = last + 1, 2 * count
+
+
+async def _backwards(read: ReadPages, start: int | None, limit: int) -> _Gathered | None:
+    """The messages up to ``start``, back to the beginning of ``limit`` units. None if the log was edited meanwhile."""
+    count, gathered = min(_MOST, limit + _FEWEST), None
+    span = (max(1, start - count + 1), start) if start else (-count, -1)
+    while True:
+        page, seen = await read(*span)
+        gathered = _with(gathered, page, seen, is_before=True)
+        if gathered is None:
+            return None
+        messages = gathered.messages
+        if not messages or messages[0].seq == 1:
+            return gathered
+        units = len(_starts(messages)) - (not _is_begun(messages[0]))
+        if units >= limit or (units > 0 and _size(messages) > STEP_BYTES):
+            return gathered
+        count = min(_MOST, 2 * count)
+        span = (max(1, messages[0].seq - count), messages[0].seq - 1)
+
+
+def _with(gathered: _Gathered | None, page: Page, seen: Page, *, is_before: bool = False) -> _Gathered | None:
+    """What was gathered, and one page more. None if the log was edited between both."""
+    shown = [(message, page) for message in seen.messages]
+    if gathered is None:
+        return _Gathered(page.messages, shown, page)
+    if gathered.state.made != page.made:
+        return None
+    if is_before:
+        return _Gathered([*page.messages, *gathered.messages], [*shown, *gathered.seen], gathered.state)
+    return _Gathered([*gathered.messages, *page.messages], [*gathered.seen, *shown], page)
+
+
+def _size(messages: list[Message]) -> int:
+    return sum(message.record.size for message in messages)
+
+
+def _is_begun(message: Message) -> bool:
+    """Whether a unit begins with the message, whatever stands before it."""
+    return message.record.measure.role == USER
+
+
+def _starts(messages: list[Message]) -> list[int]:
+    """The seqs with which units begin: each user's message, and the first behind it that is none, nor a system message."""
+    starts: list[int] = []
+    is_turn = False
+    for message in messages:
+        role = message.record.measure.role
+        if role == USER:
+            starts.append(message.seq)
+            is_turn = False
+        elif role > DEVELOPER and not is_turn:
+            starts.append(message.seq)
+            is_turn = True
+    return starts
+
+
+def _told(message: Message, page: Page, target: Target, in_window: Collection[int] | None) -> Told:
+    """A message as a screen's form shows it."""
+    stored = stored_message(message, page, target)
+    grounding = page.grounding.get(message.seq)
+    documents = []
+    for index, (identity, text) in enumerate(grounding.documents if grounding else ()):
+        title = grounding.levels(index)[-1] if grounding else text
+        documents.append((identity, title[:_TITLE]))
+    return Told(
+        seq=stored.seq,
+        id=stored.id,
+        created_at=stored.created_at,
+        message=msgspec.json.decode(stored.message),
+        status=stored.status,
+        is_redacted=stored.redacted,
+        is_sent=stored.sent,
+        metadata=msgspec.json.decode(stored.metadata) if stored.metadata else {},
+        documents=documents,
+        in_window=None if in_window is None else message.seq in in_window,
+    )

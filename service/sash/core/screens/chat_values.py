@@ -1,0 +1,22 @@
+"""Chat messages among a screen's: they are entries as they are."""
+
+from typing import Any
+
+import msgspec
+
+from sash.core.chat.messages import BareEntry, Entry, is_bare, whole_numbers, wrapped
+from sash.core.chat.mistakes import invalid
+from sash.core.chat.programs import recognise
+from sash.problems import BadRequest
+
+
+def chat_entry(value: dict[str, Any], pointer: str) -> Entry:
+    """A chat message, alone or in an entry, as an entry. Raises BadRequest."""
+    kind = BareEntry if is_bare(value) else Entry
+    given = whole_numbers(wrapped(value) if is_bare(value) else value)
+    try:
+        return msgspec.convert(given, kind)
+    except msgspec.ValidationError:
+        if program := recognise(value) or recognise(value.get("message")):
+            raise program.refused(pointer) from None
+        raise invalid(pointer, BadRequest, of=Entry, value=given) from None
