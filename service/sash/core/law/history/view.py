@@ -260,7 +260,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
             cost += each[index]
         return cost
 
-    @property
+    @lazy
     def front(self) -> int:
         """The number of units before the tail, which are all required."""
         front = self.history.records.front
@@ -342,7 +342,8 @@ def _why(role: int, *, pinned: bool) -> Reason:
 
 def always_units(history: History, units: Units) -> dict[int, Reason]:
     """The indexes of required units, with the reason. All units before the tail are required."""
-    records, recalled = history.records, ()
+    records = history.records
+    recalled: Sequence[int] = ()
     if records.front or history.recalled or records.marks_any:
         always, recalled = _marked(history, units)
     else:

@@ -26,7 +26,7 @@ class Units:
     unit is one message, so that a unit's index is its message's.
     """
 
-    def __init__(self, starts: Number | range, broken: AbstractSet[int] = frozenset(), *, single: bool = False) -> None:
+    def __init__(self, starts: Number, broken: AbstractSet[int] = frozenset(), *, single: bool = False) -> None:
         self.starts: Sequence[int] = starts if single else starts.tolist()
         self._starts = starts
         self.broken = broken

@@ -179,9 +179,10 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         state.room -= held
         cut = self.allowed.cut
         if options.stable and cut is None:
-            cut = self._cut(beside + self.view.always_cost - recall_reserve)
-            if isinstance(cut, NeedOlder):
-                return cut
+            found = self._cut(beside + self.view.always_cost - recall_reserve)
+            if isinstance(found, NeedOlder):
+                return found
+            cut = found
         view = self._cleared(cut) if options.tool_results_kept is not None else self.view
         taken = walk(state, view, self._bounds(summary, cut))
         if taken.stop == "older":
