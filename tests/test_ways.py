@@ -8,23 +8,23 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-MOST_FUNCTIONS = {"window": 111, "append": 176}
-MOST_MODULES = {"window": 38, "append": 53}
+MOST_FUNCTIONS = {"window": 109, "append": 174}
+MOST_MODULES = {"window": 39, "append": 54}
 MOST_CALLS = {
-    "plain": 178,
+    "plain": 175,
     "anthropic": 635,
     "gemini": 895,
     "responses": 1035,
-    "tools": 301,
-    "stable": 345,
-    "claude": 880,
-    "claude, tools": 1215,
-    "results": 845,
-    "explain": 270,
-    "dedupe": 180,
-    "recall": 820,
-    "skip": 570,
-    "sent": 194,
+    "tools": 305,
+    "stable": 262,
+    "claude": 788,
+    "claude, tools": 1122,
+    "results": 835,
+    "explain": 182,
+    "dedupe": 176,
+    "recall": 905,
+    "skip": 480,
+    "sent": 196,
 }
 
 

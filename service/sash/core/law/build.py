@@ -8,10 +8,8 @@ import msgspec
 from sash.core.counts.costs.estimates import spoken_tokens
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
 from sash.core.counts.models.models import Model
-from sash.core.law.fixed_parts.fixed_costs import reserved_tools
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.fixed_parts.window_spec import WindowSpec
-from sash.core.law.history.fillers import longest_opening
 from sash.core.law.history.notes import summary_message
 from sash.core.law.history.results import share_of
 from sash.core.law.history.view import History, unit_costs
@@ -51,11 +49,11 @@ def build_window(history: History, spec: WindowSpec) -> Window | NeedOlder:
 
 def _built(spec: WindowSpec, history: History, allowed: Allowed) -> Window | NeedOlder:
     """The window inside what is ``allowed``: a sum for a plain chat, or else all rules."""
-    if (allowed is ALL or allowed.is_all) and not (spec.recall_reserve and spec.plan.query.stable):
+    if allowed is ALL or allowed.is_all:
         plain = _plain_window(history, spec)
         if plain is not None:
             return plain
-    return choose(history, spec, allowed)
+    return choose(spec, history, allowed)
 
 
 def _summarized(history: History, plan: Plan) -> tuple[History, Plan]:
@@ -70,11 +68,10 @@ def _summarized(history: History, plan: Plan) -> tuple[History, Plan]:
 
 
 def _plain_window(history: History, spec: WindowSpec) -> Window | None:
-    """The window of a plain chat: as many of the newest messages as sum and limit allow. None if the chat is not plain, or
-    its required messages need tokens of those that are set aside.
+    """The window of a plain chat: as many of the newest messages as sum and limit allow. None if the chat is not plain.
 
     It is the same window as by the full rules. A chat is plain if its only required messages are the newest one, with its
-    tool group, the newest question, and recalled ones, and it has no documents, summary, note, or result that is cut; and,
+    tool group, and the newest question, and it has no documents, summary, note, or result that is cut; and,
     where messages that repeat others are left out, no such message.
     """
     records, first, plan, options = history.records, history.first_seq, spec.plan, spec.plan.query
@@ -82,21 +79,12 @@ def _plain_window(history: History, spec: WindowSpec) -> Window | None:
         return None
     model = plan.model
     costs: list[int] = message_costs(records, model).tolist()
-    system, few_shots = plan.message_costs
-    lone = 0 if plan.has_system or SYSTEM in records.roles or DEVELOPER in records.roles else model.lone
-    fixed_tokens = {
-        "priming": model.priming + lone,
-        "system": system,
-        "few_shots": few_shots,
-        "tools": plan.tools_tokens,
-    }
+    fixed_tokens = plan.bare_costs
+    if not plan.has_system and (SYSTEM in records.roles or DEVELOPER in records.roles):
+        fixed_tokens = {**fixed_tokens, "priming": model.priming}
     room = plan.budget - sum(fixed_tokens.values())
     has_groups = TOOL in records.roles
     may_cut = has_groups and _may_cut(records, model, options, room)
-    recalled = 0
-    if history.recalled:
-        recalled, costs = _without_recalled(history, costs)
-    room -= spec.recall_reserve + recalled + _kept_free(history, plan)
     if room < 0 or may_cut:
         return None
     messages, left, limit = sum(costs), 0, options.limit or history.length + 1
@@ -121,11 +109,11 @@ def _plain_window(history: History, spec: WindowSpec) -> Window | None:
     repeats = options.dedupe == "messages" and records.repeats(begins - 1)
     if repeats or (PROVIDERS[options.format].fills and _needs_fillers(records, kept)):
         return None
-    messages += recalled
-    tokens = {**fixed_tokens, "summary": 0, "messages": messages, "grounding": 0, "reasoning": 0}
+    tokens = {"total": 0, **fixed_tokens, "messages": messages, "grounding": 0, "reasoning": 0}
+    if plan.stands_in:  # beside calls alone
+        tokens["tools"] = 0
+    tokens["total"] = sum(tokens.values())
     rows = [*range(begins, end)]
-    if history.recalled:
-        rows = sorted({*history.recalled_rows, *rows})
     return Window(
         budget=spec.plan.budget,
         rows=rows,
@@ -133,32 +121,11 @@ def _plain_window(history: History, spec: WindowSpec) -> Window | None:
         grounding={},
         summary=None,
         note=0,
-        tokens={"total": sum(tokens.values()), **tokens},
+        tokens=tokens,
         dropped=_NOTHING_DROPPED if whole and history.seen is None else _dropped(history, model, messages, rows),
         stop_reason="complete" if whole else "limit" if limited else "budget",
         explain=None,
     )
-
-
-def _without_recalled(history: History, costs: list[int]) -> tuple[int, list[int]]:
-    """The tokens of the recalled messages, and the tail's costs without them."""
-    taken, left = 0, [*costs]
-    for index in history.recalled_rows:
-        taken, left[index] = taken + costs[index], 0
-    return taken, left[history.records.front :]
-
-
-def _kept_free(history: History, plan: Plan) -> int:
-    """The tokens that are kept free: for an opening and an ending, where the cut is stable, and for the tool that stands in
-    where messages call and none is given."""
-    model, fixed, options = plan.model, plan.parts.fixed, plan.query
-    free = longest_opening(model, options.format) if options.stable and not fixed.few_shots else 0
-    free += plan.going_on if options.stable else 0
-    if PROVIDERS[options.format].stand_in_tool is None or fixed.tools:
-        return free
-    rows = sorted({row for row in (history.asked, len(history.records) - 1) if row >= history.records.front})
-    required = [history.records[row].measure for row in rows]
-    return free + reserved_tools(fixed, model, (), required, first=history.seqs.item(rows[0]) if rows else 0)
 
 
 def _is_plain(history: History, plan: Plan) -> bool:
@@ -169,28 +136,20 @@ def _is_plain(history: History, plan: Plan) -> bool:
     return not (
         not records.flags
         or (records.roles[-1] == ASSISTANT and plan.going_on)
-        or (history.seen is not None and (history.seen.texts or history.before or history.recalled))
+        or history.before
+        or history.recalled
+        or (history.seen is not None and history.seen.texts)
         or (options.note and history.seen is not None)
-        or ((history.before or history.recalled) and not _has_plain_recalled(history, options))
         or history.grounding_messages
         or (fixed.tools and records.marks_any)
         or (sent_in.stand_in_tool is not None and (TOOL in records.roles or not records.plain))
+        or (plan.stands_in and fixed.tools)
         or FUNCTION in records.roles
         or (records.details and records.thinks)
         or not (records.plain or _has_whole_groups(history, options))
         or ((sent_in.names_files or sent_in.tells_links) and records.details and records.with_parts)
         or (options.start == "user" and (history.first_seq > 1 or records.roles[0] != USER))
     )
-
-
-def _has_plain_recalled(history: History, options: WindowQuery) -> bool:
-    """Whether all that must be in the window, before the tail, is recalled and plain."""
-    if options.limit or options.dedupe == "messages" or PROVIDERS[options.format].fills:
-        return False
-    if not (set(history.before) <= history.recalled and group_units(history.records).single):
-        return False
-    before = map(history.records.__getitem__, range(history.records.front))
-    return all(each.measure.role in (USER, ASSISTANT) and not (each.grouped or each.rich) for each in before)
 
 
 def _has_whole_groups(history: History, options: WindowQuery) -> bool:
@@ -218,7 +177,7 @@ def _needs_fillers(records: Records, kept: int) -> bool:
 
 def _is_more_than_a_tail(options: WindowQuery) -> bool:
     """Whether an option other than the budget decides where history begins."""
-    return options.note or bool(options.stable) or options.overflow == "skip" or options.start == "user"
+    return options.note or options.overflow == "skip" or options.start == "user"
 
 
 def _dropped(history: History, model: Model, messages: int, rows: Sequence[int]) -> dict[str, int]:

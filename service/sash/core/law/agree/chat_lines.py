@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.chat.calls import arguments_of, compact, functions_called
-from sash.core.law.agree.lazily import lazy
+from sash.core.law.lazily import lazy
 from sash.core.law.records.details import Details
 from sash.core.law.records.split_media import name_of
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from sash.core.law.agree.chat_lines import REPLY, RESULT, SYSTEM, USER, Call, ChatLine
-from sash.core.law.agree.lazily import lazy
+from sash.core.law.lazily import lazy
 
 
 class Unit:

@@ -33,6 +33,8 @@ def fixed_costs(view: View, plan: Plan, lines: Sequence[Line | Summary]) -> dict
 
     Those of definitions are as in ``reserved_tools``.
     """
+    if not lines and not view.systems:
+        return plan.bare_costs
     model, fixed, form = plan.model, plan.parts.fixed, plan.query.format
     always = view.required if fixed.defines(form) or model.lone else []
     measures = [line.measure for line in lines]

@@ -11,6 +11,7 @@ from sash.core.counts.costs.request_shapes import defined_parts, parts_of
 from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.conversation_settings import FixedParts
 from sash.core.law.history.enclosing import MESSAGE_BYTES
+from sash.core.law.history.fillers import few_shots_fillers
 from sash.core.law.history.lines import go_on_tokens
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers import PROVIDERS
@@ -19,11 +20,10 @@ from sash.core.providers.destinations.destination import meet
 KNOWN_TO_THE_SUM: Final = frozenset(
     {
         *("model", "reserve", "max_tokens", "limit", "format"),  # they are in the sum
-        *("dedupe", "note", "overflow", "stable", "start", "summary"),  # some of their values need all rules
+        *("dedupe", "note", "overflow", "start", "summary"),  # some of their values need all rules
         *("grounding", "grounding_max_tokens", "grounding_overflow"),  # a plain chat has no documents,
         *("tool_result_max_tokens", "tool_result_overflow", "tool_results_kept", "unanswered"),  # results,
-        *("reasoning", "recall_max_tokens", "recall_query"),  # reasoning, or recalled messages
-        *("stable_step", "cache"),  # they matter beside a stable cut, and after the choice
+        *("reasoning", "cache"),  # or reasoning; hints for a cache follow the choice
         *("images_kept", "view"),  # they are applied before
     }
 )
@@ -50,19 +50,43 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     budget: int
 
     @cached_property
+    def has_system(self) -> bool:
+        """Whether a fixed part is a system message, so that a template adds none of its own."""
+        return any(map(is_system, (*self.parts.fixed.system, *self.parts.fixed.few_shots)))
+
+    @cached_property
     def message_costs(self) -> tuple[int, int]:
         """Tokens of the system prompt and of the few-shots."""
         return self.parts.fixed.message_costs(self.model)
 
     @cached_property
-    def tools_tokens(self) -> int:
-        """Tokens of the definitions beside messages of which none is a system message, and none calls."""
-        return self.parts.fixed.tools_tokens(self.model, ()) if self.parts.fixed.tools else 0
+    def bare_costs(self) -> dict[str, int]:
+        """Tokens of the fixed parts by name, beside messages of which none is a system message. Not to be changed."""
+        model, fixed = self.model, self.parts.fixed
+        system, few_shots = self.message_costs
+        return {
+            "priming": model.priming + (0 if self.has_system else model.lone),
+            "system": system,
+            "few_shots": few_shots + few_shots_fillers(fixed.few_shots, model, self.query.format, are_first=True),
+            "tools": fixed.tools_tokens(model, ()),
+            "summary": 0,
+        }
 
     @cached_property
-    def has_system(self) -> bool:
-        """Whether a fixed part is a system message, so that a template adds none of its own."""
-        return any(map(is_system, (*self.parts.fixed.system, *self.parts.fixed.few_shots)))
+    def bare_cost(self) -> int:
+        """Their sum."""
+        return sum(self.bare_costs.values())
+
+    @cached_property
+    def is_opened(self) -> bool:
+        """Whether the request may cost more if the first message of the history is the assistant's."""
+        return PROVIDERS[self.query.format].fills and not self.parts.fixed.few_shots
+
+    @cached_property
+    def stands_in(self) -> bool:
+        """Whether a tool stands in for those that messages call, because none is given."""
+        stand_in = PROVIDERS[self.query.format].stand_in_tool
+        return stand_in is not None and not self.parts.fixed.declared(self.model.format)[0].functions
 
     @cached_property
     def fixed_messages(self) -> int:

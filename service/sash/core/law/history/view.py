@@ -3,7 +3,6 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property
 from types import MappingProxyType
 
 import msgspec
@@ -14,6 +13,7 @@ from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import Number
 from sash.core.law.history.lines import Gap, lines_tokens
 from sash.core.law.history.results import Edit
+from sash.core.law.lazily import lazy
 from sash.core.law.records.costs import message_costs, reference_costs
 from sash.core.law.records.reasons import Reason
 from sash.core.law.records.records import Flags, Record, Records, Summary, WindowFlags, indexes_of
@@ -90,12 +90,17 @@ class History(msgspec.Struct, frozen=True, dict=True):
         moved = None if self.moved is None else self.moved[kept]
         return msgspec.structs.replace(self, records=self.records.taken(np.array(kept)), before=before, moved=moved)
 
-    @cached_property
+    @lazy
     def seqs(self) -> Number:
         """The seq in the log of each row, as an array."""
         if self.moved is not None:
             return self.moved
         return np.append(np.array(self.before, np.int64), np.arange(self.first_seq, self.length + 1))
+
+    def seq(self, row: int) -> int:
+        """The seq in the log of a row."""
+        front = self.records.front
+        return row - front + self.first_seq if self.moved is None and row >= front else self.seqs.item(row)
 
     def seqs_of(self, rows: Sequence[int]) -> list[int]:
         """The seqs of ascending rows, which are mostly a run."""
@@ -135,7 +140,7 @@ class History(msgspec.Struct, frozen=True, dict=True):
             return front + bisect_left(self.order.heads, seq)
         return front + (seq - self.first_seq if self.moved is None else int(np.searchsorted(self.moved[front:], seq)))
 
-    @cached_property
+    @lazy
     def asked(self) -> int:
         """The row of the newest user message; -1 if there is none."""
         seq, first = self.question, self.first_seq
@@ -143,7 +148,7 @@ class History(msgspec.Struct, frozen=True, dict=True):
             return seq - first + self.records.front
         return self.row(seq) if seq >= first or seq in self.before else -1
 
-    @cached_property
+    @lazy
     def recalled_rows(self) -> list[int]:
         """The rows of recalled messages, ascending."""
         found: list[int] = np.flatnonzero(np.isin(self.seqs, [*self.recalled])).tolist() if self.recalled else []
@@ -211,6 +216,18 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """The original's late results, each with its group's earlier messages, and the number of the group's calls."""
 
 
+class Thoughts(msgspec.Struct, frozen=True):
+    """The tokens of each message's reasoning, as arrays. The messages' costs include what is sent."""
+
+    sent: Number
+    left: Number
+    """Those that are not sent."""
+    lasting: Number
+    """Those that are sent in every turn, such as signatures."""
+    passing: Number
+    """Those that are sent until the next question."""
+
+
 class View(msgspec.Struct, frozen=True, dict=True):
     """A history's units and their costs for one model. ``always`` are the indexes of required units, with the reason.
 
@@ -224,28 +241,37 @@ class View(msgspec.Struct, frozen=True, dict=True):
     always: dict[int, Reason]
     headless: bool
     """Whether the tail's first unit may have begun before the tail, so that it cannot be judged."""
-    reasoning: Number
-    """Tokens of the reasoning that is sent. The costs include them."""
-    reasoning_left: Number
-    """Tokens of the reasoning that is not sent."""
-    lasting: Number
-    """Tokens of the reasoning that is sent in every turn, such as signatures."""
-    passing: Number
-    """Tokens of the reasoning that is sent until the next question."""
+    thoughts: Thoughts | None = None
+    """The messages' reasoning; None if none has any."""
     edits: Mapping[int, Edit] = {}
     """Cuts of tool results, by row. The costs are those after the cut."""
     brings: Mapping[int, int] = {}
     """Tokens of the group that a late result brings while it is the newest message, by row."""
 
-    @cached_property
+    @lazy
     def unit_costs(self) -> Number:
         """The tokens of each unit, as an array."""
         return unit_costs(self.units, self.costs)
 
-    @cached_property
+    @lazy
+    def each(self) -> list[int]:
+        """The same as a list."""
+        costs: list[int] = unit_costs(self.units, self.costs).tolist()
+        return costs
+
+    @property
+    def always_cost(self) -> int:
+        """Tokens of the required messages."""
+        cost, each = 0, self.each
+        for index in self.always:
+            cost += each[index]
+        return cost
+
+    @lazy
     def front(self) -> int:
         """The number of units before the tail, which are all required."""
-        return tail_unit(self.history.records, self.units)
+        front = self.history.records.front
+        return bisect_left(self.units.starts, front) if front else 0
 
     @property
     def covered(self) -> AbstractSet[int]:
@@ -264,17 +290,19 @@ class View(msgspec.Struct, frozen=True, dict=True):
         """The rows of the first messages of required units, ascending."""
         return [self.units.starts[index] for index in sorted(self.always)]
 
-    @cached_property
+    @lazy
     def systems(self) -> list[int]:
         """The rows of required system and developer messages, ascending."""
         roles = self.history.records.roles
+        if SYSTEM not in roles and DEVELOPER not in roles:
+            return []
         return [row for row in self.required if roles[row] <= DEVELOPER]
 
     def always_costs(self) -> dict[Reason, int]:
         """Tokens of required messages by reason; the reasons are in the order of their oldest messages."""
         costs: dict[Reason, int] = {}
         for index, why in self.always.items():
-            costs[why] = costs.get(why, 0) + int(self.unit_costs[index])
+            costs[why] = costs.get(why, 0) + self.each[index]
         return costs
 
 
@@ -283,23 +311,26 @@ def view_history(history: History, model: Model) -> View | None:
     grouped = grouped_units(history)
     if grouped is None:
         return None
-    records, (units, headless) = history.records, grouped
-    costs, nothing = _with_lines(history, message_costs(records, model), model), np.zeros(len(records), np.int64)
-    always = always_units(history, units)
-    return View(history, costs, units, always, headless, nothing, nothing, nothing, nothing)
+    units, headless = grouped
+    costs = message_costs(history.records, model)
+    if history.order is not None and history.order.lines:
+        costs = _with_lines(history, history.order, costs, model)
+    return View(history, costs, units, always_units(history, units), headless)
 
 
 def grouped_units(history: History) -> tuple[Units, bool] | None:
     """The units, and whether the tail's first may have begun before the tail; None if older messages are needed."""
     records, front = history.records, history.records.front
     units = group_units(records)
-    headless = len(records) > front and not history.is_whole and records.roles[front] in (TOOL, FUNCTION)
+    if history.is_whole:
+        return units, False
+    headless = len(records) > front and records.roles[front] in (TOOL, FUNCTION)
     first = tail_unit(records, units)
     pinned = headless and any(front <= index < units.starts[first + 1] for index in records.where(Flags.PINNED))
     if pinned or (headless and history.first_seq - 1 in history.before):
         return None
     newest = _newest(history, units)
-    if not history.is_whole and len(units) > first and (newest is None or (headless and newest == first)):
+    if len(units) > first and (newest is None or (headless and newest == first)):
         return None
     return units, headless
 
@@ -318,8 +349,22 @@ def _why(role: int, *, pinned: bool) -> Reason:
 
 def always_units(history: History, units: Units) -> dict[int, Reason]:
     """The indexes of required units, with the reason. All units before the tail are required."""
-    if not units:
-        return {}
+    records = history.records
+    recalled: Sequence[int] = ()
+    if records.front or history.recalled or records.marks_any:
+        always, recalled = _marked(history, units)
+    else:
+        asked = history.asked
+        always = {unit_at(units, asked): Reason.QUESTION} if asked >= 0 else {}
+    if (newest := _newest(history, units)) is not None:
+        always.setdefault(newest, Reason.NEWEST)
+    for index in recalled:
+        always.setdefault(index, Reason.RECALLED)
+    return always
+
+
+def _marked(history: History, units: Units) -> tuple[dict[int, Reason], Sequence[int]]:
+    """The same for the question and what is marked, pinned, or before the tail; and the units of recalled messages."""
     records, front = history.records, frozenset(range(tail_unit(history.records, units)))
     broken = units.broken - front
     recalled = {unit_at(units, row) for row in history.recalled_rows} - broken
@@ -330,15 +375,16 @@ def always_units(history: History, units: Units) -> dict[int, Reason]:
         index: _why(records.roles[units.starts[index]], pinned=index in pinned or index not in question)
         for index in sorted(front - recalled | pinned | leading | question)
     }
-    if (newest := _newest(history, units)) is not None:
-        always.setdefault(newest, Reason.NEWEST)
-    return always | {index: Reason.RECALLED for index in sorted(recalled) if index not in always}
+    return always, sorted(recalled)
 
 
 def _newest(history: History, units: Units) -> int | None:
     """The newest unit of the tail that can be sent; None if there is none."""
     records, front = history.records, history.records.front
-    newest_first: Iterable[int] = range(len(records) - 1, front - 1, -1)
+    last = len(records.flags) - 1
+    if units.single and history.order is None and last >= front:  # as nearly always
+        return last
+    newest_first: Iterable[int] = range(last, front - 1, -1)
     if history.order is not None:  # the newest message need not be the last row
         newest_first = (front + np.argsort(history.seqs[front:])[::-1]).tolist()
     found = (unit_at(units, index) for index in newest_first if not records.unsent[index])
@@ -350,12 +396,10 @@ def tail_unit(records: Records, units: Units) -> int:
     return bisect_left(units.starts, records.front) if records.front else 0
 
 
-def _with_lines(history: History, costs: Number, model: Model) -> Number:
+def _with_lines(history: History, order: Order, costs: Number, model: Model) -> Number:
     """The messages' costs. A call's lines cost with the call."""
-    if history.order is None or not history.order.lines:
-        return costs
     costs = costs.copy()
-    for row in history.order.lines:
+    for row in order.lines:
         if row < len(costs):
             costs[row] += history.lines_tokens(row, model)
     return costs

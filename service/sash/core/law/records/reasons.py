@@ -8,6 +8,7 @@ class Reason(StrEnum):
     """A reason, by the name that costs and ``stop_reason`` have for it; ``text`` is what ``explain`` says."""
 
     text: str
+    __hash__ = str.__hash__
 
     def __new__(cls, name: str, text: str) -> Self:
         """A member without a text cannot be made."""

@@ -12,7 +12,7 @@ Numbers are little-endian. The store's scripts know the size, and flags of the b
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cache, cached_property, reduce
+from functools import cache, reduce
 from itertools import repeat
 from operator import or_
 from struct import Struct
@@ -30,6 +30,7 @@ from sash.core.counts.measures.rows import Row, columns_of, stored_row, taken
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import Number
+from sash.core.law.lazily import lazy
 from sash.core.law.records.details import Details, StoredDetails
 from sash.core.law.records.identities import Identity, short_form
 from sash.core.law.records.reasons import Reason
@@ -438,7 +439,7 @@ class Records(Sequence[Record]):
         found.costs = self.costs
         return found
 
-    @cached_property
+    @lazy
     def media(self) -> Mapping[int, Sequence[Medium]]:
         """What messages enclose beside their text, by index. The details must have been read."""
         return {index: media for index in self.rare if (media := self[index].enclosed)}
@@ -460,7 +461,7 @@ class Records(Sequence[Record]):
 
     def size(self) -> int:
         """Bytes of all bodies."""
-        return int(np.frombuffer(self.packed, "<u4")[3 :: RECORD_BYTES // 4].sum(dtype=np.int64))
+        return int(np.add.reduce(np.frombuffer(self.packed, "<u4")[3 :: RECORD_BYTES // 4], dtype=np.int64))
 
     def words(self, index: int) -> bytes | None:
         """The digest of what a user or the assistant says, by which repeats are found; None for other messages."""
@@ -503,12 +504,12 @@ class Records(Sequence[Record]):
         numbers[named] = which + 1
         return numbers, [EVERYBODY, *(self.details[index].party for index in named[first].tolist())]
 
-    @cached_property
+    @lazy
     def rare(self) -> list[int]:
         """Indexes of messages whose tokens do not follow from a row, such as those with images, ascending."""
         return np.flatnonzero(self.details.is_rare).tolist() if self.details else []
 
-    @cached_property
+    @lazy
     def with_parts(self) -> AbstractSet[int]:
         """Indexes of messages with more than text, such as files: the ``rare`` ones, and those with an estimate."""
         return {*self.rare, *(np.flatnonzero(self.columns["estimated"]).tolist() if self.details else ())}
@@ -536,7 +537,7 @@ class Records(Sequence[Record]):
             each and (each.reasoning or each.beside) for each in extras
         )
 
-    @cached_property
+    @lazy
     def places(self) -> Number:
         """PARALLEL, LIST_BEGINS and LIST_ENDS of each message, as an array: 0 if it is not one of several results.
 
@@ -561,20 +562,20 @@ class Records(Sequence[Record]):
         roles = self.roles[self.front :]
         return len(roles) - len(roles.lstrip(RESULTS))
 
-    @cached_property
+    @lazy
     def left_out(self) -> bytes:
         """1 for each message that a client left out of windows; empty where there is none."""
         found = self.more.translate(_LEFT_OUT)
         return found if 1 in found else b""
 
-    @cached_property
+    @lazy
     def sent_roles(self) -> bytes:
         """The roles, with NO_ROLE for each message that a client left out of windows."""
         if not self.left_out:
             return self.roles
         return bytes(NO_ROLE if is_out else role for role, is_out in zip(self.roles, self.left_out, strict=True))
 
-    @cached_property
+    @lazy
     def marked(self) -> bool:
         """Whether a result is late, or an assistant's message calls in the form before tool calls."""
         return 1 in self.flags.translate(_LATE)
@@ -585,7 +586,7 @@ class Records(Sequence[Record]):
         is_out = 1 in self.more.translate(_OUT) or 1 in self.window_flags.translate(_COVERED)
         return not (self.calls.strip(b"\0") or 1 in self.flags.translate(_LATE) or is_out)
 
-    @cached_property
+    @lazy
     def unsent(self) -> bytes:
         """1 for each message that no window has: withheld, a compaction, or covered by one. 0 for the others."""
         found, is_covered = self.more.translate(_OUT), self.window_flags.translate(_COVERED)

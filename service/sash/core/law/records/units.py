@@ -12,6 +12,7 @@ import numpy as np
 
 from sash.core.counts.models.families import ASSISTANT, FUNCTION, TOOL
 from sash.core.counts.text.numbers import Number
+from sash.core.law.lazily import lazy
 from sash.core.law.records.records import Flags, Records, WindowFlags
 
 LONGEST_GROUP = 129
@@ -26,21 +27,29 @@ class Units:
     """
 
     def __init__(self, starts: Number, broken: AbstractSet[int] = frozenset(), *, single: bool = False) -> None:
-        self.starts: Sequence[int] = range(len(starts)) if single else starts.tolist()
-        self.begins: Number = starts[:-1]
-        """The indexes of the units' first records, as an array."""
-        self.ends: Number = starts[1:]
-        """Those of the records behind the units."""
+        self.starts: Sequence[int] = starts if single else starts.tolist()
+        self._starts = starts
         self.broken = broken
         self.single = single
 
-    def members(self, indexes: Iterable[int]) -> Number:
-        """The indexes of the records of these units, ascending, as an array."""
+    @lazy
+    def begins(self) -> Number:
+        """The indexes of the units' first records, as an array."""
+        return np.asarray(self._starts)[:-1]
+
+    @lazy
+    def ends(self) -> Number:
+        """Those of the records behind the units, as an array."""
+        return np.asarray(self._starts)[1:]
+
+    def members(self, indexes: Iterable[int]) -> list[int]:
+        """The indexes of the records of these units, ascending."""
         if self.single:
-            return np.sort(np.array([*indexes], np.int64))
+            return sorted(indexes)
         is_in = np.zeros(len(self), bool)
         is_in[[*indexes]] = True
-        return np.flatnonzero(np.repeat(is_in, self.ends - self.begins))
+        rows: list[int] = np.flatnonzero(np.repeat(is_in, self.ends - self.begins)).tolist()
+        return rows
 
     def until(self, end: int) -> "Units | None":
         """The units of the records before ``end``; None where this may divide a unit, or leave its calls at the end."""
@@ -63,7 +72,7 @@ def group_units(records: Records) -> Units:
     """
     if records.units is None:
         is_single = TOOL not in records.roles and records.plain
-        records.units = Units(np.arange(len(records) + 1), single=True) if is_single else _grouped(records)
+        records.units = Units(range(len(records.flags) + 1), single=True) if is_single else _grouped(records)
     return records.units
 
 

@@ -36,7 +36,7 @@ def accepted_from(view: View, spec: WindowSpec, chosen: Selected, allowed: Allow
     compaction = summary if summary is not None and summary.compaction is not None else None
     stood = history.covered if compaction is not None else 0
     oldest = history.first_seq if history.seen is not None and history.seen.is_whole else 1
-    is_all = history.seqs[chosen.at[:1]].tolist() == [oldest] and taken.stop == "complete" and summary is None
+    is_all = history.seqs[chosen.rows[:1]].tolist() == [oldest] and taken.stop == "complete" and summary is None
     is_lined = noted or allowed.is_lined or any(each.limit == 0 for each in view.edits.values())
     is_whole = (taken.stop == "summary" if stood else is_all) and not is_lined
     # Recalled messages and a summary may be new, and then so is the text before the reasoning.
@@ -48,7 +48,7 @@ def accepted_from(view: View, spec: WindowSpec, chosen: Selected, allowed: Allow
         return behind
     stands = max(_behind_changes(view, spec, room, stood), _behind_late(history), allowed.changed_row + 1)
     if compaction is not None:
-        stands = max(stands, _behind_compaction(history, spec, chosen.at.tolist(), compaction))
+        stands = max(stands, _behind_compaction(history, spec, chosen.rows, compaction))
     if not is_whole and cut is not None:
         stands = max(stands, _behind_cut(view, {*view.always, *taken.kept}, cut, noted=options.note))
     return stands

@@ -13,7 +13,6 @@ If the tail is too short, it returns NeedOlder in place of a window, and is call
 """
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import msgspec
 import numpy as np
@@ -28,9 +27,10 @@ from sash.core.law.history.lines import longest_lines
 from sash.core.law.history.notes import longest_note, note_measure
 from sash.core.law.history.results import Edit
 from sash.core.law.history.view import History, View, view_history
+from sash.core.law.lazily import lazy
 from sash.core.law.records.need_older import NeedOlder, older
 from sash.core.law.records.reasons import Reason
-from sash.core.law.records.records import Summary
+from sash.core.law.records.records import Records, Summary
 from sash.core.law.selection.binding import accepted_from
 from sash.core.law.selection.caching import below_a_tier, cut_length
 from sash.core.law.selection.explain import does_not_fit, dropped, explain, left_out
@@ -44,7 +44,7 @@ from sash.core.law.selection.sending import (
     with_reasoning,
 )
 from sash.core.law.selection.stable import Before, Cut, cut_seq
-from sash.core.law.selection.walk import SKIP_HORIZON, Bounds, Walk, first_required, open_request, walk
+from sash.core.law.selection.walk import SKIP_HORIZON, Bounds, Stop, Walk, first_required, open_request, walk
 from sash.core.law.selection.window import Allowed, Selected, Window
 from sash.core.providers import PROVIDERS, binds_reasoning
 from sash.problems import WindowDoesNotFit
@@ -55,10 +55,10 @@ BLOCK = 4
 often."""
 
 
-def choose(history: History, spec: WindowSpec, allowed: Allowed) -> Window | NeedOlder:
+def choose(spec: WindowSpec, history: History, allowed: Allowed) -> Window | NeedOlder:
     """The window by all rules inside what is ``allowed``, or NeedOlder. The problem is that of ``build_window``."""
     model, budget, options = spec.plan.model, spec.plan.budget, spec.plan.query
-    view = None if is_turn_unknown(history, options) else view_history(history, model)
+    view = None if history.before and is_turn_unknown(history, options) else view_history(history, model)
     if view is None:
         return older(budget)
     trimming = Trimming(model, options, spec.path)
@@ -66,9 +66,12 @@ def choose(history: History, spec: WindowSpec, allowed: Allowed) -> Window | Nee
     line = _line_of(history, trimming, spec.plan.parts.fixed) if options.stable and allowed.cut is None else None
     if isinstance(line, NeedOlder):
         return line
-    frame = _Frame(spec, trimming, allowed, view, line or view, budget).with_cuts()
-    below = below_a_tier(options, model, budget)
-    if below < budget:
+    frame = _Frame(spec, trimming, allowed, view, line or view, budget)
+    if spec.plan.going_on and (row := _last_reply(view.history.records)) is not None:
+        frame = msgspec.structs.replace(frame, goes_on=row, ending=spec.plan.going_on)
+    if not view.units.single or view.front or FUNCTION in history.records.roles:
+        frame = frame.with_cuts()
+    if (below := below_a_tier(options, model, budget)) < budget:
         try:
             return msgspec.structs.replace(frame, budget=below, is_priced=True).chosen()
         except WindowDoesNotFit:  # then history has no part of what is above the tier
@@ -79,7 +82,10 @@ def choose(history: History, spec: WindowSpec, allowed: Allowed) -> Window | Nee
 def _as_sent(view: View, trimming: Trimming, fixed: Fixed) -> View:
     """The view with the costs of messages as they are sent."""
     model, options = trimming.model, trimming.options
-    view = trimming.limited(with_reasoning(view, model, options))
+    if view.history.records.details:
+        view = with_reasoning(view, model, options)
+    if options.tool_result_max_tokens is not None:
+        view = trimming.limited(view, options.tool_result_max_tokens)
     if PROVIDERS[options.format].tells_links:
         view = with_links(view, model)
     if PROVIDERS[options.format].fills:
@@ -120,13 +126,12 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
     """That of the spec, or what is below a price tier."""
     spared: int = 0
     """Tokens above a price tier, which history leaves free: the required parts alone are above it."""
+    goes_on: int | None = None
+    """The row of a reply at the end of a request that may not end with one; None without one."""
+    ending: int = 0
+    """The tokens of the line behind a reply at the end; 0 without one."""
     is_priced: bool = False
     """Whether a price tier is below the budget, and decides where history ends."""
-
-    @cached_property
-    def always(self) -> dict[Reason, int]:
-        """Tokens of required messages, by reason."""
-        return self.view.always_costs()
 
     def chosen(self) -> Window | NeedOlder:
         """The window, or NeedOlder. Raises WindowDoesNotFit."""
@@ -134,9 +139,9 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         summary, noted = (history.summary if options.summary == "always" else None), False
         # A summary or a note takes room, so the choice is made again with each.
         while isinstance(selected := self.select(summary, noted=noted), Selected):
-            if self.wants_summary(selected):
+            if options.summary == "auto" and history.summary is not None and self.wants_summary(selected):
                 summary = history.summary
-            elif options.note and not noted and len(selected.at) < history.length:
+            elif options.note and not noted and len(selected.rows) < history.length:
                 noted = True
             else:
                 return self.window(selected)
@@ -145,10 +150,8 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
     def with_cuts(self) -> "_Frame":
         """The frame with results cut that are larger than the window, or required and do not fit beside other parts."""
         view, history = self.view, self.view.history
-        if view.units.single and not view.front and FUNCTION not in history.records.roles:
-            return self
         summary = history.summary if self.spec.plan.query.summary == "always" else None
-        room = self._room(summary) + sum(self.always.values())
+        room = self._room(summary) + self.view.always_cost
         view = self.trimming.required(self.trimming.overlong(view, room), room, self._beside_messages)
         line = view if self.line is self.view else self.trimming.overlong(self.line, room)
         if view is self.view and line is self.line:
@@ -157,7 +160,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
 
     def select(self, summary: Summary | None, *, noted: bool) -> Selected | NeedOlder:
         """Steps 1 to 4 of the module's docstring. Raises WindowDoesNotFit."""
-        spec, room = self.spec, self._room(summary)
+        spec, options, room = self.spec, self.spec.plan.query, self._room(summary)
         if room < 0:
             raise self._refusal(summary)
         beside = room
@@ -166,19 +169,21 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             # Required parts may use this room. If they do, the window has no note.
             beside = self._room(summary, self._longest_note())
             room = max(beside, min(room, self._beside_messages()))
-        state = self._ask(summary, room)
+        state = Walk(room=room, grounding={}, seen=set())
+        if spec.documents.sources or spec.documents.unread:
+            self._ask(state, summary)
         recall_reserve = spec.recall_reserve + self.spared
         # Documents of required messages before the question may not take the opening's tokens.
-        held = min(state.room, recall_reserve + (self._least_opening if spec.plan.query.grounding == "all" else 0))
+        held = recall_reserve + (self._least_opening if options.grounding == "all" else 0)
+        held = min(state.room, held)
         state.room -= held
-        opening = longest_opening(spec.plan.model, spec.plan.query.format) if self._is_opened else 0
-        opening += self.spec.plan.going_on - self._ending  # kept free in each window with a stable cut
-        cut = self._cut(beside + sum(self.always.values()) - recall_reserve - opening)
-        if isinstance(cut, NeedOlder):
-            return cut
-        # A stable window clears results when its cut moves and not before, so that its beginning stays.
-        newest = cut.since if cut is not None else len(self.view.history.records) - 1
-        view = self.trimming.cleared(self.view, -1 if newest is None else newest)
+        cut = self.allowed.cut
+        if options.stable and cut is None:
+            found = self._cut(beside + self.view.always_cost - recall_reserve)
+            if isinstance(found, NeedOlder):
+                return found
+            cut = found
+        view = self._cleared(cut) if options.tool_results_kept is not None else self.view
         taken = walk(state, view, self._bounds(summary, cut))
         if taken.stop == "older":
             skips = 0 if taken.skipped is None else view.history.records.front - (taken.skipped - SKIP_HORIZON)
@@ -190,28 +195,13 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         if opening > taken.room + held:
             raise self._refusal(summary)
         taken.room = max(0, taken.room - opening)
-        at = view.units.members((*view.always, *taken.kept))
-        return Selected(taken, view, cut, opening, at, summary, noted)
+        rows = view.units.members([*view.always, *taken.kept])
+        return Selected(taken, view, cut, opening, rows, summary, noted)
 
-    @cached_property
-    def _goes_on(self) -> int | None:
-        """The row of a reply at the end of a request that may not end with one; None without one."""
-        records = self.view.history.records
-        if not self.spec.plan.going_on:
-            return None
-        sent = (row for row in reversed(range(len(records))) if records.roles[row] > DEVELOPER)
-        last = next((row for row in sent if not records.unsent[row]), None)
-        return None if last is None or records.roles[last] != ASSISTANT or records.calls[last] else last
-
-    @cached_property
-    def _ending(self) -> int:
-        """The tokens of the line behind a reply at the end; 0 without one."""
-        return self.spec.plan.going_on if self._goes_on is not None else 0
-
-    @cached_property
+    @lazy
     def _is_opened(self) -> bool:
         """Whether the request costs more if the first message of the history is the assistant's."""
-        if self.spec.plan.parts.fixed.few_shots or not PROVIDERS[self.spec.plan.query.format].fills:
+        if not self.spec.plan.is_opened:
             return False
         summary = self.view.history.summary if self.spec.plan.query.summary == "always" else None
         return summary is None or summary.compaction is None
@@ -225,7 +215,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             return 0
         behind = records.roles[row + 1 :] if row >= records.front else b""
         is_followed = next((role for role in behind if role > DEVELOPER), None) == ASSISTANT
-        is_oldest = history.seqs[row] == 1
+        is_oldest = history.seq(row) == 1
         return opening_tokens(
             records[row], model, form, is_oldest=is_oldest, is_beside_system=is_beside, is_followed=is_followed
         )
@@ -234,7 +224,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         """The tokens beside the required messages that a window of these alone needs: an opening, and whole documents."""
         return self._least_opening + self._whole_documents()
 
-    @cached_property
+    @lazy
     def _least_opening(self) -> int:
         """The additional tokens of a request that has the required messages alone and begins with the assistant."""
         first = first_required(self.view) if self._is_opened else len(self.view.history.records)
@@ -252,55 +242,63 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         """A message's documents that fit the room, without those that the walk has already."""
         seen, spent = (state.seen, state.spent) if state else (frozenset(), 0)
         history = self.view.history
-        seq, record = history.seqs.item(row), history.records[row]
-        return self.spec.documents.choose(seq, record, self.spec.plan.model, room, seen, spent=spent)
+        return self.spec.documents.choose(
+            history.seq(row), history.records[row], self.spec.plan.model, room, seen, spent=spent
+        )
 
     def _refusal(self, summary: Summary | None) -> WindowDoesNotFit:
         """The problem with each part that a window must have, so that a budget of its ``needed`` is enough."""
         fixed = self._fixed_costs((summary,), self._least_opening)
-        return does_not_fit(self.budget, fixed, self.always, self._whole_documents())
+        return does_not_fit(self.budget, fixed, self.view.always_costs(), self._whole_documents())
 
-    def _ask(self, summary: Summary | None, room: int) -> Walk:
-        """Step 3: the newest question with its documents."""
-        state = Walk(room=room, grounding={}, seen=set())
-        asked = self.view.history.asked
-        if asked >= 0 and self.spec.plan.query.grounding != "none":
-            chosen = self._documents(asked, max(0, room - self._least_opening))
-            if chosen is not None and chosen.cost > room:
-                raise self._refusal(summary)
-            if chosen is not None:
-                state.add_documents(asked, chosen)
-        return state
+    def _ask(self, state: Walk, summary: Summary | None) -> None:
+        """Step 3: the newest question with its documents. Raises WindowDoesNotFit."""
+        asked, room = self.view.history.asked, state.room
+        if asked < 0 or self.spec.plan.query.grounding == "none":
+            return
+        chosen = self._documents(asked, max(0, room - self._least_opening))
+        if chosen is not None and chosen.cost > room:
+            raise self._refusal(summary)
+        if chosen is not None:
+            state.add_documents(asked, chosen)
 
-    def _cut(self, room: int) -> Cut | NeedOlder | None:
-        """The stable cut; None without one. ``room`` is the budget minus the fixed parts, in tokens."""
-        spec, options, history, seqs = self.spec, self.spec.plan.query, self.view.history, self.line.history.seqs
-        if not options.stable or self.allowed.cut is not None:
-            return self.allowed.cut
+    def _cut(self, room: int) -> Cut | NeedOlder:
+        """The stable cut. ``room`` is the budget minus the fixed parts, in tokens."""
+        spec, options, history = self.spec, self.spec.plan.query, self.view.history
+        # These are kept free in each window with a stable cut.
+        room -= longest_opening(spec.plan.model, options.format) if self._is_opened else 0
+        room -= spec.plan.going_on - self.ending
         length = cut_length(options, spec.plan.model, spec.plan.budget)
         found = cut_seq(self.line, room, length * options.stable_step, BLOCK * length, spec)
         if isinstance(found, Before):
             return NeedOlder(place=found.place)
         if self.line.history is history:
             return found
+        seqs = self.line.history.seqs
         row = history.since(seqs.item(found.row)) if found.row < len(seqs) else found.row
         return Cut(row, None if found.since is None else history.since(seqs.item(found.since)))
+
+    def _cleared(self, cut: Cut | None) -> View:
+        """The view with old results as lines. They change when a stable cut moves and not before."""
+        newest = cut.since if cut is not None else len(self.view.history.records) - 1
+        return self.trimming.cleared(self.view, -1 if newest is None else newest)
 
     def _bounds(self, summary: Summary | None, cut: Cut | None) -> Bounds:
         """The bounds of history, and the options of the walk."""
         options, history, allowed = self.spec.plan.query, self.view.history, self.allowed
-        is_told = history.covered and history.is_whole  # the messages that are not covered may be among older ones
-        most = [self._limit_row(options.limit)] if options.limit else []
-        most += [history.turn(options.turns)] if options.turns else []
-        most += [allowed.messages_row] if allowed.messages_row is not None else []
-        oldest = history.oldest
+        firsts: list[tuple[Stop, int]] = [] if cut is None else [("budget", cut.row)]
+        if options.limit or options.turns or allowed.messages_row is not None:
+            most = [self._limit_row(options.limit)] if options.limit else []
+            most += [history.turn(options.turns)] if options.turns else []
+            most += [allowed.messages_row] if allowed.messages_row is not None else []
+            firsts.append(("limit", max(most)))
+        if allowed.bytes_row is not None:
+            firsts.append(("bytes", allowed.bytes_row))
+        # The messages that are not covered may be among older ones.
+        if summary is not None and not (history.covered and history.is_whole):
+            firsts.append(("summary", history.since(summary.through_seq + 1)))
         return Bounds(
-            (
-                ("budget", cut.row if cut else oldest),
-                ("limit", max(most, default=oldest)),
-                ("bytes", oldest if allowed.bytes_row is None else allowed.bytes_row),
-                ("summary", oldest if not summary or is_told else history.since(summary.through_seq + 1)),
-            ),
+            tuple(firsts),
             skip=options.overflow == "skip",
             dedupe=options.dedupe == "messages",
             user_first=options.start == "user",
@@ -323,37 +321,38 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             return False
         history = self.view.history
         behind, front = history.since(summary.through_seq + 1), history.records.front
-        is_before = np.where(
-            selected.at < front, history.seqs[selected.at] <= summary.through_seq, selected.at < behind
-        )
+        rows = np.array(selected.rows, np.int64)
+        is_before = np.where(rows < front, history.seqs[rows] <= summary.through_seq, rows < behind)
         return int(is_before.sum()) < behind - history.oldest and self._room(summary) >= self._beside_messages()
 
     def window(self, selected: Selected) -> Window:
         """The window of the selected messages, with the note if it fits with the required parts."""
-        spec, taken, at, summary = self.spec, selected.taken, selected.at, selected.summary
+        spec, taken, rows, summary = self.spec, selected.taken, selected.rows, selected.summary
+        plan = spec.plan
         # Remaining room extends the newest results again, if these were cut.
-        view = self.trimming.grown(selected.view, taken.room)
-        note = self._note(selected)
-        rows, lines = at.tolist(), (summary, Line(note_measure(note)) if note else None)
+        view = self.trimming.grown(selected.view, taken.room) if selected.view.edits else selected.view
+        note = self._note(selected) if selected.noted else 0
+        lines = (summary, Line(note_measure(note)) if note else None)
         fixed = self._fixed_costs(lines, selected.opening)
-        always = self.always if view is self.view else view.always_costs()
-        accepted, sent, left = 0, view.reasoning, view.reasoning_left
-        if binds_reasoning(spec.plan.model.id):
-            accepted = accepted_from(
-                view, spec, selected, self.allowed, self.budget - sum(fixed.values()), noted=bool(note)
-            )
-            is_refused = (sent > 0) & (np.arange(len(sent)) < accepted)
-            sent, left = np.where(is_refused, 0, sent), np.where(is_refused, sent, left)
-        left_of = left[at].tolist()
-        tokens = {
-            **fixed,
-            "tools": self._tools_tokens(lines, rows),
-            "messages": taken.taken + sum(always.values()) - int(view.reasoning[at].sum()),
-            "grounding": taken.spent,
-            "reasoning": int(sent[at].sum()),
-        }
-        seqs = view.history.seqs
-        grounding = {seqs.item(row): taken.grounding[row] for row in sorted(taken.grounding)}
+        messages = taken.taken + view.always_cost
+        tokens = {"total": 0, **fixed, "messages": messages}
+        if summary is not None or note or plan.stands_in or view.systems:
+            tokens["tools"] = self._tools_tokens(lines, rows)
+        tokens |= {"grounding": taken.spent, "reasoning": 0}
+        sent = left = None
+        accepted, left_of = 0, []
+        if (thoughts := view.thoughts) is not None:
+            sent, left = thoughts.sent, thoughts.left
+            tokens["messages"] -= int(sent[rows].sum())
+            if binds_reasoning(spec.plan.model.id):
+                room = self.budget - sum(fixed.values())
+                accepted = accepted_from(view, spec, selected, self.allowed, room, noted=bool(note))
+                is_refused = (sent > 0) & (np.arange(len(sent)) < accepted)
+                sent, left = np.where(is_refused, 0, sent), np.where(is_refused, sent, left)
+            tokens["reasoning"], left_of = int(sent[rows].sum()), left[rows].tolist()
+        tokens["total"] = sum(tokens.values())
+        seq_of = view.history.seq
+        grounding = {seq_of(row): taken.grounding[row] for row in sorted(taken.grounding)} if taken.grounding else {}
         return Window(
             budget=self.budget,
             rows=rows,
@@ -362,23 +361,22 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             grounding=grounding,
             summary=summary,
             note=note,
-            tokens={"total": sum(tokens.values()), **tokens},
-            dropped={
-                **dropped(view, taken, rows, summary, grounding, spec.plan.model),
-                "reasoning_tokens": sum(left_of),
-            },
+            tokens=tokens,
+            dropped=dropped(view, spec.plan.model, selected, messages, grounding, sum(left_of)),
             stop_reason=taken.stop,
             explain=explain(view, taken, summary, sent, left) if spec.plan.query.explain else None,
-            edits={seqs.item(row): each for row, each in self._edits(view, rows, left_of, accepted).items()},
+            edits=self._edits(view, rows, left_of, accepted)
+            if left_of or view.edits or view.history.order is not None or view.history.seen is not None
+            else {},
             path=spec.path,
             cut=selected.cut if selected.cut is not None and selected.cut.since is not None else None,
             passed=_passed(taken, view) if taken.reasons else frozenset(),
-            goes_on=seqs.item(self._goes_on) if self._goes_on in rows else 0,
+            goes_on=seq_of(self.goes_on) if self.goes_on is not None and self.goes_on in rows else 0,
         )
 
     def _note(self, selected: Selected) -> int:
         """The number of messages in the note; 0 without a note."""
-        missing = left_out(self.view, len(selected.at), selected.summary) if selected.noted else 0
+        missing = left_out(self.view, len(selected.rows), selected.summary)
         held = selected.taken.spent + selected.taken.taken + selected.opening
         return missing if missing and self._room(selected.summary, self._longest_note()) >= held else 0
 
@@ -386,7 +384,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         return Line(longest_note(self.view.history.length))
 
     def _edits(self, view: View, rows: list[int], left: Sequence[int], accepted: int) -> dict[int, Edit]:
-        """The changes to messages before they are sent, by row. ``left`` are their tokens of reasoning that is left out."""
+        """The changes to messages before they are sent, by seq. ``left`` are their tokens of reasoning that is left out."""
         edits = {row: view.edits[row] for row in rows if row in view.edits} if view.edits else {}
         order, seen = view.history.order, view.history.seen
         if any(left):
@@ -404,36 +402,40 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         if seen is not None and seen.texts:
             seqs = view.history.seqs
             edits |= {row: Edit(only_text=True) for row in rows if seqs.item(row) in seen.texts}
-        return edits
+        return {view.history.seq(row): each for row, each in edits.items()}
 
     def _tools_tokens(self, lines: Lines, rows: list[int]) -> int:
         """The tokens of definitions. They may depend on the first message and on system messages.
 
         Where one stands in for tools, it is sent beside calls alone.
         """
-        fixed, form, view = self.spec.plan.parts.fixed, self.spec.plan.query.format, self.view
-        if not fixed.defines(form):
+        plan, view = self.spec.plan, self.view
+        if not plan.parts.fixed.defines(plan.query.format):
             return 0
         records = view.history.records
         leading = (records[row] for row in sorted({*rows[:1], *view.systems}))
         beside = [each.measure for each in (*lines, *leading) if each is not None]
-        stands_in = PROVIDERS[form].stand_in_tool is not None
-        calls = stands_in and any(has_calls(records[row].measure) for row in rows)
-        return fixed.tools_tokens(self.spec.plan.model, beside, calls=calls)
+        calls = plan.stands_in and any(has_calls(records[row].measure) for row in rows)
+        return plan.parts.fixed.tools_tokens(plan.model, beside, calls=calls)
 
-    @cached_property
+    @lazy
     def _costs_without_lines(self) -> dict[str, int]:
         return fixed_costs(self.view, self.spec.plan, ())
 
     def _fixed_costs(self, lines: Lines, opening: int = 0) -> dict[str, int]:
         """Tokens of the fixed parts by name. ``opening`` are those that the first message costs more."""
-        given = [each for each in lines if each is not None]
-        costs = fixed_costs(self.view, self.spec.plan, given) if given else self._costs_without_lines
-        return {**costs, "priming": costs["priming"] + opening + self._ending}
+        if lines != (None,) and any(lines):
+            costs = fixed_costs(self.view, self.spec.plan, [each for each in lines if each is not None])
+        else:
+            costs = self._costs_without_lines if self.view.systems else self.spec.plan.bare_costs
+        added = opening + self.ending
+        return {**costs, "priming": costs["priming"] + added} if added else costs
 
     def _room(self, *lines: Line | Summary | None) -> int:
         """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""
-        return self.budget - sum(self._fixed_costs(lines).values()) - sum(self.always.values())
+        if lines == (None,) and not self.ending and not self.view.systems:
+            return self.budget - self.spec.plan.bare_cost - self.view.always_cost
+        return self.budget - sum(self._fixed_costs(lines).values()) - self.view.always_cost
 
 
 def _passed(taken: Walk, view: View) -> frozenset[int]:
@@ -441,4 +443,11 @@ def _passed(taken: Walk, view: View) -> frozenset[int]:
     oldest = taken.kept[-1] if taken.kept else len(view.units)
     passed = (Reason.UNANSWERED, Reason.DUPLICATE)
     units = [index for index, why in taken.reasons.items() if index > oldest or why in passed]
-    return frozenset(view.history.seqs[view.units.members(units)].tolist())
+    return frozenset(view.history.seqs_of(view.units.members(units)))
+
+
+def _last_reply(records: Records) -> int | None:
+    """The row of a reply that a request would end with; None without one."""
+    sent = (row for row in reversed(range(len(records))) if records.roles[row] > DEVELOPER)
+    last = next((row for row in sent if not records.unsent[row]), None)
+    return None if last is None or records.roles[last] != ASSISTANT or records.calls[last] else last

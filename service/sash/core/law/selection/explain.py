@@ -15,6 +15,7 @@ from sash.core.law.records.late_results import late_orphans
 from sash.core.law.records.reasons import APART_FROM, Fate, Reason
 from sash.core.law.records.records import StoredGrounding, Summary
 from sash.core.law.selection.walk import Walk
+from sash.core.law.selection.window import Selected
 from sash.problems import GroundingDoesNotFit, WindowDoesNotFit
 
 NO_MEDIA_LEFT: Final = {"images": 0, "files": 0, "media_bytes": 0}
@@ -37,9 +38,13 @@ def explain(view: View, taken: Walk, summary: Summary | None, sent: Number, left
     covered, roles = view.covered, history.records.roles
     others = Reason.FITS if taken.rest == "complete" else Reason.named(taken.rest)
     untold = _of_calls_before(history)
-    seqs, costs = history.seqs.tolist(), (view.costs - view.reasoning).tolist()
-    kept_reasoning = [*zip(sent.tolist(), left.tolist(), strict=True)]
-    other_reasoning = [*zip(view.reasoning.tolist(), view.reasoning_left.tolist(), strict=True)]
+    seqs, costs, thoughts = history.seqs.tolist(), view.costs, view.thoughts
+    kept_reasoning = other_reasoning = [(0, 0)] * len(costs)
+    if thoughts is not None:
+        kept_reasoning = [*zip(sent.tolist(), left.tolist(), strict=True)]
+        other_reasoning = [*zip(thoughts.sent.tolist(), thoughts.left.tolist(), strict=True)]
+        costs = costs - thoughts.sent
+    costs = costs.tolist()
     lines = []
     for index in range(len(view.units)):
         if seqs[starts[index]] in untold or (view.headless and index == view.front):
@@ -70,24 +75,33 @@ def _of_calls_before(history: History) -> set[int]:
 
 def dropped(
     view: View,
-    taken: Walk,
-    rows: Sequence[int],
-    summary: Summary | None,
-    grounding: Mapping[int, Grounded],
     model: Model,
+    selected: Selected,
+    messages: int,
+    grounding: Mapping[int, Grounded],
+    reasoning_tokens: int,
 ) -> dict[str, int]:
-    """The parts of the history that the window leaves out, in messages and in reference tokens of the encoding."""
-    history, left = view.history, left_out(view, len(rows), summary)
-    alike = not view.edits and history.moved is None
-    costs = view.costs if alike and costs_as_counted(history.records, model, history.column) else None
-    stands = reference_tokens(summary.measure)[history.column] if summary is not None and _is_message(summary) else 0
+    """The parts of the history that the window leaves out, in messages and in reference tokens of the encoding.
+
+    ``messages`` are the tokens of those that it has, with reasoning; ``reasoning_tokens`` what it leaves out of these.
+    """
+    history, summary, tokens = view.history, selected.summary, 0
+    left = left_out(view, len(selected.rows), summary) if summary else history.length - len(selected.rows)
+    if left:
+        alike = not view.edits and history.moved is None and costs_as_counted(history.records, model, history.column)
+        tokens = history.tokens - (messages if alike else counted_tokens(history, selected.rows))
+        if summary is not None and _is_message(summary):
+            tokens -= reference_tokens(summary.measure)[history.column]
     return {
         "messages": left,
-        "tokens": history.tokens - counted_tokens(history, rows, costs) - stands if left else 0,
-        "duplicates": taken.duplicates,
+        "tokens": tokens,
+        "duplicates": selected.taken.duplicates,
         "grounding_messages": history.grounding_messages - len(grounding),
         **NO_MEDIA_LEFT,
-        "grounding_tokens": max(0, history.grounding_tokens - sum(chosen.tokens for chosen in grounding.values())),
+        "grounding_tokens": max(0, history.grounding_tokens - sum([each.tokens for each in grounding.values()]))
+        if grounding
+        else history.grounding_tokens,
+        "reasoning_tokens": reasoning_tokens,
     }
 
 
@@ -101,10 +115,9 @@ def _is_message(summary: Summary) -> bool:
     return bool(summary.seq) and summary.compaction is not None
 
 
-def counted_tokens(history: History, rows: Sequence[int], costs: Number | None = None) -> int:
-    """The tokens of these rows, counted as in the conversation's totals; ``costs`` are those of all records, if known."""
-    costs = reference_costs(history.records, history.column) if costs is None else costs
-    return int(costs[[*rows]].sum())
+def counted_tokens(history: History, rows: Sequence[int]) -> int:
+    """The tokens of these rows, counted as in the conversation's totals."""
+    return int(reference_costs(history.records, history.column)[[*rows]].sum())
 
 
 def does_not_fit(

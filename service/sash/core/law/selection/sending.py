@@ -22,7 +22,7 @@ from sash.core.law.history.fillers import (
     with_filler,
 )
 from sash.core.law.history.results import Edit, line_costs, share_of, shared_limits
-from sash.core.law.history.view import History, View
+from sash.core.law.history.view import History, Thoughts, View
 from sash.core.law.records.costs import for_each, message_costs
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.reasons import Reason
@@ -54,12 +54,11 @@ def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
     if not (records.details and records.thinks):
         return view
     sent, whole = _of_each(view.history, model, partial(_sent_and_whole, view.history, model, options))
-    left = np.maximum(0, whole - sent)
-    view = msgspec.structs.replace(view, costs=view.costs + sent, reasoning=sent, reasoning_left=left)
+    lasting, passing = sent, sent  # they matter beside a stable cut alone
     if options.stable:
         lasting, passing = _of_each(view.history, model, partial(_lasting_and_passing, model, options))
-        view = msgspec.structs.replace(view, lasting=lasting, passing=passing)
-    return view
+    thoughts = Thoughts(sent, np.maximum(0, whole - sent), lasting, passing)
+    return msgspec.structs.replace(view, costs=view.costs + sent, thoughts=thoughts)
 
 
 def _sent_and_whole(
@@ -206,11 +205,8 @@ class Trimming(msgspec.Struct, frozen=True):
     options: WindowQuery
     path: str
 
-    def limited(self, view: View) -> View:
+    def limited(self, view: View, limit: int) -> View:
         """The view with results cut to ``tool_result_max_tokens``."""
-        limit = self.options.tool_result_max_tokens
-        if limit is None:
-            return view
         results = _results_in(view, _groups(view))
         return self._cut(view, [index for index in results if view.costs[index] > limit], limit)
 

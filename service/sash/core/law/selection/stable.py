@@ -120,7 +120,8 @@ def _placed(question: Record, spec: WindowSpec) -> tuple[int, int]:
 
 def _lasting(view: View) -> Number:
     """Each message's tokens in later windows: other reasoning counts in its turn only."""
-    return view.costs - view.reasoning + view.lasting
+    thoughts = view.thoughts
+    return view.costs.copy() if thoughts is None else view.costs - thoughts.sent + thoughts.lasting
 
 
 def _spans(view: View, room: int, spec: WindowSpec) -> tuple[Spans, int]:
@@ -132,7 +133,8 @@ def _spans(view: View, room: int, spec: WindowSpec) -> tuple[Spans, int]:
     count, starts, front = len(units), units.begins, view.front
     roles = np.frombuffer(records.sent_roles, np.uint8)[starts]
     length = np.append(np.zeros(records.front, np.int64), history.line_lengths())
-    cost, reasoning, length = (unit_costs(units, each) for each in (_lasting(view), view.passing, length))
+    passing = np.zeros(len(records), np.int64) if view.thoughts is None else view.thoughts.passing
+    cost, reasoning, length = (unit_costs(units, each) for each in (_lasting(view), passing, length))
     if records.left_out:
         is_sent = np.frombuffer(records.left_out, np.uint8)[starts] == 0
         cost, reasoning = cost * is_sent, reasoning * is_sent
@@ -159,7 +161,7 @@ def _spans(view: View, room: int, spec: WindowSpec) -> tuple[Spans, int]:
         while_open[unit_at(units, row)] += tokens
     # A question continues the turn before it if it follows tool results, or a message that was not read yet.
     continues = np.zeros(count, bool)
-    if view.passing.any():
+    if passing.any():
         continues[1:] = np.frombuffer(records.roles, np.uint8)[starts[1:] - 1] >= TOOL
         continues[front : front + 1] = not history.is_whole
     spans = Spans(cost, length, beside, roles == USER, reasoning, continues, while_open)

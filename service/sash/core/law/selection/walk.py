@@ -1,5 +1,6 @@
 """walk: keeps units of history, from the newest to the oldest, while they fit into the remaining budget."""
 
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Literal
 
@@ -61,11 +62,18 @@ class Walk(msgspec.Struct):
 
 def walk(state: Walk, view: View, bounds: Bounds) -> Walk:
     """Keep units from the newest to the oldest while they fit into the room. Changes and returns ``state``."""
-    dedupe, documents = bounds.dedupe, bounds.documents
-    oldest = max((least for _, least in bounds.firsts), default=0)
+    oldest = max([least for _, least in bounds.firsts]) if bounds.firsts else 0
+    if bounds.dedupe or bounds.skip or bounds.documents or view.units.broken:
+        return _one_by_one(state, view, bounds, oldest)
+    return _run(state, view, bounds, oldest)
+
+
+def _one_by_one(state: Walk, view: View, bounds: Bounds, oldest: int) -> Walk:
+    """The same, one unit after the other."""
+    dedupe, documents, broken = bounds.dedupe, bounds.documents, view.units.broken
     said = {_said(view, index) for index in view.always} if dedupe else set()
-    starts, broken, always = view.units.starts, view.units.broken, view.always
-    costs, covered = view.unit_costs.tolist(), view.covered
+    starts, always = view.units.starts, view.always
+    costs, covered = view.each, view.covered
     for index in range(len(view.units) - 1, view.front - 1, -1):
         row, cost = starts[index], costs[index]
         stop = _stop(state, bounds, row) if row < oldest or state.skipped is not None else None
@@ -96,6 +104,31 @@ def walk(state: Walk, view: View, bounds: Bounds) -> Walk:
     return _at_the_beginning(state, view, bounds)
 
 
+def _run(state: Walk, view: View, bounds: Bounds, oldest: int) -> Walk:
+    """The same where room and bounds alone decide: the longest run of the newest units that fits."""
+    starts, always, costs = view.units.starts, view.always, [*view.each]
+    begins = view.front + view.headless
+    least = left = max(begins, bisect_left(starts, oldest, 0, len(costs))) if oldest > 0 else begins
+    for index in always:
+        costs[index] = 0
+    taken = sum(costs[left:] if left else costs)
+    while taken > state.room:  # from the oldest: most of what was read is kept
+        taken -= costs[left]
+        left += 1
+    state.taken = taken
+    state.room -= taken
+    state.kept = [*range(len(costs) - 1, left - 1, -1)]
+    for index in sorted(always):
+        if index >= left:
+            del state.kept[len(costs) - 1 - index]
+    if left > least:
+        return _ended(state, view, bounds, "budget")
+    for index in range(least - 1, begins - 1, -1):
+        if index not in always and (stop := _stop(state, bounds, starts[index])):
+            return _ended(state, view, bounds, stop)
+    return _at_the_beginning(state, view, bounds)
+
+
 def _stop(state: Walk, bounds: Bounds, row: int) -> Stop | None:
     """Why history must not include a row; None if it may."""
     for why, least in bounds.firsts:
@@ -108,6 +141,8 @@ def _at_the_beginning(state: Walk, view: View, bounds: Bounds) -> Walk:
     """End a walk that saw the whole tail: the messages before are all left out for one reason, or must be read."""
     history, covered, seen_by = view.history, view.history.covered, view.history.seen
     before = history.first_seq - 1
+    if seen_by is None and before <= covered and not view.headless:
+        return _ended(state, view, bounds, "summary" if covered else "complete")
     stop = (
         None if seen_by is not None else _stop(state, bounds, history.records.front - 1)
     )  # those before may all be for others
@@ -182,7 +217,7 @@ def _take_away(state: Walk, view: View, why: Reason) -> None:
     """Take the oldest kept unit away."""
     oldest = state.kept.pop()
     state.reasons[oldest] = why
-    cost = int(view.unit_costs[oldest])
+    cost = view.each[oldest]
     state.room += cost
     state.taken -= cost
 

@@ -6,7 +6,6 @@ from typing import Final
 
 import msgspec
 
-from sash.core.counts.text.numbers import Number
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.history.results import Edit
 from sash.core.law.history.view import View
@@ -47,7 +46,7 @@ class Selected(msgspec.Struct, frozen=True):
     view: View
     cut: Cut | None
     opening: int
-    at: Number
+    rows: list[int]
     """The rows of the window's messages, ascending."""
     summary: Summary | None
     noted: bool
