@@ -3,14 +3,17 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from sash.api.incoming import Incoming
 from sash.api.sent_lists import AgreeQuery, SentList
 from sash.core.chat.messages import ROLE_AND_CONTENT
-from sash.core.law.agree.agreement import ANYWHERE, Agreement, Given, IsPart, agree, leading
+from sash.core.law.agree.agreement import ANYWHERE, Agreement, AskWays, Carried, Given, IsPart, agree, leading
 from sash.core.law.agree.chat_lines import REPLY, USER, ChatLine
 from sash.core.law.fixed_parts.conversation_settings import decode_settings
 from sash.problems import PartOfTheChat, TooLarge, Unprocessable
 from sash.store.data.agreements import Chat
+from sash.store.data.branches import BranchesRead, Took, took
 from sash.store.data.layout import Target
 from sash.store.data.replies import State
 from sash.store.data.script_calls import HistoryEdited
@@ -35,6 +38,10 @@ class ComparedLog(NamedTuple):
     behind: int | None = None
     """Of a usual turn, how many messages stand before the list; None for any number."""
     is_usual: bool = False
+    read: BranchesRead | None = None
+    """The branches, where the chat goes on in some."""
+    took: Sequence[Took] = ()
+    """Of these, those whose messages the log gets."""
 
     @property
     def keep_seq(self) -> int:
@@ -85,7 +92,7 @@ async def compare_log(request: Incoming, target: Target, sent: SentList, asked: 
     chats, view, said = request.context.store.agreements, asked.view, sent.said
     after = await _after(request, target, asked.after_seq) if asked.after_seq is not None else 0
     base = ANYWHERE if asked.part == "end" else None if asked.after_seq is None else 0
-    count = _EACH * len(said) + _SPARE
+    count, ways, read = _EACH * len(said) + _SPARE, None, None
     while True:
         count = min(count, _MOST_COMPARED)
         first = -count if base == ANYWHERE else after + 1
@@ -104,9 +111,13 @@ async def compare_log(request: Incoming, target: Target, sent: SentList, asked: 
             is_all=chat.first_seq == 1 if base == ANYWHERE else chat.is_all,
             system=system,
             opening=opening,
+            ways=ways and ways._replace(first_seq=chat.first_seq),
         )
+        if isinstance(found, AskWays):
+            ways, read = await chats.ways(target, chat, view)
+            continue
         if isinstance(found, Agreement):
-            return ComparedLog(chat, found, state)
+            return _along(chat, found, state, read)
         if isinstance(found, IsPart):
             raise PartOfTheChat.at(
                 "#/messages/0",
@@ -117,6 +128,23 @@ async def compare_log(request: Incoming, target: Target, sent: SentList, asked: 
             detail = f"A list is compared with {_MOST_COMPARED} messages of the log: send the chat's end with list=end"
             raise TooLarge.at("#/messages", detail, {"limit": _MOST_COMPARED, "unit": "messages"})
         count *= 8
+
+
+def _along(chat: Chat, found: Agreement, state: State | None, read: BranchesRead | None) -> ComparedLog:
+    """What changes where the chat goes on in branches: their messages are appended where the first of them hangs."""
+    if not found.taken or read is None:
+        return ComparedLog(chat, found, state)
+    fork, last = found.taken[0].after_seq, chat.first_seq - 1 + found.keep
+    if last <= fork:
+        return ComparedLog(chat, found, state, read=read)
+    keep = fork - chat.first_seq + 1
+    pieces = (*map(Carried, range(keep, found.keep)), *found.pieces)
+    ends = [*(each.after_seq for each in found.taken[1:]), last]
+    used = [
+        (way.number, min(end, last) - way.after_seq) for way, end in zip(found.taken, ends, strict=True)
+    ]
+    taken = [took(read, number, count) for number, count in used if count > 0]
+    return ComparedLog(chat, msgspec.structs.replace(found, keep=keep, pieces=pieces), state, read=read, took=taken)
 
 
 async def _after(request: Incoming, target: Target, named: str) -> int:

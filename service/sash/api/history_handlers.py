@@ -13,7 +13,8 @@ from sash.api.conversation_handlers import conversation_body, merge_patch, refus
 from sash.api.incoming import Incoming, refuse_taken
 from sash.api.message_handlers import named_entry
 from sash.api.openapi.operation import documented
-from sash.api.schemas import ChangeEntry, Conversation, StoredMessage
+from sash.api.append_handlers import told_of
+from sash.api.schemas import ChangeEntry, Conversation, RewoundConversation, StoredMessage
 from sash.api.shown_messages import in_parts, stored_message
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import EntryName, Id
@@ -35,9 +36,11 @@ from sash.store.data.stored_messages import SMALL_STEP_BYTES
 
 
 class Rewind(msgspec.Struct, forbid_unknown_fields=True):
-    """The last message to keep; 0 removes all messages."""
+    """The last message to keep; 0 takes all messages away. They become a branch, or ``forget`` them, with the branches that
+    hang in them."""
 
     to_seq: EntryName
+    forget: bool = False
 
 
 CompactionItem = Annotated[
@@ -77,11 +80,11 @@ _changes = msgspec.json.Decoder(dict[str, Any])
 async def redact_message(request: Incoming, seq: FromPath[str]) -> Response[None]:
     """Erase a message's content for good. The message keeps its place, and its tool group can still be sent."""
     context, target = request.context, request.target
-    place, state = named_entry(seq), await _standing(request, context, target)
+    place, state = named_entry(seq), await standing_state(request, context, target)
     tag = state.etag
     if not request.was_done:
-        tag = (await context.store.histories.redact(target, place, **_change(request, state))).etag
-        _touched(context, target, state.settings)
+        tag = (await context.store.histories.redact(target, place, **change_of(request, state))).etag
+        touched(context, target, state.settings)
     return Response(None, status_code=204, headers={"ETag": etag(tag)})
 
 
@@ -104,7 +107,7 @@ async def change_message(request: Incoming, seq: FromPath[str]) -> Response[byte
             raise BadRequest.at(f"#/{member}", f"{detail}. Append it again for others")
         detail = f"An unknown field {member[:40]!r}: only an entry's metadata and pinned can be changed"
         raise BadRequest.at(f"#/{member}", f"{detail}. For another message append an entry, or rewind")
-    state = await _standing(request, context, target)
+    state = await standing_state(request, context, target)
     if not request.was_done:
 
         def patched(notes: EntryNotes) -> EntryNotes:
@@ -116,8 +119,8 @@ async def change_message(request: Incoming, seq: FromPath[str]) -> Response[byte
             refuse_large(msgspec.json.encode(wanted.metadata), context.settings.max_body_bytes, "metadata of a message")
             return EntryNotes(wanted.metadata or None, bool(wanted.pinned))
 
-        await context.store.amendments.amend(target, name, patched, **_change(request, state))
-        _touched(context, target, state.settings)
+        await context.store.amendments.amend(target, name, patched, **change_of(request, state))
+        touched(context, target, state.settings)
     page = await context.store.reader.entry(target, name)
     if not page.messages:
         raise no_entry()
@@ -127,17 +130,22 @@ async def change_message(request: Incoming, seq: FromPath[str]) -> Response[byte
 
 
 @post("/conversations/{conversation_id:str}/rewind", operation_id="rewindConversation", status_code=200)
-@documented("Remove the messages after a given one", "messages", takes=Rewind, gives=Conversation)
+@documented("Take away the messages after a given one", "messages", takes=Rewind, gives=RewoundConversation)
 async def rewind_conversation(request: Incoming) -> Response[bytes]:
-    """Remove the messages after a given one, to repeat or change a question."""
+    """Take away the messages after a given one, to repeat or change a question. They become a branch."""
     context, target = request.context, request.target
     wanted = await decode(request, _rewind)
-    state = await _standing(request, context, target)
+    state = await standing_state(request, context, target)
+    told: dict[str, Any] = {}
     if not request.was_done:
-        await context.store.histories.rewind(
-            target, wanted.to_seq, **_change(request, state), progress=request.exchange.extend
+        rewound = await context.store.histories.rewind(
+            target, wanted.to_seq, **change_of(request, state), progress=request.exchange.extend, forget=wanted.forget
         )
-    return await _conversation(context, target)
+        branch, forgotten = told_of(rewound.sealed, rewound.to_seq)
+        told = {"branch": branch, "forgotten_branches": forgotten}
+    state = await context.store.reader.get(target)
+    touched(context, target, state.settings)
+    return Response(conversation_body(target.id, state, **told), headers={"ETag": etag(state.etag)})
 
 
 @put("/conversations/{conversation_id:str}/summary", operation_id="putSummary")
@@ -150,12 +158,12 @@ async def put_summary(request: Incoming) -> Response[bytes]:
     wanted = await decode(request, _summary)
     compaction, text = read_compaction(wanted.item, "/item") if wanted.item is not None else (None, "")
     text = wanted.text or text
-    state = await _standing(request, context, target)
+    state = await standing_state(request, context, target)
     if not request.was_done:
         through_seq = await _summarized_to(context, target, wanted, state)
         stands = through_seq and (text or compaction)
         summary = make_summary(text, through_seq, compaction) if stands else None
-        await context.store.histories.put_summary(target, summary, **_change(request, state))
+        await context.store.histories.put_summary(target, summary, **change_of(request, state))
     return await _conversation(context, target)
 
 
@@ -164,11 +172,11 @@ async def put_summary(request: Incoming) -> Response[bytes]:
 async def delete_summary(request: Incoming) -> Response[None]:
     """Remove the summary. Its messages stay stored."""
     context, target = request.context, request.target
-    state = await _standing(request, context, target)
+    state = await standing_state(request, context, target)
     tag = state.etag
     if not request.was_done:
-        tag = (await context.store.histories.put_summary(target, None, **_change(request, state))).etag
-        _touched(context, target, state.settings)
+        tag = (await context.store.histories.put_summary(target, None, **change_of(request, state))).etag
+        touched(context, target, state.settings)
     return Response(None, status_code=204, headers={"ETag": etag(tag)})
 
 
@@ -179,14 +187,14 @@ async def _summarized_to(context: Context, target: Target, wanted: PutSummary, s
     return await context.store.histories.known_seq(target, wanted.through_seq, state, "#/through_seq")
 
 
-def _touched(context: Context, target: Target, settings: bytes) -> None:
+def touched(context: Context, target: Target, settings: bytes) -> None:
     """Note a change of a conversation for the lists that it is on: its owner's and its tenant's."""
     with best_effort:
         context.store.owners.touch(target, settings)
         context.store.tenants.note(target, wall_ms())
 
 
-async def _standing(request: Incoming, context: Context, target: Target) -> State:
+async def standing_state(request: Incoming, context: Context, target: Target) -> State:
     """The state of the conversation to change.
 
     Raises NotFound if there is none, or if it began after the request that this one repeats.
@@ -196,14 +204,14 @@ async def _standing(request: Incoming, context: Context, target: Target) -> Stat
     return state
 
 
-def _change(request: Incoming, state: State) -> Change:
+def change_of(request: Incoming, state: State) -> Change:
     """The arguments of every change."""
     return {"life": state.life, "if_match": if_match(request), "now_ms": wall_ms(), "token": request.token()}
 
 
 async def _conversation(context: Context, target: Target) -> Response[bytes]:
     state = await context.store.reader.get(target)
-    _touched(context, target, state.settings)
+    touched(context, target, state.settings)
     return Response(conversation_body(target.id, state), headers={"ETag": etag(state.etag)})
 
 

@@ -170,6 +170,7 @@ export interface Change {
     | "amended"
     | "settings"
     | "summary"
+    | "branches"
     | "unseen"
     | "reset"
     | "erased"

@@ -22,6 +22,7 @@ from sash.problems import (
 )
 from sash.store.data import append_script, write_scripts
 from sash.store.data.append_script import AppendReply, EntryArguments, EntryRest, Forgotten, SettingsChange
+from sash.store.data.branches import Branches
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.layout import Target, id_field
 from sash.store.data.marked_storage import MarkedStorage
@@ -77,6 +78,7 @@ class Conversations:
         self._has_objects = storage is not None
         self.media = MediaContents(client, self.data_keys, storage)
         self.erasures = MediaErasures(client, storage)
+        self.branches = Branches(client, self.data_keys)
 
     def ttl_ms(self, ttl_seconds: int | None) -> int | None:
         """Return how long a conversation is kept after its last change, in milliseconds; None for ever."""
