@@ -25,6 +25,7 @@ from sash.core.providers.reading.native import read_compaction
 from sash.operations.logging import best_effort
 from sash.problems import BadRequest, ConversationExists, NotFound, Problem
 from sash.store.data.amendments import EntryNotes
+from sash.store.data.branches import ended
 from sash.store.data.entries import stored_entries, wall_ms
 from sash.store.data.histories import Change, make_summary, no_entry, require_version
 from sash.store.data.layout import Target, target_at
@@ -257,6 +258,7 @@ async def _copy(request: Incoming, source: Target, copy: Target, state: State, a
                 contents = await _contents(context, source, part, state)
                 await staging.add(stored_entries(part, page.grounding, page.metadata, contents))
                 request.exchange.extend()
+        await _copy_branches(request, source, staging, state, at_seq)
         await context.store.owners.put(copy, settings)
         now = wall_ms()
         await staging.publish(
@@ -271,6 +273,21 @@ async def _copy(request: Incoming, source: Target, copy: Target, state: State, a
     except BaseException:
         await staging.abandon()
         raise
+
+
+async def _copy_branches(request: Incoming, source: Target, staging: Staging, state: State, at_seq: int) -> None:
+    """Copy the branches that hang in the messages up to ``at_seq``, and those that hang in these branches."""
+    context, store = request.context, request.context.store.conversations.branches
+    read = await store.all(source)
+    if read.made != state.made:
+        raise changed()
+    numbers = [each.number for each in read.heads if read.chain(each)[0].after_seq <= at_seq]
+    for number, page in (await store.pages(source, read, numbers)).items():
+        for part in in_parts([ended(each) for each in page.messages], SMALL_STEP_BYTES):
+            contents = await _contents(context, source, part, state)
+            entries = stored_entries(part, page.grounding, page.metadata, contents)
+            await staging.add_to_branch(read.branches[number].head, entries)
+            request.exchange.extend()
 
 
 async def _contents(context: Context, source: Target, part: list[Message], state: State) -> dict[bytes, Text]:

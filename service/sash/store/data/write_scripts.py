@@ -194,8 +194,9 @@ def packed_contents(contents: Sequence[tuple[int, bytes, str]]) -> bytes:
 
 
 class _StageBranch(msgspec.Struct, frozen=True, kw_only=True):
-    """A branch of a staged conversation. ``media`` is msgpack: for each message the list of its media."""
+    """Messages of a branch of a staged conversation. ``media`` is msgpack: for each message the list of its media."""
 
+    number: int
     parent: int
     after_seq: int
     sealed_ms: int
@@ -207,7 +208,7 @@ class _StageBranch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 stage_branch = script("stage_branch", _StageBranch, if_ok(int))
-"""Put a branch beside a staged conversation; gives its number. The call raises MediaMoved."""
+"""Put messages at the end of a staged conversation's branch; gives the bytes of all branches. The call raises MediaMoved."""
 
 
 def _rewound(version: bytes, etag: bytes, stale: int, sealed: Sequence[int], *objects: bytes) -> Rewound:

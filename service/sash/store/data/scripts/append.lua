@@ -190,9 +190,9 @@ for _, step in ipairs(plan) do
   local last = #told
   told[last + 1], told[last + 2], told[last + 3] = step.seq, step.duplicate and 1 or 0, step.parallel and 1 or 0
 end
-local sealed, freeing -- the branch of what is forgotten, and those that are dropped; media to release
+local branched, freeing -- the branch of what is forgotten, and those that are dropped; media to release
 local function reply()
-  if sealed then told[#told + 1] = sealed end
+  if branched then told[#told + 1] = branched end
   if #freed > 0 then told[#told + 1] = freed end
   if not with_tail then return told end
   return with_tail(told, read_fields('created', 'updated', 'g0', 'g1', 'summary'), redis.call('LLEN', log))
@@ -213,7 +213,7 @@ if denial then return denial end
 local without_summary = false
 if after then
 -- include branches
-  sealed, freeing = seal(length, whole_length, after, now, this_change)
+  branched, freeing = seal(length, whole_length, after, now, this_change)
   if after.token ~= '' then mark_done(after.token, now, ttl) end
 end
 if after and length < whole_length then

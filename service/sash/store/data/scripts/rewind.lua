@@ -25,7 +25,7 @@ if denial then return denial end
 
 local unpinned = {}
 for index = 16, #ARGV do unpinned[#unpinned + 1] = ARGV[index] end
-local sealed, freeing = seal(keep, length, {seal = ARGV[15], media = ARGV[14]}, ARGV[4], ARGV[5])
+local branched, freeing = seal(keep, length, {seal = ARGV[15], media = ARGV[14]}, ARGV[4], ARGV[5])
 local left, without_summary = forget(keep, length, stale, {ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]}, unpinned)
 release_all(freeing)
 withdraw_compactions(compactions, keep)
@@ -33,4 +33,4 @@ redis.call('HSET', conversation, 'edited', ARGV[5], 'user', ARGV[13], 'open', AR
 etag = write_change(DID_REWIND + (without_summary and DID_SUMMARIZE or 0), 0, length - keep, version + 1, life, ARGV[5], ARGV[4])
 mark_done(ARGV[3], ARGV[4], ttl)
 renew(ttl)
-return with_freed({'ok', version + 1, etag, left, sealed or {}})
+return with_freed({'ok', version + 1, etag, left, branched or {}})
