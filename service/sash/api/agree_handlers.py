@@ -137,7 +137,7 @@ async def _write(
     _set_system(request, writing, compared)
     append = partial(store, context, target, query, entries, writing)
     try:
-        is_replaced = chat.length - compared.keep_seq > len(entries) - len(given)
+        is_replaced = chat.length - compared.keep_seq > compared.from_log
         reply, tail = await _appended(request, target, compared, append, forget=forget, is_replaced=is_replaced)
     except Problem as problem:
         _pointing(sent, found).point(problem)

@@ -9,6 +9,7 @@ from sash.api.incoming import Incoming
 from sash.api.sent_lists import AgreeQuery, SentList
 from sash.core.chat.messages import ROLE_AND_CONTENT
 from sash.core.law.agree.agreement import ANYWHERE, Agreement, AskWays, Carried, Given, IsPart, agree, leading
+from sash.core.law.agree.chat_walk import Longer
 from sash.core.law.agree.chat_lines import REPLY, USER, ChatLine
 from sash.core.law.fixed_parts.conversation_settings import decode_settings
 from sash.problems import PartOfTheChat, TooLarge, Unprocessable
@@ -47,6 +48,12 @@ class ComparedLog(NamedTuple):
     def keep_seq(self) -> int:
         """The last message that stays."""
         return self.chat.first_seq - 1 + self.found.keep
+
+    @property
+    def from_log(self) -> int:
+        """The number of messages of the log that are appended again."""
+        again = (each.at for each in self.found.pieces if isinstance(each, Carried | Longer))
+        return sum(not self.found.branch_of(self.chat.first_seq + at) for at in again)
 
     @property
     def changes(self) -> bool:
@@ -143,7 +150,11 @@ def _along(chat: Chat, found: Agreement, state: State | None, read: BranchesRead
     used = [
         (way.number, min(end, last) - way.after_seq) for way, end in zip(found.taken, ends, strict=True)
     ]
-    taken = [took(read, number, count) for number, count in used if count > 0]
+    carried = {each.at for each in found.pieces if isinstance(each, Carried | Longer)}
+    length = found.taken[-1].after_seq + len(found.taken[-1].lines) - chat.first_seq + 1
+    is_whole = carried.issuperset(range(found.keep, length))
+    end = found.taken[-1].number
+    taken = [took(read, number, count, is_whole=is_whole and number == end) for number, count in used if count > 0]
     return ComparedLog(chat, msgspec.structs.replace(found, keep=keep, pieces=pieces), state, read=read, took=taken)
 
 

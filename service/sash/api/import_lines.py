@@ -42,6 +42,9 @@ _Time = Annotated[datetime, msgspec.Meta(tz=True)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=10**12)]
 
 
+_BranchId = Annotated[str, msgspec.Meta(pattern=r"^b-[1-9][0-9]{0,8}\Z")]
+
+
 class ImportLine(NamedTuple):
     """A line of the body, and its number from 1."""
 
@@ -111,9 +114,9 @@ class Imported(msgspec.Struct, frozen=True):
 class BranchHead(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """Where a branch hangs, in a line before its entries: behind ``after_seq`` of the log, or of the branch ``parent``."""
 
-    id: Annotated[str, msgspec.Meta(pattern=r"^b-[1-9][0-9]{0,8}\Z")]
-    after_seq: _Count
-    parent: Annotated[str | None, msgspec.Meta(pattern=r"^b-[1-9][0-9]{0,8}\Z")] = None
+    id: _BranchId
+    after_seq: Annotated[int, msgspec.Meta(ge=0, le=10**9)]
+    parent: _BranchId | None = None
     created_at: _Time | None = None
 
 

@@ -19,7 +19,6 @@ from sash.api.body import etag, is_known, query_of, refuse_coded, refuse_state, 
 from sash.api.context import Context
 from sash.api.conversation_handlers import conversation_body, exported_body, timestamp
 from sash.api.import_lines import (
-    BranchHead,
     Imported,
     ImportLine,
     at_line,
@@ -132,9 +131,8 @@ async def _branch_lines(request: Incoming, target: Target, state: State) -> Asyn
         raise changed()
     for number, page in (await branches.pages(target, read, read.branches)).items():
         head = read.branches[number].head
-        line = BranchHead(
-            head.id, head.after_seq, name_of(head.parent) if head.parent else None, timestamp(int(head.sealed_ms))
-        )
+        hangs = {"id": head.id, "after_seq": head.after_seq, "created_at": timestamp(int(head.sealed_ms))}
+        line = hangs | ({"parent": name_of(head.parent)} if head.parent else {})
         yield msgspec.json.encode({"branch": line}) + b"\n"
         for part in in_parts([ended(each) for each in page.messages], SMALL_STEP_BYTES):
             whole = await _whole(request, target, msgspec.structs.replace(page, messages=part))

@@ -18,7 +18,7 @@ Readers of a conversation do not read this key. It is renewed, renamed and erase
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -131,8 +131,8 @@ class BranchesRead(msgspec.Struct, frozen=True):
 
     reply: BranchesReply
     heads: list[Head]
-    branches: Mapping[int, Branch]
-    before: Mapping[int, bytes]
+    branches: dict[int, Branch]
+    before: dict[int, bytes]
     """The details of the message behind which each of these hangs in the log, by the branch's number."""
 
     @property
@@ -160,6 +160,13 @@ class BranchesRead(msgspec.Struct, frozen=True):
         while found[0].parent:
             found.insert(0, by_number[found[0].parent])
         return found
+
+    def branch_with(self, identity: str) -> Head | None:
+        """Return the newest branch that has an entry with this id."""
+        for head, stored in reversed(self.branches.values()):
+            if any(decode_details(each.details).identity.id == identity for each in stored):
+                return head
+        return None
 
     def is_hung(self, parent: int, after_seq: int) -> bool:
         """Return whether a branch hangs in this one, or in the log (0), behind a message after ``after_seq``."""
@@ -248,13 +255,13 @@ def _page_reply(reply: BranchesReply, branch: Branch) -> PageReply:
     )
 
 
-def took(read: BranchesRead, number: int, used: int) -> Took:
-    """Return what is left of a branch once the log has its first ``used`` messages. A rest without a word, in which nothing
-    hangs, goes."""
+def took(read: BranchesRead, number: int, used: int, *, is_whole: bool = False) -> Took:
+    """Return what is left of a branch once the log has its first ``used`` messages. A rest without a word goes, and with
+    ``is_whole`` any, unless a branch hangs in it."""
     head, stored = read.branches[number]
     rest = stored[used:]
     media = media_counted(each.details for each in stored[:used])
-    if all(map(_is_bare_stored, rest)) and not read.is_hung(number, head.after_seq + used):
+    if (is_whole or all(map(_is_bare_stored, rest))) and not read.is_hung(number, head.after_seq + used):
         media, rest = media_counted(each.details for each in stored), []
     return Took(number, used, as_string(packed_content(rest) if rest else b""), media.decode())
 

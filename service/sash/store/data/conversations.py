@@ -173,12 +173,22 @@ class Conversations:
             except MediaMoved:
                 await self.erasures.note(target)  # what was written for places that nothing has now
                 entries = await self.media.placed(target, sealer, entries, target.keys.media, again=True)
-            except (Conflict, HistoryEdited, PreconditionFailed, ReplyGone, Unprocessable):
+            except (Conflict, HistoryEdited, PreconditionFailed, ReplyGone, Unprocessable) as refused:
                 await self.media.discard(target, sealer, entries)
+                if isinstance(refused, ReplyGone):
+                    await self._tell_branch(target, entries, refused)
                 raise
             else:
                 await self._erase_unused(target, sealer, entries, appended)
                 return await self._opened(target, appended)
+
+    async def _tell_branch(self, target: Target, entries: Sequence[NewEntry], gone: ReplyGone) -> None:
+        """Tell in which branch a reply is that a write would continue, if it is in one."""
+        with contextlib.suppress(Problem):
+            identity = entries[int(gone.errors[0].pointer.split("/")[2])].identity.id
+            found = (await self.branches.all(target)).branch_with(identity)
+            if found is not None:
+                gone.members = {**gone.members, "branch": found.id}
 
     async def _erase_unused(
         self, target: Target, sealer: AnySealer, entries: Sequence[NewEntry], appended: AppendReply
