@@ -4,7 +4,7 @@ import asyncio
 import base64
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +136,9 @@ async def test_branches_of_branches(client: httpx.AsyncClient, conversation: str
     await swap(client, conversation, found["a2"]["id"])
 
     assert await texts(client, conversation) == ["u1", "a1", "u2", "a2"]
-    assert {(each["first"]["text"], each["parent"], each["after_seq"]) for each in await branches(client, conversation)} == {
+    assert {
+        (each["first"]["text"], each["parent"], each["after_seq"]) for each in await branches(client, conversation)
+    } == {
         ("a1x", None, 1),
         ("a2b", None, 3),
         ("a2c", None, 3),
@@ -198,7 +200,9 @@ async def test_the_writer_of_a_displaced_reply_stops(client: httpx.AsyncClient, 
     problem(answer, 410, "reply-gone")
     assert answer.json()["branch"] == "b-1"
     await swap(client, conversation, "b-1")
-    assert [(each["id"], each.get("status")) for each in await history(client, conversation)][1:] == [("R1", "interrupted")]
+    assert [(each["id"], each.get("status")) for each in await history(client, conversation)][1:] == [
+        ("R1", "interrupted")
+    ]
     answer = await client.post(f"/conversations/{conversation}/messages", json=late)
     problem(answer, 410, "reply-gone")
 
@@ -393,7 +397,9 @@ async def test_branches_live_and_end_with_their_conversation(
     client, url = sealed
     store = redis.Redis.from_url(url)
     for name, owner in (("one", None), ("two", "ann")):
-        await client.post("/conversations", json={"id": name, "ttl_seconds": 1000} | ({"owner": owner} if owner else {}))
+        await client.post(
+            "/conversations", json={"id": name, "ttl_seconds": 1000} | ({"owner": owner} if owner else {})
+        )
         await append(client, name, user("zebra question", id="z"), assistant("zebra answer"))
         await put(client, name, user("other"))
         (key,) = store.keys(f"*{name}*:branches")

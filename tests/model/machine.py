@@ -966,7 +966,14 @@ class Machine(RuleBasedStateMachine):
         ids = [entry.id for branch in talk.branches for entry in branch.entries]
         return ids[which % len(ids)] if ids and which % 16 else "not-there"
 
-    @step(grown=True, place=PLACES, how=HOW, which=ANY, kind=one_of("swap", "swap", "swap", "drop", "redact_away"), query=QUERY)
+    @step(
+        grown=True,
+        place=PLACES,
+        how=HOW,
+        which=ANY,
+        kind=one_of("swap", "swap", "swap", "drop", "redact_away"),
+        query=QUERY,
+    )
     def branch(self, place: Any, how: int, which: int, kind: str, query: int) -> None:
         """List the branches, then go to one, drop one, or redact an entry in one, between two reads of a window."""
         name = self.name(place)

@@ -351,7 +351,9 @@ class Talk:
         for branch in self.branches:
             chain = self.chain(branch.number)
             parents, ends = [0, *(b.number for b in chain)], [*(b.after for b in chain), branch.last]
-            first = min((places[p] for p, end in zip(parents, ends, strict=True) if places.get(p, end + 1) <= end), default=0)
+            first = min(
+                (places[p] for p, end in zip(parents, ends, strict=True) if places.get(p, end + 1) <= end), default=0
+            )
             entries = tuple(
                 redacted(e)
                 if not e.redacted and (e.id == identity or (first and at > first and is_compaction(e.message)))

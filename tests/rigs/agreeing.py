@@ -126,7 +126,8 @@ class Log:
             return
         self._last += 1
         self.branches = [
-            each._replace(parent=self._last) if not each.parent and each.after > keep else each for each in self.branches
+            each._replace(parent=self._last) if not each.parent and each.after > keep else each
+            for each in self.branches
         ]
         ended = [{**each, "status": "interrupted"} if each.get("status") == "in_progress" else each for each in tail]
         self.branches.append(Sealed(self._last, 0, keep, ended))

@@ -82,7 +82,9 @@ EntryInQuery = Annotated[
 
 ForgetTail = Annotated[
     bool,
-    Meta(description="Whether what is replaced is forgotten, with the branches that hang in it. Else it becomes a branch."),
+    Meta(
+        description="Whether what is replaced is forgotten, with the branches that hang in it. Else it becomes a branch."
+    ),
 ]
 
 

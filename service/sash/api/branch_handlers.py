@@ -115,9 +115,7 @@ async def swap_branch(request: Incoming, branch: FromPath[str]) -> Response[byte
     touched(context, target, state.settings)
     sealed, forgotten = told_of(swapped.sealed, swapped.after_seq)
     tag = etag(swapped.etag)
-    answer = SwappedBranch(
-        target.id, swapped.version, tag, swapped.after_seq, swapped.messages, sealed, forgotten
-    )
+    answer = SwappedBranch(target.id, swapped.version, tag, swapped.after_seq, swapped.messages, sealed, forgotten)
     return Response(msgspec.json.encode(answer), headers={"ETag": tag})
 
 

@@ -9,8 +9,8 @@ from sash.api.incoming import Incoming
 from sash.api.sent_lists import AgreeQuery, SentList
 from sash.core.chat.messages import ROLE_AND_CONTENT
 from sash.core.law.agree.agreement import ANYWHERE, Agreement, AskWays, Carried, Given, IsPart, agree, leading
-from sash.core.law.agree.chat_walk import Longer
 from sash.core.law.agree.chat_lines import REPLY, USER, ChatLine
+from sash.core.law.agree.chat_walk import Longer
 from sash.core.law.fixed_parts.conversation_settings import decode_settings
 from sash.problems import PartOfTheChat, TooLarge, Unprocessable
 from sash.store.data.agreements import Chat
@@ -147,9 +147,7 @@ def _along(chat: Chat, found: Agreement, state: State | None, read: BranchesRead
     keep = fork - chat.first_seq + 1
     pieces = (*map(Carried, range(keep, found.keep)), *found.pieces)
     ends = [*(each.after_seq for each in found.taken[1:]), last]
-    used = [
-        (way.number, min(end, last) - way.after_seq) for way, end in zip(found.taken, ends, strict=True)
-    ]
+    used = [(way.number, min(end, last) - way.after_seq) for way, end in zip(found.taken, ends, strict=True)]
     carried = {each.at for each in found.pieces if isinstance(each, Carried | Longer)}
     length = found.taken[-1].after_seq + len(found.taken[-1].lines) - chat.first_seq + 1
     is_whole = carried.issuperset(range(found.keep, length))

@@ -7,13 +7,13 @@ import msgspec
 from litestar import Response, delete, patch, post, put
 from litestar.params import FromPath
 
+from sash.api.append_handlers import told_of
 from sash.api.body import PATCH_BODY, decode, etag, if_match
 from sash.api.context import Context
 from sash.api.conversation_handlers import conversation_body, merge_patch, refuse_large
 from sash.api.incoming import Incoming, refuse_taken
 from sash.api.message_handlers import named_entry
 from sash.api.openapi.operation import documented
-from sash.api.append_handlers import told_of
 from sash.api.schemas import ChangeEntry, Conversation, RewoundConversation, StoredMessage
 from sash.api.shown_messages import in_parts, stored_message
 from sash.core.chat.arguments import ProviderObject

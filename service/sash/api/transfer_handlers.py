@@ -277,17 +277,23 @@ class _StagedBranches:
         by_number = {head.number: head for head, _ in self.heads}
         for head, number in self.heads:
             parent = by_number.get(head.parent)
-            first, last = (0, length) if not head.parent else (parent.after_seq + 1, parent.last_seq) if parent else (1, 0)
+            first, last = (
+                (0, length) if not head.parent else (parent.after_seq + 1, parent.last_seq) if parent else (1, 0)
+            )
             above, seen = parent, {head.number}
             while above is not None and above.number not in seen:
                 seen.add(above.number)
                 above = by_number.get(above.parent)
             if not first <= head.after_seq <= last or above is not None:
-                raise at_line(BadRequest.at("#/branch/after_seq", "A branch hangs behind an entry of its parent"), number)
+                raise at_line(
+                    BadRequest.at("#/branch/after_seq", "A branch hangs behind an entry of its parent"), number
+                )
 
 
 def _too_large(unit: str, limit: int, number: int) -> TooLarge:
-    return TooLarge(f"Line {number}: branches may have {limit} {unit} together.", members={"limit": limit, "unit": unit})
+    return TooLarge(
+        f"Line {number}: branches may have {limit} {unit} together.", members={"limit": limit, "unit": unit}
+    )
 
 
 async def _stage_lines(

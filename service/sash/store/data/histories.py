@@ -76,12 +76,15 @@ class Histories:
         seq = await self._reader.seq_of(target, name)
         if seq is None:
             return await self._redact_in_branches(target, str(name).removeprefix("id:"), **change)
-        for later in await self._compactions_since(target, seq, change):
-            step: Change = {**change, "token": f"{change['token']}.{later}"}
-            with suppress(NotFound):  # a rewind took it away meanwhile
-                await self._redact(target, later, **step)
-                change["if_match"] = ""  # it stood
-        return await self._redact(target, name, **change)
+        for _ in range(_ATTEMPTS):
+            with suppress(HistoryEdited):  # another write came first, which may have brought a compaction or a branch
+                for later in await self._compactions_since(target, seq, change):
+                    step: Change = {**change, "token": f"{change['token']}.{later}"}
+                    with suppress(NotFound):  # a rewind took it away meanwhile
+                        await self._redact(target, later, **step)
+                        change["if_match"] = ""  # it stood
+                return await self._redact(target, name, **change)
+        raise busy()
 
     async def _compactions_since(self, target: Target, seq: int, change: Change) -> list[int]:
         """Return the seqs of the compactions behind message ``seq``, newest first. Raises NotFound, Conflict."""
@@ -107,42 +110,42 @@ class Histories:
         return found
 
     async def _redact(self, target: Target, name: int | str, **change: Unpack[Change]) -> Freed:
-        for _ in range(_ATTEMPTS):
-            page, done = await asyncio.gather(self._reader.entry(target, name), self._was_done(target, change["token"]))
-            if done:
-                return Freed(page.version, page.etag)
-            if not page.messages or page.life != change["life"]:
-                raise no_entry()
-            message = page.messages[0]
-            in_branches = await self._branch_redactions(target, message.identity.id, message.seq)
-            if message.record.flags & Flags.REDACTED:
-                if in_branches.contents:
-                    return await self._redact_in_branches(target, message.identity.id, message.seq, **change)
-                require_version(page, change["if_match"])
-                return Freed(page.version, page.etag)
-            sealer = await self._data_keys.sealer(target.tenant, target.name)
-            record, redacted = redacted_message(sealer, message)
-            before, after = _tokens(message.record), _tokens(record)
-            call = write_scripts.redact(
-                target.keys,
-                **change,
-                seq=message.seq,
-                standing=message.standing,
-                record=redacted.record,
-                details=redacted.details,
-                body=redacted.body,
-                less=(before[0] - after[0], before[1] - after[1]),
-                grounded=0 if message.record.grounding is None else 1,
-                grounding=message.record.grounding or (0, 0),
-                words=pack_words([said_in(redact_message(msgspec.json.decode(message.body)))], sealer.number)[0],
-                media=" ".join(sorted({f"{each.name.hex()} 1" for each in message.record.media})),
-                branches=in_branches.stands,
-                contents=write_scripts.packed_contents(in_branches.contents),
-            )
-            written = await self._erasing(target, message.record.media or in_branches.has_media, call)
-            if written is not None:
-                return written
-        raise busy()
+        """Redact one message. Raises HistoryEdited where another write came first."""
+        page, done = await asyncio.gather(self._reader.entry(target, name), self._was_done(target, change["token"]))
+        if done:
+            return Freed(page.version, page.etag)
+        if not page.messages or page.life != change["life"]:
+            raise no_entry()
+        message = page.messages[0]
+        in_branches = await self._branch_redactions(target, message.identity.id, message.seq)
+        if message.record.flags & Flags.REDACTED:
+            if in_branches.contents:
+                return await self._redact_in_branches(target, message.identity.id, message.seq, **change)
+            require_version(page, change["if_match"])
+            return Freed(page.version, page.etag)
+        sealer = await self._data_keys.sealer(target.tenant, target.name)
+        record, redacted = redacted_message(sealer, message)
+        before, after = _tokens(message.record), _tokens(record)
+        call = write_scripts.redact(
+            target.keys,
+            **change,
+            seq=message.seq,
+            standing=message.standing,
+            record=redacted.record,
+            details=redacted.details,
+            body=redacted.body,
+            less=(before[0] - after[0], before[1] - after[1]),
+            grounded=0 if message.record.grounding is None else 1,
+            grounding=message.record.grounding or (0, 0),
+            words=pack_words([said_in(redact_message(msgspec.json.decode(message.body)))], sealer.number)[0],
+            media=" ".join(sorted({f"{each.name.hex()} 1" for each in message.record.media})),
+            branches=in_branches.stands,
+            contents=write_scripts.packed_contents(in_branches.contents),
+        )
+        written = await self._erasing(target, message.record.media or in_branches.has_media, call)
+        if written is None:
+            raise HistoryEdited
+        return written
 
     async def _redact_in_branches(self, target: Target, identity: str, seq: int = 0, **change: Unpack[Change]) -> Freed:
         """Redact an entry in all branches, which is not in the log, or is redacted there; there it has the given seq.

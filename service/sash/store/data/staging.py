@@ -107,7 +107,8 @@ class Staging:
         entries = await self._media.placed(self._target, sealer, entries, self._staged[_MEDIA])
         self._objects |= self._media.written(self._target, sealer, entries)
         stored = [
-            seal_message(sealer, each.record, each.identity, each.body, each.grounding, each.metadata) for each in entries
+            seal_message(sealer, each.record, each.identity, each.body, each.grounding, each.metadata)
+            for each in entries
         ]
         media = [kept_media(sealer, each.record.media, each.contents, each.lost) for each in entries]
         call = write_scripts.stage_branch(

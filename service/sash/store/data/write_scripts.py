@@ -182,7 +182,9 @@ class _ChangeBranches(_Edit, frozen=True, kw_only=True):
     contents: bytes = b""
 
 
-change_branches = script("change_branches", _ChangeBranches, lambda reply: None if reply == [b"changed"] else _read_freed(reply))
+change_branches = script(
+    "change_branches", _ChangeBranches, lambda reply: None if reply == [b"changed"] else _read_freed(reply)
+)
 """Drop a branch, or replace contents; gives None where there are other branches. The call raises NotFound, PreconditionFailed."""
 
 

@@ -7,7 +7,7 @@
 --       16 words of the new message, for recall   17 its media, as in media.lua
 --       18 heads of branches that must stand   19 as in `replace_contents`
 -- Gives {'ok', version, etag, then each object in object storage, as in media.lua}, {'moved', version, etag}, {'changed'} when
--- there is another record, or there are other branches, or {} when that life has ended
+-- there is another record, a compaction behind it, or there are other branches, or {} when that life has ended
 -- include conversation, records, pins, versions, writing, blocks, compactions, media, earlier, summary, branches, contents
 local SEALED = 1
 local version, life, change, ttl, compactions =
@@ -21,6 +21,7 @@ local standing = redis.call('LINDEX', details, seq - 1)
 if not standing or redis.call('GETRANGE', counts, (seq - 1) * RECORD, seq * RECORD - 1) .. standing ~= ARGV[7] then
   return {'changed'}
 end
+if newest_compaction(compactions or '') > seq then return {'changed'} end -- it came meanwhile, and may hold the content
 if (redis.call('HGET', branches, 'heads') or '') ~= ARGV[18] then return {'changed'} end
 local denial = denial_of({'HDEL', 'HINCRBY', 'HRANDFIELD', 'HSET', 'LSET', 'PEXPIRE', 'SETRANGE', 'UNLINK'})
 if denial then return denial end
