@@ -1412,7 +1412,9 @@ class Machine(RuleBasedStateMachine):
         ]
         raise AssertionError(self._told(f"no order explains {told}: {wrong}"))
 
-    def _at_once(self, kind: str, name: Name, number: int, entries: list[int]) -> dict[str, Any]:
+    def _at_once(  # noqa: C901 - a case for each operation
+        self, kind: str, name: Name, number: int, entries: list[int]
+    ) -> dict[str, Any]:
         talk = self.world.talks.get(name) or Talk({})
         seq = max(0, talk.length - number % 4)
         match kind:

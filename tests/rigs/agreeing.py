@@ -157,7 +157,7 @@ class Log:
             return [*(places(by_number[branch.parent]) if branch.parent else []), branch.after]
 
         found = [(places(each), each.messages) for each in self.branches]
-        return sorted(found, key=lambda each: json.dumps(each))
+        return sorted(found, key=json.dumps)
 
 
 # ---- what frontends send, as chat messages

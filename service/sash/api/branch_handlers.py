@@ -51,7 +51,7 @@ class BranchList(msgspec.Struct, frozen=True):
 
 
 class SwappedBranch(msgspec.Struct, frozen=True):
-    """The conversation's new end: ``messages`` behind ``after_seq``; and the branch that its old end became, if it had one."""
+    """The conversation's new end: ``messages`` behind ``after_seq``; and the branch that its old end became, if any."""
 
     conversation_id: str
     version: int
@@ -105,8 +105,8 @@ def _first(message: Message) -> FirstMessage:
 @post("/conversations/{conversation_id:str}/branches/{branch:str}", operation_id="swapBranch", status_code=200)
 @documented("Go to a branch", "branches", gives=SwappedBranch, errors=(409, 507))
 async def swap_branch(request: Incoming, branch: FromPath[str]) -> Response[bytes]:
-    """Make a branch the conversation's end. Its messages have the seqs, ids and costs that they had, and what was the end is a
-    branch."""
+    """Make a branch the conversation's end. Its messages have the seqs, ids and costs that they had, and what was the end
+    is a branch."""
     context, target = request.context, request.target
     state = await standing_state(request, context, target)
     change = change_of(request, state)

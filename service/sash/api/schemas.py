@@ -133,8 +133,8 @@ class SealedBranch(msgspec.Struct, frozen=True):
 ForgottenBranches = Annotated[
     list[str] | msgspec.UnsetType,
     Meta(
-        description="Ids of branches that are gone, if there are any: the oldest, as a conversation keeps 100 of 1 MiB together; "
-        "those that hung in what was forgotten; or the log's end itself, which was too large to be kept."
+        description="Ids of branches that are gone, if there are any: the oldest, as a conversation keeps 100 of 1 MiB "
+        "together; those that hung in what was forgotten; or the log's end itself, which was too large to be kept."
     ),
 ]
 

@@ -52,7 +52,7 @@ _BATCH_LINES = 200  # one script stages a batch, and blocks the store's other cl
 _BATCH_BYTES = 1024 * 1024
 _MOST_BRANCHES = 100
 _MOST_BRANCH_BYTES = 4 * 1024 * 1024
-"""The largest branches of an import: four times the bound of a conversation's, since encryption makes short messages longer."""
+"""The largest branches of an import: four times a conversation's bound, since encryption makes short messages longer."""
 _LINE_BODIES = 8
 """The longest line of an import, in largest bodies. An export's line may have 3.8 times the bytes of the body that
 brought its message: 1e15 is written as 1000000000000000.0, and a provider's parts are kept beside a chat message's."""

@@ -48,7 +48,8 @@ class ConversationEvent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only
         Meta(
             description="The first of these that the version did: `rewound`, `replaced` (a longer text of a reply in "
             "progress, or its end), `appended`, `redacted`, `amended` (metadata or pin), `settings`, `summary`, "
-            "`branches` (one is gone, or an entry in one was redacted). `unseen`: nothing that the `view` has. `reset`: read all anew, as `conversation` is its state; `erased`: it is gone. "
+            "`branches` (one is gone, or an entry in one was redacted). `unseen`: nothing that the `view` has. "
+            "`reset`: read all anew, as `conversation` is its state; `erased`: it is gone. "
             "Of an owner's also `listed`: these are all; `left`: it has another owner now."
         ),
     ]

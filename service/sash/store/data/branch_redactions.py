@@ -37,7 +37,8 @@ def redact_in_branches(
     compactions that may hold its content. ``seq`` is its place in the log, 0 if it is not there."""
     places = {0: seq} if seq else {}
     for number, page in pages.items():
-        places |= {number: each.seq for each in page.messages if each.identity.id == identity}
+        if found := [each.seq for each in page.messages if each.identity.id == identity]:
+            places[number] = found[0]
     contents, has_media = [], False
     for number, page in pages.items():
         first = _first_behind(read.chain(read.branches[number].head), places)
@@ -56,7 +57,7 @@ def redact_in_branches(
 
 
 def _first_behind(chain: Sequence[Head], places: Mapping[int, int]) -> int | None:
-    """Return the first place of the entry on the way to the end of the last branch of a chain; None where it is not on it."""
+    """Return the first place of the entry on the way to the end of a chain's last branch; None where it is not on it."""
     parents = [0, *(each.number for each in chain)]
     ends = [*(each.after_seq for each in chain), chain[-1].last_seq]
     found = (places[parent] for parent, end in zip(parents, ends, strict=True) if places.get(parent, end + 1) <= end)

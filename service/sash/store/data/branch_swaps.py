@@ -87,8 +87,8 @@ class BranchSwaps:
         entries = [found[seq] for seq in wanted]
 
         async def append(forgotten: Forgotten) -> tuple[AppendReply, bool]:
-            after = msgspec.structs.replace(forgotten, took=used, token=change["token"])
-            reply = await self._conversations.append(target, entries, after=after, **writing)
+            writing["after"] = msgspec.structs.replace(forgotten, took=used, token=change["token"])
+            reply = await self._conversations.append(target, entries, **writing)
             return reply, bool(reply.freed)
 
         after_seq = chain[0].after_seq

@@ -6,9 +6,10 @@
                        ──replace──▶      │       ──swap──▶      │
     branches                             └ q2 a2  (b-1)         └ q2' a3  (b-2)
 
-The hash ``branches`` has a conversation's branches (scripts/parts/branches.lua): the field ``heads`` tells where each hangs,
-and a field of its number has its content. A branch hangs in the log behind the message ``after_seq``, or in another branch, its
-parent. Its messages keep the seqs that they had, so that what is stored of them stays true: sealed values, links of calls, ids.
+The hash ``branches`` has a conversation's branches (scripts/parts/branches.lua): the field ``heads`` tells where each
+hangs, and a field of its number has its content. A branch hangs in the log behind the message ``after_seq``, or in another
+branch, its parent. Its messages keep the seqs that they had, so that what is stored of them stays true: sealed values, links
+of calls, ids.
 
 A branch is swapped in by an append of its messages as they are, which forgets the log's end in the same step. So the append
 script alone knows what a log needs: totals, pins, ids, calls, compactions, media.
@@ -174,7 +175,7 @@ class BranchesRead(msgspec.Struct, frozen=True):
 
 
 class SealedTail(msgspec.Struct, frozen=True):
-    """What became of a log's end: the number of its branch, or 0, its messages, and the numbers of branches that are gone."""
+    """What became of a log's end: the number of its branch, or 0, its messages, and the numbers of branches that went."""
 
     number: int = 0
     messages: int = 0
@@ -193,7 +194,7 @@ def sealed_tail(reply: Sequence[int]) -> SealedTail:
 
 
 class Took(msgspec.Struct, frozen=True):
-    """A branch of which the log gets the first ``used`` messages, with these ``media``. ``content`` is the rest, or empty."""
+    """A branch of which the log gets the first ``used`` messages, with their ``media``. ``content`` is the rest, or ''."""
 
     number: int
     used: int

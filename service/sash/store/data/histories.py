@@ -6,7 +6,7 @@ and the history is read again.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypedDict, TypeVar, Unpack
@@ -188,7 +188,7 @@ class Histories:
                 return Freed(int(read.reply.version), read.etag)
             head = read.head(name)
             call = write_scripts.change_branches(target.keys, **change, branches=read.reply.heads, drop=head.number)
-            written = await self._erasing(target, True, call)  # noqa: FBT003 - its messages are not read
+            written = await self._erasing(target, head, call)  # its messages are not read
             if written is not None:
                 return written
         raise busy()
@@ -276,7 +276,8 @@ class Histories:
     ) -> T:
         """Return what ``append`` gives, which takes away the messages after an entry, and appends, in one script.
 
-        They become a branch, or ``forget`` them. The entry is named by its seq or ``id:`` and its id. ``append`` gets what is forgotten; beside its result it gives
+        They become a branch, or ``forget`` them. The entry is named by its seq or ``id:`` and its id. ``append`` gets what
+        is forgotten; beside its result it gives
         whether the reply named objects that no message has any more. Raises NotFound,
         Unprocessable, Conflict, and what ``append`` raises.
         """
@@ -339,7 +340,7 @@ class Histories:
             await self._client.run(write_scripts.forget_ids(target.keys, life=life, ids=ids))
             progress()
 
-    async def _erasing(self, target: Target, media: Collection[Any] | bool, call: ScriptCall[T]) -> T:
+    async def _erasing(self, target: Target, media: object, call: ScriptCall[T]) -> T:
         """Run a script that takes messages with these media away, and erase the objects that no message has then."""
         run: Any = partial(self._client.run, call)
         result: Any = await (self._erasures.after(target, run, has_media=True) if media else run())

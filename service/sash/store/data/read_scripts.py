@@ -169,7 +169,7 @@ read_state = script("read_state", _ReadState, if_ok(StateReply))
 
 
 class BranchesReply(NamedTuple):
-    """Stored values from ``read_branches``: the state, the field ``heads``, and what was asked for, in the order of the heads."""
+    """Stored values from ``read_branches``: the state, the field ``heads``, and what was asked for, in their order."""
 
     name: bytes
     version: bytes

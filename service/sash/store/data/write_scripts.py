@@ -185,11 +185,14 @@ class _ChangeBranches(_Edit, frozen=True, kw_only=True):
 change_branches = script(
     "change_branches", _ChangeBranches, lambda reply: None if reply == [b"changed"] else _read_freed(reply)
 )
-"""Drop a branch, or replace contents; gives None where there are other branches. The call raises NotFound, PreconditionFailed."""
+"""Drop a branch, or replace contents; gives None where there are other branches.
+
+The call raises NotFound, PreconditionFailed.
+"""
 
 
 def packed_contents(contents: Sequence[tuple[int, bytes, str]]) -> bytes:
-    """Return branches' new contents as scripts take them: each its number, the content, and the media that it has no more."""
+    """Return branches' new contents as scripts take them: each its number, the content, and the media that it lost."""
     if not contents:
         return b""
     return msgspec.msgpack.encode([(number, as_string(content), media) for number, content, media in contents])

@@ -75,7 +75,7 @@ ANYWHERE: Final = -1
 """The list is the end of the chat; it begins where its first message stands."""
 
 
-def agree(
+def agree(  # noqa: PLR0911 - one for each thing that is missing
     log: LogLines,
     sender: Sequence[ChatLine],
     *,

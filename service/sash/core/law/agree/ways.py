@@ -23,8 +23,8 @@ class Way(NamedTuple):
 
 
 class Ways(NamedTuple):
-    """The branches of a log, of which ``first_seq`` is the first message that was read, and those that ``taken`` make its end,
-    in the order in which they were taken."""
+    """The branches of a log, of which ``first_seq`` is the first message that was read. Those in ``taken`` are its end, in
+    the order in which they were taken."""
 
     first_seq: int
     all: Sequence[Way]
