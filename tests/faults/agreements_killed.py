@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import httpx
 from faults.ledger import Verdict
 from faults.runs import Row, Scale, running
 from faults.wire import Wire
@@ -65,6 +66,10 @@ class Tab:
                 await self._swap()
             else:
                 await self._put()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._wire.close()
 
     def _text(self, role: str) -> dict[str, str]:
         self._count += 1
@@ -136,9 +141,10 @@ async def agreements_killed(folder: Path, scale: Scale) -> Row:
         for each in running_tabs:
             each.cancel()
         await asyncio.gather(*running_tabs, return_exceptions=True)
-        wire = Wire(service.port, timeout_seconds=30)
-        found = [await _judge(wire, name, chats) for name in chats.sent]
-        wire.close()
+        for tab in tabs:
+            tab.close()
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{service.port}", timeout=30) as client:
+            found = [await _judge(client, name, chats) for name in chats.sent]
     total = sum((each for each, _ in found), Verdict())
     broken = next(filter(None, [*(tab.wrong for tab in tabs), *(why for _, why in found)]), "")
     turns = sum(map(len, chats.done.values()))
@@ -147,12 +153,12 @@ async def agreements_killed(folder: Path, scale: Scale) -> Row:
     return Row("agreements, killed (-9)", turns, sum(tab.requests for tab in tabs), total, failures, note, broken)
 
 
-async def _judge(wire: Wire, name: str, chats: Chats) -> tuple[Verdict, str]:
+async def _judge(client: httpx.AsyncClient, name: str, chats: Chats) -> tuple[Verdict, str]:
     """Return what is wrong with the texts of a conversation and its branches, and with its totals."""
-    answer = await wire.ask("GET", f"/conversations/{name}/export")
-    if answer.status == 404:
+    answer = await client.get(f"/conversations/{name}/export")
+    if answer.status_code == 404:
         return Verdict(lost=len(chats.done[name])), ""
-    head, *lines = map(json.loads, answer.body.splitlines())
+    head, *lines = map(json.loads, answer.content.splitlines())
     texts = Counter(line["message"]["content"] for line in lines if "branch" not in line)
     verdict = Verdict(
         lost=len(chats.done[name] - texts.keys()),

@@ -106,6 +106,8 @@ async def compare_log(request: Incoming, target: Target, sent: SentList, asked: 
         chat = await chats.chat(target, first, first + count - 1, view)  # to the last one, -1, if first is from the end
         if base == ANYWHERE and chat.first_seq > 1:
             chat = await _with_named(request, target, chat, said[0].id, view)
+        if read is not None and read.etag != chat.etag:
+            raise HistoryEdited
         if after > chat.length:
             detail = f"The conversation ends with message {chat.length}: name one that is there"
             raise Unprocessable.at("#/query/after_seq", detail)
