@@ -125,7 +125,7 @@ class Tab:
 async def agreements_killed(folder: Path, scale: Scale) -> Row:
     """Kill the service and the store in turn while four tabs make a log agree with their lists, and go to branches."""
     store, chance, chats = Server(scale.binary, folder / "store"), random.Random(scale.seed), Chats()
-    kills = scale.service_kills + scale.service_kills % 2
+    kills = scale.service_kills + scale.store_kills // 2
     async with running(store, folder) as service:
         tabs = [Tab(number, service.port, chats, random.Random(scale.seed + number)) for number in range(_TABS)]
         running_tabs = [asyncio.ensure_future(tab.run()) for tab in tabs]
