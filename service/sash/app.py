@@ -132,6 +132,8 @@ ROUTES = (
     docs.get_docs,
     docs.get_typescript_client,
     docs.get_problem,
+    docs.get_pages,
+    docs.get_page,
     docs.get_runbook,
 )
 

@@ -229,7 +229,7 @@ async def test_a_key_that_opens_nothing_is_401(authorization: str, store: Embedd
         headers = {"Authorization": authorization.encode()}
         replies = {call: await client.request(*call, headers=headers) for call in sorted(calls)}
     opened = {path for (_, path), reply in replies.items() if reply.status_code != 401}
-    assert opened == {*OPEN_PATHS, "/problems/x"}
+    assert opened == {*OPEN_PATHS, "/problems/x", "/docs/pages/x"}
     closed = [reply for (_, path), reply in replies.items() if path not in opened]
     assert {(reply.status_code, reply.headers["www-authenticate"]) for reply in closed} == {(401, "Bearer")}
 
@@ -466,6 +466,7 @@ def test_open_paths_are_few() -> None:
         "/readyz",
         "/openapi.json",
         "/docs",
+        "/docs/pages",
         "/dashboard",
         "/runbook",
         "/clients/sash.ts",

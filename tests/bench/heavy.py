@@ -7,6 +7,7 @@ processor for milliseconds. All share one worker. Several folders of versions ar
 import argparse
 import asyncio
 import json
+import multiprocessing
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -20,6 +21,7 @@ from tests.bench.load import Load, load, request
 from tests.bench.rig import ROOT, body_of, fill, markdown, messages_of, serving
 
 HEAVY = 16
+MIXED = "four each of `/count` of 4 MB, lists of 1,000, windows with recall and exports of 4,000"
 PROBES = 300
 _AT_ONCE = 4 * HEAVY
 _CLAUDE = "model=claude-sonnet-4-5&format=anthropic&stable=true&cache=auto&max_tokens=8000"
@@ -30,6 +32,7 @@ _PLAIN = request("GET", "/conversations/short/window?model=gpt-4o-mini")
 def kinds() -> dict[str, list[bytes]]:
     """Return the requests of each kind of heavy client."""
     history = json.dumps({"model": "gpt-4o-mini", "messages": messages_of(1_000, 400)}).encode()
+    big = json.dumps({"model": "gpt-4o-mini", "messages": messages_of(8_500, 400)}).encode()
     appends = [request("POST", f"/conversations/h{place}/messages", body_of(100, 400)) for place in range(HEAVY)]
     return {
         "nobody": [],
@@ -40,24 +43,35 @@ def kinds() -> dict[str, list[bytes]]:
         "Claude's windows of an agent, stable, with hints": [request("GET", f"/conversations/agent/window?{_CLAUDE}")],
         "appends of 100 messages": appends,
         "`POST /window` of 1,000 messages": [request("POST", "/window", history)],
+        "lists of 1,000 messages": [request("GET", "/conversations/long/messages?limit=1000")],
+        "exports of 4,000 messages": [request("GET", "/conversations/long/export")],
+        MIXED: [
+            request("POST", "/count", big),
+            request("GET", "/conversations/long/messages?limit=1000"),
+            request("GET", "/conversations/long/window?model=gpt-4o-mini&recall_max_tokens=2000"),
+            request("GET", "/conversations/long/export"),
+        ],
     }
+
+
+def press(port: int, heavy: list[bytes]) -> None:
+    """Send ``heavy`` requests until the process is ended: one of its own, so that the probe waits for the server alone."""
+    while True:
+        uvloop.run(load(port, heavy, count=_AT_ONCE, connections=HEAVY))
 
 
 async def beside(port: int, heavy: list[bytes]) -> Load:
     """Return the latencies of plain windows beside clients that send ``heavy``."""
-    ended = asyncio.Event()
-
-    async def press() -> None:
-        while heavy and not ended.is_set():
-            await load(port, heavy, count=_AT_ONCE, connections=HEAVY)
-
-    pressing = asyncio.create_task(press())
-    await asyncio.sleep(0.5)
+    pressing = multiprocessing.get_context("spawn").Process(target=press, args=(port, heavy), daemon=True)
+    if heavy:
+        pressing.start()
+        await asyncio.sleep(2)
     try:
         return await load(port, [_PLAIN], count=PROBES, connections=1)
     finally:
-        ended.set()
-        await pressing
+        if heavy:
+            pressing.kill()
+            pressing.join()
 
 
 async def measure(ports: Sequence[int]) -> dict[str, list[Load]]:
@@ -65,6 +79,9 @@ async def measure(ports: Sequence[int]) -> dict[str, list[Load]]:
     for port in ports:
         await fill(port, "short", 32, 400)
         await fill_agent(port, "agent", 250)
+        settings = json.dumps({"id": "long", "recall": "lexical"}).encode()
+        await load(port, [request("POST", "/conversations", settings)], count=1, connections=1)
+        await fill(port, "long", 4_000, 400)
     return {name: [await beside(port, heavy) for port in ports] for name, heavy in kinds().items()}
 
 
@@ -86,4 +103,5 @@ def main() -> None:
     print(markdown(("beside 16 connections of", *(f"p50 / p99, ms: {tree}" for tree in options.trees)), rows))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -41,6 +41,7 @@ class _Connection(asyncio.Protocol):
     errors: int = 0
     _buffer: bytearray = field(default_factory=bytearray)
     _missing: int = -1
+    _chunked: bool = False
     _started: float = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -68,7 +69,9 @@ class _Connection(asyncio.Protocol):
             length = int(head[at + 15 :].split(b"\r\n", 1)[0]) if at >= 0 else 0
             self.errors += not head.startswith((b"http/1.1 2", b"http/1.1 3"))
             self._missing = end + 4 + length
-        if len(self._buffer) >= self._missing:
+            self._chunked = b"transfer-encoding: chunked" in head
+        is_whole = self._buffer.endswith(b"\r\n0\r\n\r\n") if self._chunked else len(self._buffer) >= self._missing
+        if is_whole:
             self.latencies.append(time.perf_counter() - self._started)
             self._buffer.clear()
             self._missing = -1

@@ -501,6 +501,7 @@ def test_a_conversation_flows_in(browser: Browser, keyed: Served):
 def test_an_unchanged_window_is_not_sent_again(browser: Browser, keyed: Served):
     """While the window does not change, the page's periodic request is for the window alone, and is answered with 304."""
     open_conversation(browser, keyed, "&model=gpt-4o-mini")
+    browser.wait("[...document.querySelectorAll('[data-log] .words')].every((each) => each.innerText !== '…')")
     browser.run("""const ask = fetch; window.said = [];
         window.fetch = async (path, ...rest) => {
             const answer = await ask(path, ...rest); said.push([path, answer.status]); return answer;
@@ -844,7 +845,7 @@ def test_a_phone_shows_the_glance_first_and_every_column(browser: Browser, keyed
 @browsed
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 420])
-@pytest.mark.parametrize("view", ["deployment", "conversation?id=visitor-1&max_tokens=400"])
+@pytest.mark.parametrize("view", ["deployment", "status", "conversations", "conversation?id=visitor-1&max_tokens=400"])
 def test_nobody_is_shut_out(browser: Browser, keyed: Served, view: str, width: int, scheme: str):
     """In both colour schemes and widths, axe finds no accessibility violation and the page does not scroll sideways."""
     spec = find_spec("axe_core_python")
@@ -853,7 +854,7 @@ def test_nobody_is_shut_out(browser: Browser, keyed: Served, view: str, width: i
     browser.prefer(scheme)
     browser.size(width, 1000)
     browser.open(f"{keyed.url}/dashboard#{view}")
-    browser.wait("document.querySelector('#cards table, #strip button')")
+    browser.wait("document.querySelector('#cards table, #list table, #strip button')")
     assert browser.run("return innerWidth") == width
     assert browser.run("return document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     browser.run(Path(spec.origin).with_name("axe.min.js").read_text("utf-8"))

@@ -82,7 +82,7 @@ async def test_every_alerts_link_leads_to_its_entry(client: httpx.AsyncClient) -
         if "alert" in rule:
             link = rule["annotations"]["runbook_url"]
             assert link == "{{ $externalLabels.runbook }}#" + rule["alert"].lower()
-            assert f"<h2 id='{rule['alert'].lower()}'>" in page.text
+            assert f'<h2 id="{rule["alert"].lower()}">' in page.text
 
 
 @pytest.mark.parametrize("source", ["rules", "dashboard"])

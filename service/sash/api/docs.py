@@ -10,6 +10,7 @@ from litestar import Response, get
 from litestar.params import FromPath
 from msgspec import Meta
 
+from sash.api.body import query_of
 from sash.api.incoming import Incoming
 from sash.api.openapi import document
 from sash.api.openapi.faults import meaning
@@ -17,8 +18,9 @@ from sash.api.openapi.operation import documented
 from sash.api.schemas import ProblemMeaning
 from sash.core.providers import PROVIDERS
 from sash.operations.dashboard import page_of
-from sash.operations.runbook import runbook
+from sash.operations.pages import index, page, runbook
 from sash.problems import NotFound, problem_types
+from sash.processor import PROCESSOR
 
 _PAGE = page_of(files("sash.api").joinpath("docs.html").read_bytes())
 _FORMATS = " | ".join(f'"{name}"' for name in PROVIDERS)
@@ -47,6 +49,7 @@ class Addresses(msgspec.Struct, frozen=True):
     """The paths to begin with."""
 
     docs: str = "/docs"
+    pages: str = "/docs/pages"
     dashboard: str = "/dashboard"
     openapi: str = "/openapi.json"
     ready: str = "/readyz"
@@ -54,6 +57,7 @@ class Addresses(msgspec.Struct, frozen=True):
 
 _ADDRESSES = (
     ("docs", "every operation, with a form to try it"),
+    ("docs/pages", "the project's pages: frameworks, providers, tasks, running it, with a search"),
     ("dashboard", "windows, tokens and the store, for people"),
     ("openapi.json", "the contract, for generators of clients"),
     ("readyz", "whether the service may take traffic"),
@@ -84,6 +88,32 @@ def get_docs() -> Response[bytes]:
     return Response(_PAGE.body, headers=_PAGE.headers, media_type="text/html")
 
 
+class PagesQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """What is searched for."""
+
+    q: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=1000)] | None, Meta(description="Words of a page; else all pages.")
+    ] = None
+
+
+@get("/docs/pages", operation_id="getPages")
+@documented("The project's pages", "operations", query=PagesQuery, gives=str, gives_types=("text/html",), errors=(400,))
+async def get_pages(request: Incoming) -> Response[bytes]:
+    """The list of the project's pages, by group, or those that have all words of ``q``."""
+    served = await PROCESSOR.run(index, query_of(request, PagesQuery).q or "")
+    return Response(served.body, headers=served.headers, media_type="text/html")
+
+
+@get("/docs/pages/{page_name:str}", operation_id="getPage")
+@documented("One of the project's pages", "operations", gives=str, gives_types=("text/html",))
+async def get_page(page_name: FromPath[str]) -> Response[bytes]:
+    """A page of the project: a framework, a provider, a task, an alert. It needs no other host."""
+    served = await PROCESSOR.run(page, page_name)
+    if served is None:
+        raise NotFound("There is no page of this name: GET /docs/pages lists them.")
+    return Response(served.body, headers=served.headers, media_type="text/html")
+
+
 @get("/clients/sash.ts", operation_id="getTypescriptClient", sync_to_thread=False)
 @documented("The client for TypeScript", "operations", gives=str, gives_types=("text/plain",))
 def get_typescript_client() -> Response[bytes]:
@@ -91,12 +121,12 @@ def get_typescript_client() -> Response[bytes]:
     return Response(TYPESCRIPT_CLIENT, headers={"Cache-Control": "max-age=300"}, media_type="text/plain; charset=utf-8")
 
 
-@get("/runbook", operation_id="getRunbook", sync_to_thread=False)
+@get("/runbook", operation_id="getRunbook")
 @documented("What to do about an alert", "operations", gives=str, gives_types=("text/html",))
-def get_runbook() -> Response[bytes]:
+async def get_runbook() -> Response[bytes]:
     """The runbook as a page. The entry of an alert has its name in small letters: ``/runbook#sashstorefull``."""
-    page = runbook()
-    return Response(page.body, headers=page.headers, media_type="text/html")
+    served = await PROCESSOR.run(runbook)
+    return Response(served.body, headers=served.headers, media_type="text/html")
 
 
 @get("/problems/{slug:str}", operation_id="getProblem", sync_to_thread=False)

@@ -60,18 +60,25 @@ async def get_stats(request: Incoming) -> Stats:
 
 
 @get("/status", operation_id="getStatus", sync_to_thread=False)
-@documented("The state of the service", "operations")
-def get_status(request: Incoming) -> Status:
-    """The latest known state of the store and this worker. The store is not asked, so the answer comes at once."""
+@documented("The state of the service", "operations", gives=Status, gives_types=("application/json", "text/html"))
+def get_status(request: Incoming) -> Response[bytes]:
+    """The latest known state of the store and this worker, as JSON, or as a page for browsers.
+
+    The store is not asked, so the answer comes at once.
+    """
+    if "text/html" in request.headers.get("accept", ""):
+        page = dashboard()
+        return Response(page.body, headers={**page.headers, "Vary": "Accept"}, media_type="text/html")
     context = request.context
     watching, required = context.watching, not context.settings.anonymous
-    return status(
+    now = status(
         watching.watch,
         watching.requests,
         context.store.client,
         keys_required=required,
         followers=context.followers.count,
     )
+    return Response(msgspec.json.encode(now), headers={"Vary": "Accept"})
 
 
 @get("/dashboard", operation_id="getDashboard", sync_to_thread=False)

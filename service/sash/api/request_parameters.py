@@ -35,6 +35,7 @@ class Path(msgspec.Struct):
     model_id: Annotated[str, Meta(min_length=1, description="The model's name.", examples=["gpt-4o-mini"])]
     name: Annotated[str, Meta(description="The history tool's name.", examples=["history_search"])]
     slug: Annotated[str, Meta(description="The end of a problem's `type`.", examples=["window-does-not-fit"])]
+    page_name: Annotated[str, Meta(description="A page's name, as the list links it.", examples=["langchain"])]
 
 
 class Conditions(msgspec.Struct):

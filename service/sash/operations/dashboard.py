@@ -10,7 +10,22 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import NamedTuple
 
-_SCRIPTS = ("base.js", "charts.js", "status.js", "deployment.js", "conversation.js", "main.js")
+import msgspec
+
+from sash.core.providers import PROVIDERS
+
+_SCRIPTS = (
+    "base.js",
+    "charts.js",
+    "status.js",
+    "deployment.js",
+    "conversations.js",
+    "strip.js",
+    "sides.js",
+    "follow.js",
+    "conversation.js",
+    "main.js",
+)
 
 
 class ServedPage(NamedTuple):
@@ -25,16 +40,18 @@ def dashboard() -> ServedPage:
     """The dashboard's page and headers, built at the first call."""
     folder = files("sash.operations") / "page"
     style = (folder / "style.css").read_bytes()
-    script = b"".join((folder / name).read_bytes() for name in _SCRIPTS)
+    script = b'"use strict";\nconst FORMATS = %b;\n' % msgspec.json.encode(list(PROVIDERS))
+    script += b"".join((folder / name).read_bytes() for name in _SCRIPTS)
     return page_of((folder / "page.html").read_bytes().replace(b"/*STYLE*/", style).replace(b"/*SCRIPT*/", script))
 
 
-def page_of(body: bytes) -> ServedPage:
+def page_of(body: bytes, *, forms: str = "'none'") -> ServedPage:
     """Return the page and its headers. The content security policy allows only the page's own style and script, by their
-    hashes. So a browser never runs a script that is part of a message."""
+    hashes, and forms that lead to ``forms``. So a browser never runs a script that is part of a message."""
     policy = (
-        f"default-src 'none'; script-src {_hash_of(b'script', body)}; style-src {_hash_of(b'style', body)}; img-src data:; "
-        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        f"default-src 'none'; form-action {forms}; "
+        f"script-src {_hash_of(b'script', body)}; style-src {_hash_of(b'style', body)}; img-src data:; "
+        "connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
     )
     headers = {
         "Content-Security-Policy": policy,

@@ -50,9 +50,9 @@ from sash.processor import TENANT
 from sash.store.data.limits import RateLimits
 
 OPEN_PATHS = frozenset(
-    {"/", "/livez", "/readyz", "/openapi.json", "/docs", "/dashboard", "/runbook", "/clients/sash.ts"}
+    {"/", "/livez", "/readyz", "/openapi.json", "/docs", "/docs/pages", "/dashboard", "/runbook", "/clients/sash.ts"}
 )
-"""Paths that need no key, as they contain no tenant's data. The pages of problem types need none either."""
+"""Paths that need no key, as they contain no tenant's data. Pages of problem types and of the project need none either."""
 FIGURES_PATHS = frozenset({"/metrics", "/stats", "/status"})
 """Paths with figures of all tenants: they need the key of SASH_METRICS_KEY if API keys are on."""
 
@@ -70,7 +70,7 @@ _log = get_logger()
 
 def is_open(path: str) -> bool:
     """Whether a path needs no key."""
-    return path in OPEN_PATHS or path.startswith("/problems/")
+    return path in OPEN_PATHS or path.startswith(("/problems/", "/docs/pages/"))
 
 
 class Middleware:

@@ -1,5 +1,3 @@
-"use strict";
-
 /** An element. Attributes that are functions become listeners; null children are left out. */
 function h(tag, attributes, ...children) {
   const element = document.createElement(tag);
@@ -65,6 +63,7 @@ const KEYS = {
     refused: "That key opens nothing here. sash keys create makes one; others are listed in SASH_API_KEYS.",
   },
 };
+Object.assign(KEYS, { status: KEYS.deployment, conversations: KEYS.conversation });
 const keyOf = (name) => sessionStorage.getItem(KEYS[name].stored);
 const SILENCE = { title: "Sash does not answer", detail: "Nothing came back: it is stopped, or the way to it is cut." };
 

@@ -1,6 +1,6 @@
-const looked = { id: "", model: "", reserve: "", max_tokens: "", stable: false, stable_step: "0.5", grounding: "latest", recall_max_tokens: "", recall_query: "" };
-const found = { window: null, modelless: "", hits: [], asked: "", selected: null, held: false, top: 128000 };
-const MOST_SHOWN = 600;
+const looked = { id: "", model: "", reserve: "", max_tokens: "", stable: false, stable_step: "0.5", format: "openai", view: "", grounding: "latest", recall_max_tokens: "", recall_query: "" };
+const found = { window: null, conversation: null, modelless: "", hits: [], asked: "", selected: null, held: false, top: 128000 };
+const MOST_SHOWN = 240;
 const LEAST_TOKENS = 64;
 const STAND_IN = "gpt-4o-mini";
 
@@ -18,18 +18,21 @@ function conversationView(main, parameters) {
       h("div", { class: "line" }, field("reserve", "Reserve for the reply", h("input", { id: "c-reserve", type: "number", min: 0, step: 1, value: looked.reserve, placeholder: "its own", input: change("reserve") })),
       field("max", "At most, tokens", h("input", { id: "c-max", type: "number", min: 1, step: 1, value: looked.max_tokens, placeholder: "no limit", input: (event) => { looked.max_tokens = event.target.value.trim(); byId("c-slide").value = slideOf(looked.max_tokens); soon(); } })),
       field("slide", "Smaller window", h("input", { id: "c-slide", type: "range", min: 0, max: 100, value: slideOf(looked.max_tokens), input: (event) => { looked.max_tokens = tokensOf(event.target.value); byId("c-max").value = looked.max_tokens; soon(); } })),
+      field("format", "Format", h("select", { id: "c-format", change: change("format") }, FORMATS.map((value) => h("option", { value, selected: looked.format === value }, value)))),
+      field("view", "As seen by", h("input", { id: "c-view", value: looked.view, placeholder: "everybody", list: "agents", spellcheck: "false", autocomplete: "off", change: change("view") }), h("datalist", { id: "agents" })),
       field("grounding", "Documents", h("select", { id: "c-grounding", change: change("grounding") }, ["latest", "all", "none"].map((value) => h("option", { value, selected: looked.grounding === value }, value)))),
       field("recall", "For recall, tokens", h("input", { id: "c-recall", type: "number", min: 0, step: 1, value: looked.recall_max_tokens, placeholder: "none", input: change("recall_max_tokens") })),
       h("div", { class: "field check" }, h("input", { id: "c-stable", type: "checkbox", checked: looked.stable, change: (event) => { looked.stable = event.target.checked; soon(); } }), h("label", { for: "c-stable" }, "Stable cut")))),
     h("p", { id: "heard", class: "visually-hidden", role: "status" }), h("div", { id: "seen" }));
   found.window = null;
+  unfollow();
   api.get("models").then((known) => byId("models")?.replaceChildren(...(known.models ?? known).map((model) => h("option", { value: model.id })))).catch(() => {});
   if (looked.id) look(true);
   else {
     byId("seen").append(h("p", { class: "notice" }, "Type a conversation’s id to see its messages and what of them a window holds."));
     byId("c-id").focus();
   }
-  return { every: 3000, refresh: () => look(false) };
+  return { every: 3000, refresh: () => look(false), leave: unfollow };
 }
 
 const slideOf = (tokens) => (tokens ? Math.round((100 * Math.log(tokens / LEAST_TOKENS)) / Math.log(found.top / LEAST_TOKENS)) : 100);
@@ -43,7 +46,8 @@ function soon() {
 
 function asked() {
   const query = new URLSearchParams();
-  for (const name of ["model", "reserve", "max_tokens", "recall_max_tokens", "recall_query"]) if (looked[name]) query.set(name, looked[name]);
+  for (const name of ["model", "reserve", "max_tokens", "recall_max_tokens", "recall_query", "view"]) if (looked[name]) query.set(name, looked[name]);
+  if (looked.format !== FORMATS[0]) query.set("format", looked.format);
   if (looked.grounding !== "latest") query.set("grounding", looked.grounding);
   if (looked.stable) { query.set("stable", "true"); query.set("stable_step", looked.stable_step); }
   return query;
@@ -67,14 +71,21 @@ async function look(whole) {
     if (found.asked === question && byId("seen")) { found.window = null; drawProblem(error); }
     return;
   }
-  const hits = await search();
+  const hits = await search(), conversation = window && await about(window);
   if (!window || found.asked !== question || !byId("seen")) return;
   found.hits = hits;
   if (window.context_window) found.top = Math.max(1024, window.context_window - window.reserve);
   const arrived = found.window && found.window.conversation_id === window.conversation_id && window.version > found.window.version;
   if (found.window?.conversation_id !== window.conversation_id) found.held = false;
-  found.window = window;
+  Object.assign(found, { window, conversation });
   drawConversation(window, arrived);
+  follow(looked.id, window.version);
+}
+
+/** The conversation's settings and state, read again only if it has changed. */
+async function about({ conversation_id: id, version }) {
+  const known = found.conversation;
+  return known?.id === id && known.version === version ? known : api.get(`conversations/${encodeURIComponent(id)}`).catch(() => null);
 }
 
 /** Messages that the search finds, best first; or why the conversation cannot be searched. */
@@ -129,18 +140,40 @@ function drawConversation(window, arrived) {
           dropped.reasoning_tokens ? ["earlier reasoning", `${say.short(dropped.reasoning_tokens)} tokens, not sent`] : null,
           dropped.media_bytes ? ["pictures and files as lines", `${say.whole(dropped.images + dropped.files)}, ${say.bytes(dropped.media_bytes)}`, "warn"] : null,
           window.recalled?.messages ? ["recalled", `${say.count(window.recalled.messages, "message")}, ${say.short(window.recalled.tokens)} tokens`] : null,
-          window.trimmed ? ["tool results cut", `${say.whole(window.trimmed.messages)}, ${say.short(window.trimmed.tokens)} tokens saved`, "warn"] : null, ["reserve", say.whole(window.reserve)])),
+          window.trimmed ? ["tool results cut", `${say.whole(window.trimmed.messages)}, ${say.short(window.trimmed.tokens)} tokens saved`, "warn"] : null, ["reserve", say.whole(window.reserve)],
+          ...mendedRows(window.mended), window.waiting_for?.length ? ["waits for results of", window.waiting_for.join(", "), "warn"] : null,
+          window.cost ? ["price of its input", say.dollars(window.cost.usd)] : null, window.receipt ? ["receipt", h("span", { class: "id" }, window.receipt)] : null)),
       h("section", { class: "card whole", "aria-label": "Messages" }, h("h2", {}, "Messages, oldest first: what is filled is sent, the line is the cut"), strip(window),
         h("ul", { class: "key" }, ["system", "user", "assistant", "tool"].map((role) => h("li", { class: `r-${role}` }, role)), h("li", { class: "c-quiet" }, "left out"),
           window.explain.some((line) => line.reason === "always: pinned") ? h("li", { class: "mark" }, "pinned") : null, window.recalled?.messages ? h("li", { class: "lit" }, "recalled") : null, grounding.truncated || window.trimmed ? h("li", { class: "stripes" }, "cut") : null)),
       hitsCard(),
       h("section", { class: "card whole detail", id: "detail", "aria-label": "The message", "aria-live": "polite" }),
+      found.conversation ? [sidesCard(window, found.conversation.messages), aboutCard(found.conversation), eventsCard()] : null,
       requestCard(window)));
   byId("heard").textContent = `${say.whole(tokens.total)} of ${say.whole(window.budget)} tokens, ${say.whole(kept.messages)} of ${say.count(messages, "message")} kept. ${why}`;
   const lines = window.explain;
   const chosen = (found.held && lines.find((line) => line.seq === found.selected)) || lines.at(-1);
   if (chosen) select(chosen.seq, walking);
   else byId("detail").append(h("p", { class: "small" }, "No messages yet."));
+  drawEvents();
+}
+
+/** What had to be changed so that the provider accepts the request. */
+function mendedRows(mended) {
+  return Object.entries(mended?.reasons ?? {}).map(([reason, times]) => [`changed: ${reason.replaceAll("_", " ")}`, say.whole(times), "warn"]);
+}
+
+/** What is kept of the conversation beside its messages. */
+function aboutCard(conversation) {
+  const { owner, metadata, summary, agents, recall, expires_at: expires, system, tools, few_shots: shots } = conversation;
+  byId("agents")?.replaceChildren(...(agents ?? []).map((value) => h("option", { value })));
+  return h("section", { class: "card two-thirds", "aria-label": "The conversation" }, h("h2", {}, "The conversation"),
+    pairs(["id", h("span", { class: "id" }, conversation.id)], owner ? ["owner", h("a", { href: `#conversations?${new URLSearchParams({ owner })}` }, owner)] : null,
+      ["its model", conversation.model ?? "none"], ["messages", say.whole(conversation.messages.count)], ["tokens", Object.entries(conversation.tokens).map(([encoding, n]) => `${say.whole(n)} ${encoding}`).join(", ")],
+      system ? ["system prompt", `${system.slice(0, 120)}${system.length > 120 ? "…" : ""}`] : null, shots?.length ? ["few-shots", say.whole(shots.length)] : null, tools?.length ? ["tools", say.whole(tools.length)] : null,
+      agents?.length ? ["authors and audiences", agents.join(", ")] : null, summary ? ["summary", `of messages up to ${summary.through_seq}`] : null, recall && recall !== "off" ? ["recall", recall] : null,
+      metadata ? ["metadata", JSON.stringify(metadata)] : null, ["begun", new Date(conversation.created_at).toLocaleString("en-GB")], ["last change", new Date(conversation.updated_at).toLocaleString("en-GB")],
+      expires ? ["is erased", new Date(expires).toLocaleString("en-GB")] : null));
 }
 
 /** The request that a client sends to the provider, unchanged, and a button that copies it. */
@@ -151,82 +184,4 @@ function requestCard(window) {
     h("details", { id: "request", open: byId("request")?.open }, h("summary", {}, `The request itself, ${say.bytes(new Blob([text]).size)} of JSON`),
       h("p", { class: "buttons" }, said, h("button", { type: "button", id: "copy", click: copy }, "Copy")),
       h("pre", { class: "command request", tabindex: "0", role: "region", "aria-label": "The request as JSON" }, text)));
-}
-
-function strip(window) {
-  const lines = window.explain, cut = cutOf(lines);
-  const first = lines.length > MOST_SHOWN ? lines.length - MOST_SHOWN : 0;
-  const unseen = window.kept.messages + window.dropped.messages - lines.length + first;
-  const newest = lines.findLast((line) => line.role === "user")?.seq;
-  const cells = lines.slice(first).map((line) => {
-    const cutDocuments = window.grounding.truncated && line.seq === newest, trimmed = cutDocuments || line.trimmed;
-    const classes = [`r-${line.role}`, line.kept ? "" : "out", line.reason === "always: pinned" ? "pinned" : "", line.score === undefined ? "" : "recalled", trimmed ? "trimmed" : ""];
-    const about = `Message ${line.seq}, ${line.role}, ${say.count(line.tokens, "token")}, ${line.kept ? "sent" : "left out"}: ${line.reason}${cutDocuments ? "; its documents were cut" : ""}${savedOn(line)}`;
-    const button = h("button", { type: "button", class: classes.filter(Boolean).join(" "), title: about, "aria-label": about, "data-seq": line.seq, tabindex: "-1", click: () => choose(line.seq, true), keydown: walk, focus: () => choose(line.seq, false) });
-    const wide = 16 + 16 * Math.log2(1 + (line.tokens + (line.trimmed ?? 0)) / 8), number = String(line.seq);
-    button.style.width = `${wide}px`;
-    if (wide > 8 + 7 * number.length) button.append(number);
-    return [line.seq === cut ? h("li", { class: "cut", title: "Here history begins", "aria-hidden": "true" }) : null, h("li", {}, button)];
-  });
-  return h("ol", { class: "strip", id: "strip" }, unseen > 0 ? h("li", { class: "older" }, `${say.whole(unseen)} older`) : null, cells);
-}
-
-/** The message's tokens that are not sent, as text; empty if it is sent whole. */
-function savedOn(line) {
-  return (line.trimmed ? `; cut, ${say.whole(line.trimmed)} tokens saved` : "") + (line.reasoning_left_out ? `; ${say.whole(line.reasoning_left_out)} tokens of reasoning not sent` : "");
-}
-
-/** The first seq from which on all messages are kept; null if none is left out. */
-function cutOf(lines) {
-  let index = lines.length;
-  while (index > 0 && lines[index - 1].kept) index -= 1;
-  return index > 0 && index < lines.length ? lines[index].seq : null;
-}
-
-function walk(event) {
-  const buttons = [...byId("strip").querySelectorAll("button")], at = buttons.indexOf(event.currentTarget);
-  const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: buttons.length - 1 }[event.key];
-  if (to === undefined || !buttons[to]) return;
-  event.preventDefault();
-  buttons[to].focus();
-}
-
-/** Select a message. It stays selected while others are appended, unless it is the newest. */
-function choose(seq, focus) {
-  found.held = seq !== found.window.explain.at(-1).seq;
-  select(seq, focus);
-}
-
-async function select(seq, focus) {
-  const before = found.selected;
-  found.selected = seq;
-  for (const button of byId("strip").querySelectorAll("button")) {
-    const here = Number(button.dataset.seq) === seq;
-    button.tabIndex = here ? 0 : -1;
-    if (here) button.setAttribute("aria-current", "true"); else button.removeAttribute("aria-current");
-    if (here && focus) button.focus();
-  }
-  if (before === seq && byId("detail").childElementCount) return;
-  const line = found.window.explain.find((each) => each.seq === seq) ?? { kept: false, reason: "older than what the window looked at", tokens: null };
-  let message = null;
-  try {
-    message = await api.get(`conversations/${encodeURIComponent(looked.id)}/messages/${seq}`);
-  } catch {
-    message = null;
-  }
-  if (found.selected !== seq || !byId("detail")) return;
-  byId("detail").replaceChildren(
-    h("div", {}, h("h2", {}, `Message ${seq}`), pairs(message ? ["id", h("span", { class: "id" }, message.id)] : null, message?.status ? ["status", message.status.replace("_", " "), message.status === "completed" ? "" : "warn"] : null, ["role", line.role ?? message?.message.role], ["sent", line.kept ? "yes" : "no"], ["because", line.reason], ["tokens", say.whole(line.tokens ?? message?.tokens[found.window.encoding])], line.score === undefined ? null : ["score", String(line.score)],
-      line.reasoning ? ["reasoning sent", `${say.whole(line.reasoning)} tokens`] : null, line.reasoning_left_out ? ["reasoning not sent", `${say.whole(line.reasoning_left_out)} tokens`] : null,
-      line.trimmed ? ["cut away", `${say.whole(line.trimmed)} tokens`] : null,
-      message?.grounding ? ["documents", `${message.grounding.documents.length}, ${say.whole(message.grounding_tokens?.[found.window.encoding])} tokens`] : null,
-      message?.pinned ? ["pinned", "yes"] : null, message?.metadata ? ["metadata", JSON.stringify(message.metadata)] : null, message ? ["came", new Date(message.created_at).toLocaleString("en-GB")] : null)),
-    h("pre", { tabindex: "0", role: "region", "aria-label": "Text of the message" }, message ? textOf(message.message) : "It could not be read."));
-}
-
-function textOf(message) {
-  const content = typeof message.content === "string" ? message.content : (message.content ?? []).map((part) => part.text ?? `[${part.type}]`).join("\n");
-  const calls = (message.tool_calls ?? []).map((call) => `→ ${call.function?.name ?? call.custom?.name}(${call.function?.arguments ?? call.custom?.input})`);
-  const thoughts = [message.reasoning_content ?? message.reasoning, ...(message.thinking_blocks ?? []).map((block) => block.thinking ?? "[redacted]")];
-  return [...thoughts.filter(Boolean).map((text) => `(thinking) ${text}`), content, ...calls].filter(Boolean).join("\n") || "(nothing)";
 }

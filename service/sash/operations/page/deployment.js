@@ -13,6 +13,7 @@ function deploymentView(main) {
       h("div", { class: "field" }, h("label", { for: "model" }, "Model"),
         h("select", { id: "model", change: (event) => { shown.model = event.target.value; drawDeployment(); } }, h("option", { value: "" }, "All models")))),
     h("div", { class: "grid", id: "cards" }));
+  health.draw = drawDeployment;
   refreshDeployment();
   refreshStatus();
   return { every: 5000, refresh: refreshDeployment, quick: refreshStatus };

@@ -1,10 +1,10 @@
-const VIEWS = { deployment: deploymentView, conversation: conversationView };
+const VIEWS = { deployment: deploymentView, status: statusView, conversations: conversationsView, conversation: conversationView };
 let view = null, timer = null, quick = null;
 
 /** Show the view of the address. */
 function route() {
   const [name, query] = location.hash.slice(1).split("?");
-  const which = VIEWS[name] ? name : "deployment";
+  const which = VIEWS[name] ? name : location.pathname.endsWith("/status") ? "status" : "deployment";
   const parameters = new URLSearchParams(query);
   if (which === "deployment") {
     if (RANGES[parameters.get("range")]) shown.range = parameters.get("range");
@@ -13,13 +13,14 @@ function route() {
   for (const link of document.querySelectorAll("nav a")) {
     if (link.hash === `#${which}`) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
   }
-  document.title = which === "deployment" ? "Sash" : "Sash: a conversation";
+  document.title = { deployment: "Sash", status: "Sash: status", conversations: "Sash: conversations", conversation: "Sash: a conversation" }[which];
   if (api.view !== which) api.declined = false;
   api.view = which;
   byId("key").textContent = KEYS[which].name;
   byId("key").hidden = keyOf(which) === null;
   clearInterval(timer);
   clearInterval(quick);
+  view?.leave?.();
   byId("main").replaceChildren();
   view = VIEWS[which](byId("main"), parameters);
   timer = setInterval(() => { if (!document.hidden) view.refresh(); }, view.every);

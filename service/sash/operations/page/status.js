@@ -1,6 +1,6 @@
 /** The service's status, requested apart from the statistics, because it answers even if the store does not. */
 const STATUS_MS = 400, STATUS_PATIENCE_MS = 1000;
-const health = { status: null, failure: null, since: 0, refusals: new Map() };
+const health = { status: null, failure: null, since: 0, refusals: new Map(), draw: () => {} };
 const SEVERE = new Set(["down", "full", "failing-over", "read-only", "not-ready"]);
 
 async function refreshStatus() {
@@ -16,7 +16,28 @@ async function refreshStatus() {
   } catch {
     health.failure = Object.assign(new Error(SILENCE.detail), { problem: SILENCE });
   }
-  if (byId("cards")) drawDeployment();
+  if (byId("cards")) health.draw();
+}
+
+/** The state of the service as this worker knows it, for people: what `/status` answers to a browser. */
+function statusView(main) {
+  main.append(h("div", { class: "bar" }, h("div", { class: "verdict", id: "verdict", role: "status" }, h("h1", {}, "Asking…"))), h("div", { class: "grid", id: "cards" }));
+  health.draw = drawStatus;
+  refreshStatus();
+  return { every: STATUS_MS * 5, refresh: refreshStatus };
+}
+
+function drawStatus() {
+  const now = trouble(), { status } = health;
+  if (now) verdict(now.how, now.title, now.lines, sinceThen());
+  else if (status) verdict("", `${status.condition.title}.`, [], `Version ${status.version}, up ${say.age(status.uptime_seconds)}, as of ${say.clock(status.at_ms, true)}.`);
+  if (status) show([workerCard(status, "Requests a minute, of this worker"), storeCard(), shardsCard(status.store.shards), refusalsCard(), conversationsCards()]);
+}
+
+/** What each server of the store serves; why not, where it does not. */
+function shardsCard(shards) {
+  const verbs = ["read", "append", "erase"], row = (shard) => [shard.name, ...verbs.map((verb) => (shard.serves.includes(verb) ? "yes" : h("span", { class: "bad" }, "no"))), shard.why || NONE];
+  return table("whole", "What the store’s servers serve", ["Server", "Reads", "Appends", "Erasures", "Why not"], shards.map(row));
 }
 
 /** The current problem, which is shown before findings of the last 15 minutes; null if there is none. */
@@ -31,11 +52,11 @@ function trouble() {
 const away = () => ["down", "failing-over"].includes(health.status?.condition.name);
 const sinceThen = () => `This page has seen it for ${say.age((Date.now() - health.since) / 1000)}.`;
 
-/** Requests of the worker that answers, shown if the statistics cannot be read. */
-function workerCard({ worker: { minutes, problems } }) {
+/** Requests of the worker that answers. */
+function workerCard({ worker: { minutes, problems } }, title = "Requests a minute, of this worker alone: the deployment’s figures cannot be read") {
   const points = minutes.map((each) => ({ at: each.at_ms, windows: each.requests, server_errors: each.server_errors, window_p95_milliseconds: null }));
   const failed = minutes.reduce((sum, each) => sum + each.server_errors, 0), all = minutes.reduce((sum, each) => sum + each.requests, 0);
-  return card("two-thirds", "Requests a minute, of this worker alone: the deployment’s figures cannot be read", timeline(points, 1, "Requests a minute", "request"),
+  return card("two-thirds", title, timeline(points, 1, "Requests a minute", "request"),
     pairs(["in the last fifteen minutes", say.whole(all)], ["failed", say.whole(failed), failed ? "bad" : ""], ...problemRows(problems)));
 }
 

@@ -22,6 +22,7 @@ from typing import TypeVar
 import msgspec
 
 from sash.problems import CannotOpen, StoreFull, StoreUnavailable
+from sash.processor import PROCESSOR
 from sash.store.data.entries import wall_ms
 from sash.store.data.layout import PREFIX
 from sash.store.data.script_calls import script
@@ -50,6 +51,10 @@ _LIMIT = 10_000
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Wrapped).decode
+
+
+async def _read(read: Callable[[AnySealer], T], sealer: AnySealer, *, apart: bool) -> T:
+    return await PROCESSOR.run(read, sealer) if apart else read(sealer)
 
 
 class _FirstKeys(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,18 +131,19 @@ class DataKeys:
             keys = await self._make_keys(tenant)
         return Sealer(keys, name)
 
-    async def reading(self, tenant: str, name: str, read: Callable[[AnySealer], T]) -> T:
+    async def reading(self, tenant: str, name: str, read: Callable[[AnySealer], T], *, apart: bool = False) -> T:
         """Return the result of ``read``; it is called again with fresh keys when a value is sealed with an unknown key.
 
+        With ``apart`` it runs beside the event loop, in its turn.
         Raises CannotOpen, StoreUnavailable, and what ``read`` raises.
         """
         if self._first is None:
-            return read(PLAIN)
+            return await _read(read, PLAIN, apart=apart)
         with contextlib.suppress(UnknownKey):
-            return read(Sealer(await self._keys(tenant), name))
+            return await _read(read, Sealer(await self._keys(tenant), name), apart=apart)
         fresh = await self._load(tenant)
         try:
-            return read(Sealer(fresh.keys, name))
+            return await _read(read, Sealer(fresh.keys, name), apart=apart)
         except UnknownKey as unknown:
             raise self._why_unknown(tenant, fresh.stored, unknown.identity) from None
 
