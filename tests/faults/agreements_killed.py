@@ -1,4 +1,4 @@
-"""Test agreements from four tabs while the service and the store are killed: each text is on the path or in one branch, once."""
+"""Test agreements from four tabs while service and store are killed: each text stands once, on the path or in a branch."""
 
 import asyncio
 import contextlib
