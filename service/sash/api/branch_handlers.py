@@ -29,7 +29,7 @@ class FirstMessage(msgspec.Struct, frozen=True):
     text: Annotated[str, Meta(description=f"Its first {_FIRST_CHARACTERS} characters.")]
 
 
-class Branch(msgspec.Struct, frozen=True):
+class ListedBranch(msgspec.Struct, frozen=True):
     """Messages that were the conversation's end once. They hang behind a message of the log, or of the branch ``parent``."""
 
     id: str
@@ -47,7 +47,7 @@ class BranchList(msgspec.Struct, frozen=True):
     conversation_id: str
     version: int
     etag: ETag
-    branches: list[Branch]
+    branches: list[ListedBranch]
 
 
 class SwappedBranch(msgspec.Struct, frozen=True):
@@ -77,14 +77,14 @@ async def list_branches(request: Incoming) -> Response[bytes]:
     return Response(msgspec.json.encode(answer), headers=headers)
 
 
-def _branch(read: BranchesRead, pages: dict[int, Page], head: Head) -> Branch:
+def _branch(read: BranchesRead, pages: dict[int, Page], head: Head) -> ListedBranch:
     after = None
     if details := read.before.get(head.number):
         after = decode_details(details).identity.id
     elif head.parent in pages:
         page = pages[head.parent]
         after = page.messages[head.after_seq - page.messages[0].seq].identity.id
-    return Branch(
+    return ListedBranch(
         head.id,
         name_of(head.parent) if head.parent else None,
         head.after_seq,
