@@ -20,6 +20,7 @@ from litestar.datastructures import State
 from sash.api import (
     agree_handlers,
     append_handlers,
+    branch_handlers,
     conversation_handlers,
     count_handlers,
     docs,
@@ -95,6 +96,9 @@ ROUTES = (
     message_handlers.get_message,
     event_handlers.follow_conversation,
     event_handlers.follow_owner,
+    branch_handlers.list_branches,
+    branch_handlers.swap_branch,
+    branch_handlers.drop_branch,
     media_handlers.get_media,
     history_handlers.redact_message,
     history_handlers.change_message,

@@ -265,13 +265,19 @@ class KeyInProgress(Conflict):
 
 
 class ReplyGone(Problem):
-    """An entry with ``continues`` continues a reply that is not in the conversation: a rewind or an erasure took it away
-    while it was written, or it was never begun. Nothing of the request was stored.
+    """An entry with ``continues`` continues a reply that is not in the conversation, or was interrupted: a rewind, an
+    agreement or an erasure took it away while it was written, or it was never begun. Nothing of the request was stored.
+    ``branch`` is the branch that has the reply now, if one has.
 
     Stop writing the reply. To store it all the same, send it without ``continues``, which appends it at the end.
     """
 
     slug, title, status = "reply-gone", "The reply to continue is not here any more", 410
+
+    class Figures(msgspec.Struct):
+        branch: Annotated[
+            str | UnsetType, Meta(description="The branch that has the reply, if one has.", examples=["b-1"])
+        ] = UNSET
 
 
 ReceiptReason = Annotated[

@@ -181,6 +181,8 @@ SAMPLES: Mapping[str, Sample] = {
     "appendMessages.model": Sample("gpt-4o-mini", "gpt-4"),
     "agreeMessages.after_seq": Sample(None, "3", {"list": None}),
     "agreeMessages.list": Sample("end", "whole"),
+    "agreeMessages.forget": Sample("false", "true", {"list": "whole"}),
+    "appendMessages.forget": Sample("false", "true", {"after_seq": "3"}),
     "agreeMessages.model": Sample("gpt-4o-mini", "gpt-4"),
     "listMessages.order": Sample("asc", "desc"),
     "listMessages.limit": Sample("1", "2"),

@@ -62,7 +62,8 @@ async def test_an_erased_conversation_does_not_begin_again(client: httpx.AsyncCl
 
 @pytest.mark.parametrize("status", ["completed", "interrupted"])
 async def test_its_end_is_stored_once(client: httpx.AsyncClient, conversation: str, status: str) -> None:
-    """Where the reply is there, each part and its end replace it; the end sent again is a duplicate, another end is 409."""
+    """Where the reply is there, each part and its end replace it; the end sent again is a duplicate, another end is 409, and
+    410 where it was interrupted."""
     await begun(client, conversation)
     for text in ("Once upon", "Once upon a"):
         assert (await append(client, conversation, part(text)))["messages"][0]["seq"] == 2
@@ -73,7 +74,8 @@ async def test_its_end_is_stored_once(client: httpx.AsyncClient, conversation: s
 
     assert again["messages"][0]["duplicate"] is True
     sent = {"messages": [part("Another end.", status)]}
-    problem(await client.post(f"/conversations/{conversation}/messages", json=sent), 409, "entry-conflict")
+    refused = (409, "entry-conflict") if status == "completed" else (410, "reply-gone")
+    problem(await client.post(f"/conversations/{conversation}/messages", json=sent), *refused)
 
 
 async def test_it_continues_nothing_that_its_own_request_forgets(client: httpx.AsyncClient, conversation: str) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from profiles import examples
 from readme_blocks import block
 from rigs.agree_chats import changed_lists, screen, screens
-from rigs.agreeing import Log, Message
+from rigs.agreeing import Log, Message, said
 from rigs.dialogue import append, assistant, calling, contents, etag_of, history, problem, result, user, window
 from rigs.reading_events import following
 
@@ -48,6 +48,27 @@ async def put_answer(
     return await client.put(path, json={"messages": messages}, params=query, headers=headers)
 
 
+def branch_of(body: dict[str, Any]) -> dict[str, int] | None:
+    """Return where the branch hangs that an agreement made, and its messages."""
+    branch = body["branch"]
+    return branch and {name: branch[name] for name in ("after_seq", "messages")}
+
+
+async def branches(client: httpx.AsyncClient, conversation: str) -> list[dict[str, Any]]:
+    """Return the branches, the newest first."""
+    return (await client.get(f"/conversations/{conversation}/branches")).json()["branches"]
+
+
+async def hanging(client: httpx.AsyncClient, conversation: str) -> list[list[Any]]:
+    """Return the seqs behind which each branch and its parents hang, its length and its first text; sorted."""
+    found = {each["id"]: each for each in await branches(client, conversation)}
+
+    def places(branch: dict[str, Any]) -> list[int]:
+        return [*(places(found[branch["parent"]]) if branch["parent"] else []), branch["after_seq"]]
+
+    return sorted([places(each), each["messages"], each["first"]["text"]] for each in found.values())
+
+
 async def texts(client: httpx.AsyncClient, conversation: str) -> list[Any]:
     """Return the text of each stored message."""
     return [each["message"]["content"] for each in await history(client, conversation)]
@@ -57,7 +78,7 @@ async def test_a_list_begins_a_conversation(client: httpx.AsyncClient, conversat
     """The first list is stored, its answer has the window, and the same again changes nothing."""
     first = await put_answer(client, conversation, user("hello", id="u1"), model=MODEL)
     body = first.json()
-    assert (first.status_code, body["version"], body["agreed"], body["displaced"]) == (201, 1, 0, None)
+    assert (first.status_code, body["version"], body["agreed"], branch_of(body)) == (201, 1, 0, None)
     assert body["messages"] == [{"seq": 1, "id": "u1", "duplicate": False}]
     assert contents(body["window"]) == ["hello"]
     assert first.headers["etag"] == await etag_of(client, conversation) == body["etag"]
@@ -87,7 +108,7 @@ async def changes_nothing(client: httpx.AsyncClient, conversation: str, *message
     """Put a list that agrees: the history, the version and the ETag stay."""
     before = await stored(client, conversation)
     body = await put(client, conversation, *messages, **query)
-    assert (body["messages"], body["displaced"]) == ([], None)
+    assert (body["messages"], branch_of(body)) == ([], None)
     assert await stored(client, conversation) == before
     return body
 
@@ -191,7 +212,7 @@ async def test_an_edit_of_the_last_question(client: httpx.AsyncClient, conversat
 
     body = await put(client, conversation, *shown, user("where?", id="u2"))
 
-    assert body["displaced"] == {"after_seq": 4, "messages": 2}
+    assert branch_of(body) == {"after_seq": 4, "messages": 2}
     assert [(each["seq"], each["id"]) for each in body["messages"]] == [(5, "u2")]
     assert (await texts(client, conversation))[4:] == ["where?"]
 
@@ -212,11 +233,11 @@ async def test_an_edit_of_the_first_question(client: httpx.AsyncClient, conversa
 
     after = await history(client, conversation)
     assert [each["duplicate"] for each in body["messages"]] == [False, True, True, True, True, True]
-    assert body["displaced"] == {"after_seq": 0, "messages": 1}
+    assert branch_of(body) == {"after_seq": 0, "messages": 6}
     assert after[1:] == before[1:]
     assert (after[0]["id"], after[0]["message"]["content"], after[0].get("grounding")) == ("u1", "any talk?", None)
     alone = await put(client, conversation, user("another talk?", id="u1"))
-    assert (alone["displaced"], await texts(client, conversation)) == (
+    assert (branch_of(alone), await texts(client, conversation)) == (
         {"after_seq": 0, "messages": 6},
         ["another talk?"],
     )
@@ -264,7 +285,7 @@ async def test_stop_and_ask_on(client: httpx.AsyncClient, conversation: str) -> 
     found = await history(client, conversation)
     assert [each["message"]["content"] for each in found] == ["q", "Once upon", "go on"]
     assert (found[1]["id"], found[1]["metadata"], found[1]["status"]) == ("r", {"k": 1}, "interrupted")
-    assert body["displaced"] is None
+    assert branch_of(body) is None
 
 
 async def test_a_client_tools_result_is_taken(client: httpx.AsyncClient, conversation: str) -> None:
@@ -288,11 +309,11 @@ async def test_a_part_of_the_chat(client: httpx.AsyncClient, conversation: str) 
     assert "list=end" in refused["errors"][0]["detail"]
 
     ended = await put(client, conversation, *part, list="end")
-    assert ([each["id"] for each in ended["messages"]], ended["displaced"]) == (["new"], None)
+    assert ([each["id"] for each in ended["messages"]], branch_of(ended)) == (["new"], None)
     edited = await put(client, conversation, user("edited", id="u1"), list="end")
-    assert edited["displaced"] == {"after_seq": 2, "messages": 7}
+    assert branch_of(edited) == {"after_seq": 2, "messages": 7}
     whole = await put(client, conversation, user("edited", id="u1"), list="whole")
-    assert (whole["displaced"], await texts(client, conversation)) == ({"after_seq": 0, "messages": 2}, ["edited"])
+    assert (branch_of(whole), await texts(client, conversation)) == ({"after_seq": 0, "messages": 3}, ["edited"])
 
 
 async def test_the_end_of_a_long_chat(client: httpx.AsyncClient, conversation: str) -> None:
@@ -304,7 +325,7 @@ async def test_the_end_of_a_long_chat(client: httpx.AsyncClient, conversation: s
     await put(client, conversation, user("new", id="new"), list="end")
     assert len(await history(client, conversation)) == 241
     body = await put(client, conversation, user("u10", id="u10"), list="end")
-    assert (body["agreed"], body["displaced"]) == (1, {"after_seq": 21, "messages": 220})
+    assert (body["agreed"], branch_of(body)) == (1, {"after_seq": 21, "messages": 220})
 
 
 async def test_an_edit_of_the_first_question_of_a_long_chat(client: httpx.AsyncClient, conversation: str) -> None:
@@ -313,7 +334,7 @@ async def test_an_edit_of_the_first_question_of_a_long_chat(client: httpx.AsyncC
     await append(client, conversation, *chat)
     problem(await put_answer(client, conversation, user("u30"), user("x")), 409, "part-of-the-chat")
     body = await put(client, conversation, user("edited", id="u0"))
-    assert (body["displaced"], await texts(client, conversation)) == ({"after_seq": 0, "messages": 80}, ["edited"])
+    assert (branch_of(body), await texts(client, conversation)) == ({"after_seq": 0, "messages": 80}, ["edited"])
 
 
 async def test_many_questions_that_agree(client: httpx.AsyncClient, conversation: str) -> None:
@@ -336,6 +357,9 @@ async def test_a_carried_picture_stays(client: httpx.AsyncClient, conversation: 
     assert whole[1]["image_url"]["url"] == PICTURE
 
     await put(client, conversation, user("edited"))
+    assert (await client.get(address)).status_code == 200  # branches have it
+    for branch in await branches(client, conversation):
+        await client.delete(f"/conversations/{conversation}/branches/{branch['id']}")
     assert (await client.get(address)).status_code == 404
 
 
@@ -345,7 +369,7 @@ async def test_behind_a_message(client: httpx.AsyncClient, conversation: str) ->
 
     body = await put(client, conversation, user("when?"), assistant("At three."), after_seq="id:a2")
 
-    assert (body["agreed"], body["displaced"]) == (1, {"after_seq": 5, "messages": 1})
+    assert (body["agreed"], branch_of(body)) == (1, {"after_seq": 5, "messages": 1})
     for name in ("99", "id:nobody"):
         problem(await put_answer(client, conversation, user("x"), after_seq=name), 422, "unprocessable")
     problem(await put_answer(client, conversation, user("x"), after_seq="1", list="end"), 422, "unprocessable")
@@ -362,7 +386,7 @@ async def test_the_system_prompt(client: httpx.AsyncClient, conversation: str) -
     assert contents(body["window"]) == ["today is 2", "q", "a"]
 
     alone = await put(client, conversation, {"role": "system", "content": "today is 3"}, user("q"), assistant("a"))
-    assert (alone["version"], alone["messages"], alone["displaced"]) == (3, [], None)
+    assert (alone["version"], alone["messages"], branch_of(alone)) == (3, [], None)
     sent = [
         {"role": "system", "content": "today is 3"},
         user("q"),
@@ -455,7 +479,7 @@ async def test_what_an_agent_does_not_see_stays(client: httpx.AsyncClient, conve
     await changes_nothing(client, conversation, user("q"), assistant("a"), view="front")
     body = await put(client, conversation, user("q"), assistant("b"), view="front")
     assert await texts(client, conversation) == ["q", None, "found", "secret", "b"]
-    assert body["displaced"] == {"after_seq": 4, "messages": 1}
+    assert branch_of(body) == {"after_seq": 4, "messages": 1}
 
 
 async def test_an_erased_message_does_not_come_back(client: httpx.AsyncClient, conversation: str) -> None:
@@ -577,6 +601,9 @@ async def test_the_service_agrees_as_the_rule_does(
         log.put(sent, is_whole=True)
         after = await history(client, conversation)
         assert [content_of(each["message"]) for each in after] == [content_of(each) for each in log.messages]
+        assert await hanging(client, conversation) == sorted(
+            [places, len(messages), said(messages[0]).text[:200]] for places, messages in log.hanging()
+        )
         again = await put(client, conversation, *map(sendable, sent), **how)
         assert (again["version"], again["messages"]) == (answer.json()["version"], [])
 

@@ -186,13 +186,13 @@ async def test_the_doctor_names_what_it_expects(own: EmbeddedStore, conversation
 
 @pytest.mark.usefixtures("raw")
 async def test_an_append_after_a_message_erases_at_once(own: EmbeddedStore, conversation: str, tmp_path: Path) -> None:
-    """What ``after_seq`` takes away is erased with the answer, and so is the sound of a reply that is replaced, and one
+    """What ``after_seq`` forgets is erased with the answer, and so is the sound of a reply that is replaced, and one
     that a repeat of a redacted entry brings."""
     disk = Disk(tmp_path / "media", beneath=False)
     async with service(own, disk.folder.as_uri()) as client:
         first = {"id": "0", "message": pictured("look", 0)}
         await append(client, conversation, first, *({"id": str(n), "message": pictured("look", n)} for n in (1, 2)))
-        await append(client, conversation, {"id": "new", "message": pictured("edited", 3)}, after_seq=1)
+        await append(client, conversation, {"id": "new", "message": pictured("edited", 3)}, after_seq=1, forget="true")
         after = len(disk.objects())
         await client.delete(f"/conversations/{conversation}/messages/1")
         redacted = len(disk.objects())

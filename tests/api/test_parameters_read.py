@@ -169,7 +169,11 @@ async def facts_for(world: World, parameter: Parameter, sample: Sample) -> dict[
     if parameter.operation in ADDING:
         return await world.made(sample.history, HISTORIES[sample.history][:-1])
     if parameter.writes:
-        return await world.made(sample.history, HISTORIES[sample.history])
+        facts = await world.made(sample.history, HISTORIES[sample.history])
+        if "{branch}" in parameter.path:
+            path = f"/conversations/{facts['conversation']}/rewind"
+            (await world.client.post(path, json={"to_seq": 3})).raise_for_status()
+        return facts
     facts = await world.kept(sample.history)
     if parameter.operation == "compareWindows" and parameter.name in WINDOW:
         path, beside = f"/conversations/{facts['conversation']}/window", {**sample.beside, "recall_query": LONG}
@@ -185,7 +189,7 @@ def request_of(parameter: Parameter, sample: Sample, facts: Mapping[str, str]) -
     """The request without the parameter."""
     given = REQUESTS.get(parameter.operation, Plain())
     names = {"conversation_id": facts["conversation"], "owner_id": facts["owner"], "name": "history_search"}
-    url = parameter.path.format(**names, seq=7, digest=facts["digest"])
+    url = parameter.path.format(**names, seq=7, digest=facts["digest"], branch="b-1")
     query: dict[str, Any] = dict(given.query)
     request: dict[str, Any] = {"method": parameter.method, "url": url, "headers": dict(given.headers)}
     body = given.body

@@ -24,7 +24,7 @@ from sash.store.redis.client import Client
 from sash.store.redis.embedded import EmbeddedStore
 
 KEYS = (ApiKey("acme", "key-of-acme-0123456789"), ApiKey("beta", "key-of-beta-0123456789"))
-IDS = {"conversation_id": "secret-talk", "seq": "1", "owner_id": "somebody"}
+IDS = {"conversation_id": "secret-talk", "seq": "1", "branch": "b-1", "owner_id": "somebody"}
 BODIES: dict[str, Any] = {
     "changeConversation": {"reserve": 5},
     "appendMessages": None,  # creates an absent conversation, for each tenant its own

@@ -1,5 +1,6 @@
 """Every fault by name."""
 
+from faults.agreements_killed import agreements_killed
 from faults.clients_killed import clients_killed
 from faults.cluster_work import cluster_primary_frozen, cluster_reshaped
 from faults.hostile import disk_full, disk_full_everysec, slow_clients
@@ -12,6 +13,7 @@ SCENARIOS: dict[str, Scenario] = {
     "store-killed": store_killed,
     "service-killed": service_killed,
     "clients-killed": clients_killed,
+    "agreements-killed": agreements_killed,
     "rolling": rolling,
     "cancelled": cancelled,
     "replies-dropped": replies_dropped,

@@ -10,7 +10,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -50,12 +50,15 @@ from model.world import (
     MARK,
     REDACTED,
     SEQS,
+    Entry,
     Kept,
     Name,
     Op,
     Talk,
     World,
     as_shown,
+    branch_lines,
+    entry_lines,
     is_compaction,
     marks_of,
     pictures_in,
@@ -89,7 +92,7 @@ _HOUR_MS = 3_600_000
 """Longer than an example takes."""
 
 
-ERASING = frozenset({"erase", "forget", "rewind", "redact"})
+ERASING = frozenset({"erase", "forget", "rewind", "redact", "redact_away", "swap", "drop"})
 """Operations that take messages away, and their pictures with the last of them."""
 AT_ONCE = (
     ("rewind", "rewind"),
@@ -118,6 +121,12 @@ AT_ONCE = (
     ("amend", "amend"),
     ("amend", "rewind"),
     ("append", "amend"),
+    ("swap", "append"),
+    ("swap", "rewind"),
+    ("swap", "swap"),
+    ("swap", "redact"),
+    ("drop", "swap"),
+    ("drop", "redact_away"),
 )
 """Pairs of operations that are asked for at the same time."""
 
@@ -269,7 +278,9 @@ class Machine(RuleBasedStateMachine):
             assert talk is not None, self._told(f"{name} is not there", answer)
             self._note_tag(name, talk, answer)
         if answer.status == 200:
-            self._check_shown(answer, talk.marks() if talk else frozenset())
+            has_branches = path.endswith(("/export", "/branches"))
+            marks = (talk.exported() if has_branches else talk.marks()) if talk else frozenset()
+            self._check_shown(answer, marks)
             self._check_same(name[0], path, answer)
         elif answer.status == 404 and talk is not None:
             assert "/messages/" in path, self._told(f"{name} is gone", answer)
@@ -309,7 +320,9 @@ class Machine(RuleBasedStateMachine):
             return
         assert answer.status == 200, self._told("no export", answer)
         head, *lines = [json.loads(line) for line in answer.body.splitlines()]
-        wrong = _wrong_head(talk, name, head) or self._wrong_lines(talk, lines) or _wrong_totals(head, lines)
+        wrong = _wrong_head(talk, name, head) or self._wrong_branches(talk, lines)
+        lines = entry_lines(lines)
+        wrong = wrong or self._wrong_lines(talk.entries, lines) or _wrong_totals(head, lines)
         wrong = wrong or _wrong_expiry(talk, head, self.slow_ms)
         assert not wrong, self._told(f"{name}: {wrong}", answer)
         grown = head["version"] > talk.version if talk.changed else head["version"] == talk.version
@@ -320,10 +333,19 @@ class Machine(RuleBasedStateMachine):
             del told[later]  # the store lost it
         told[talk.version] = {view: talk.seen(view) for view in (None, *VIEWS)}
 
-    def _wrong_lines(self, talk: Talk, lines: list[dict[str, Any]]) -> str:
-        if len(lines) != talk.length:
-            return f"{talk.length} entries are there"
-        for seq, (line, entry) in enumerate(zip(lines, talk.entries, strict=True), 1):
+    def _wrong_branches(self, talk: Talk, lines: list[dict[str, Any]]) -> str:
+        found = branch_lines(lines)
+        hangs = [(each.number, each.parent, each.after) for each in talk.branches]
+        if [each for each, _ in found] != hangs:
+            return f"the branches are {hangs}"
+        pairs = zip(talk.branches, found, strict=True)
+        wrong = (self._wrong_lines(branch.entries, its, branch.after + 1) for branch, (_, its) in pairs)
+        return next(filter(None, wrong), "")
+
+    def _wrong_lines(self, entries: Sequence[Entry], lines: list[dict[str, Any]], first: int = 1) -> str:
+        if len(lines) != len(entries):
+            return f"{len(entries)} entries are there"
+        for seq, (line, entry) in enumerate(zip(lines, entries, strict=True), first):
             shown = [line["seq"], line["id"], json.dumps(line["message"]), line["pinned"], line.get("redacted", False)]
             if [*shown, line.get("sent", True)] != [
                 *(seq, entry.id, json.dumps(entry.message), entry.pinned, entry.redacted, entry.sent)
@@ -928,7 +950,7 @@ class Machine(RuleBasedStateMachine):
         length = talk.length if talk else 3
         seq = length + 1 if which >= 60 else length - which % (length + 1)
         given: dict[str, dict[str, Any]] = {
-            "rewind": {"to_seq": seq},
+            "rewind": {"to_seq": seq} | ({"forget": True} if how % 5 == 0 else {}),
             "redact": {"seq": seq},
             "amend": {"seq": seq, "patch": self._beside(which)},
             "summarize": {"text": "" if which == 7 else self.words.text(which % 9), "through_seq": seq},
@@ -936,6 +958,51 @@ class Machine(RuleBasedStateMachine):
         }
         op = self.conditioned(kind, name, how, which, given=given[kind])
         self.do(how % 2, op if talk is None or kind == "unsummarize" else self._by_id(op, talk, seq))
+
+    @staticmethod
+    def _branch(talk: Talk, which: int) -> int:
+        """Return the number of a branch, seldom of none."""
+        numbers = [each.number for each in talk.branches]
+        return numbers[which % len(numbers)] if numbers and which % 16 else talk.last_branch + 1
+
+    @staticmethod
+    def _entry_away(talk: Talk, which: int) -> str:
+        """Return the id of an entry of a branch, which the log may have too; seldom of none."""
+        ids = [entry.id for branch in talk.branches for entry in branch.entries]
+        return ids[which % len(ids)] if ids and which % 16 else "not-there"
+
+    @step(
+        grown=True,
+        place=PLACES,
+        how=HOW,
+        which=ANY,
+        kind=one_of("swap", "swap", "swap", "drop", "redact_away"),
+        query=QUERY,
+    )
+    def branch(self, place: Any, how: int, which: int, kind: str, query: int) -> None:
+        """List the branches, then go to one, drop one, or redact an entry in one, between two reads of a window."""
+        name = self.name(place)
+        self.check_branches(how % 2, name)
+        self.check_windows(how % 2, name, QUERIES[query])
+        talk = self.world.talks.get(name) or Talk({})
+        given: dict[str, Any] = (
+            {"id": self._entry_away(talk, which)} if kind == "redact_away" else {"branch": self._branch(talk, which)}
+        )
+        self.do(how % 2, self.conditioned(kind, name, how, which, given=given))
+        self.check_windows(1 - how % 2, name, QUERIES[query])
+        self.check_branches(1 - how % 2, name)
+
+    def check_branches(self, via: int, name: Name) -> None:
+        """Check that the list of branches is the model's, the newest first."""
+        answer, talk = self.get(via, name, "/branches"), self.world.talks.get(name)
+        if talk is None:
+            return
+        found = [(each["id"], each["parent"], each["after_seq"], each["messages"]) for each in answer.json["branches"]]
+        expected = [
+            (f"b-{each.number}", f"b-{each.parent}" if each.parent else None, each.after, len(each.entries))
+            for each in talk.branches
+        ]
+        assert found == expected[::-1], self._told(f"the branches are {expected}", answer)
 
     def _beside(self, which: int) -> dict[str, Any]:
         """Return a patch of a message's metadata and pin, and of whether it is sent."""
@@ -975,7 +1042,8 @@ class Machine(RuleBasedStateMachine):
 
     def _edited(self, lines: list[dict[str, Any]], edit: int, which: int) -> list[dict[str, Any]]:
         """Return an export as a person may have edited it."""
-        head, *rest = json.loads(json.dumps(lines))
+        branches = lines[len(entry_lines(lines)) :] if edit not in (3, 4, 5, 6, 8) else []
+        head, *rest = json.loads(json.dumps(entry_lines(lines)))
         place = which % len(rest) if rest else 0
         match edit:
             case 1 | 2 if rest:  # another text; its digest stays or is removed
@@ -1001,7 +1069,7 @@ class Machine(RuleBasedStateMachine):
             case 8 if rest:
                 rest.append({**rest[place], "seq": len(rest) + 1})
                 head.pop("messages", None)
-        return [head, *rest]
+        return [head, *rest, *branches]
 
     def _say_otherwise(self, line: dict[str, Any]) -> None:
         message = line["message"]
@@ -1224,7 +1292,8 @@ class Machine(RuleBasedStateMachine):
 
     def _check_media(self, name: Name, talk: Talk) -> None:
         """Check that the store has the pictures of the conversation's messages, counts them, and has no others."""
-        expected = Counter(digest for entry in talk.entries for digest in pictures_in(entry.message))
+        entries = [*talk.entries, *(entry for branch in talk.branches for entry in branch.entries)]
+        expected = Counter(digest for entry in entries for digest in pictures_in(entry.message))
         found = self.service.behind.media("/".join(name))
         same = sorted(found.values()) == sorted(expected.values()) if self.service.encrypted else found == expected
         assert same, self._told(f"pictures of {name} are {found}, and not {expected}")
@@ -1350,7 +1419,9 @@ class Machine(RuleBasedStateMachine):
         ]
         raise AssertionError(self._told(f"no order explains {told}: {wrong}"))
 
-    def _at_once(self, kind: str, name: Name, number: int, entries: list[int]) -> dict[str, Any]:
+    def _at_once(  # noqa: C901 - a case for each operation
+        self, kind: str, name: Name, number: int, entries: list[int]
+    ) -> dict[str, Any]:
         talk = self.world.talks.get(name) or Talk({})
         seq = max(0, talk.length - number % 4)
         match kind:
@@ -1364,6 +1435,10 @@ class Machine(RuleBasedStateMachine):
                 return {"to_seq": seq}
             case "redact":
                 return {"seq": seq}
+            case "swap" | "drop":
+                return {"branch": self._branch(talk, number)}
+            case "redact_away":
+                return {"id": self._entry_away(talk, number)}
             case "summarize":
                 return {"text": self.words.text(2), "through_seq": seq}
             case "change":

@@ -255,6 +255,30 @@ def calls_in(messages: Iterable[dict[str, Any]]) -> list[str]:
     return [call["id"] for message in messages for call in message.get("tool_calls") or ()]
 
 
+@dataclass(frozen=True)
+class Branch:
+    """A tail that was replaced: its number, the branch in which it hangs (0: the log), the seq behind which."""
+
+    number: int
+    parent: int
+    after: int
+    entries: tuple[Entry, ...]
+
+    @property
+    def last(self) -> int:
+        return self.after + len(self.entries)
+
+    @property
+    def marks(self) -> frozenset[bytes]:
+        return frozenset().union(*(entry.marks for entry in self.entries))
+
+
+def is_bare(entry: Entry) -> bool:
+    """Return whether this is a reply that was not finished, without a word."""
+    is_open = entry.status in ("in_progress", "interrupted") and not entry.redacted
+    return is_open and set(entry.message) == {"role", "content"} and not (entry.message["content"] or "").strip()
+
+
 _lives = itertools.count(1)
 
 
@@ -269,6 +293,8 @@ class Talk:
     version: int = 0
     tag: str = ""
     changed: bool = True
+    branches: tuple[Branch, ...] = ()
+    last_branch: int = 0
     left_ms: int = 0
     retold: bool = False
     """Whether documents were stored under another template than the current one."""
@@ -304,7 +330,79 @@ class Talk:
 
     def known(self) -> frozenset[bytes]:
         """Return every marker word that is stored of the conversation."""
-        return self.marks().union(*(marks for marks, _ in self.before))
+        return self.exported().union(*(marks for marks, _ in self.before))
+
+    def exported(self) -> frozenset[bytes]:
+        """Return every marker word of the conversation and of its branches."""
+        return self.marks().union(*(branch.marks for branch in self.branches))
+
+    # ---- branches
+
+    def seal(self, keep: int) -> None:
+        """Make a branch of the entries behind ``keep``."""
+        tail, self.entries = self.entries[keep:], self.entries[:keep]
+        is_hung = any(not each.parent and each.after > keep for each in self.branches)
+        if not tail or (all(map(is_bare, tail)) and not is_hung):
+            return
+        self.last_branch += 1
+        self.branches = tuple(
+            dataclasses.replace(each, parent=self.last_branch) if not each.parent and each.after > keep else each
+            for each in self.branches
+        )
+        ended = (dataclasses.replace(e, status="interrupted") if e.status == "in_progress" else e for e in tail)
+        self.branches += (Branch(self.last_branch, 0, keep, tuple(ended)),)
+
+    def chain(self, number: int) -> list[Branch]:
+        """Return a branch, and before it those in which it hangs; empty where it is not there."""
+        by_number = {each.number: each for each in self.branches}
+        found = [by_number[number]] if number in by_number else []
+        while found and found[0].parent:
+            found.insert(0, by_number[found[0].parent])
+        return found
+
+    def swap(self, number: int) -> None:
+        """Make a branch the end."""
+        chain = self.chain(number)
+        self.seal(chain[0].after)
+        for branch, end in zip(chain, [*(each.after for each in chain[1:]), chain[-1].last], strict=True):
+            used = end - branch.after
+            self.entries += branch.entries[:used]
+            rest = Branch(branch.number, 0, end, branch.entries[used:])
+            is_hung = any(each.parent == branch.number and each.after > end for each in self.branches)
+            stays = is_hung or not all(map(is_bare, rest.entries))
+            kept = [each if each.number != branch.number else rest for each in self.branches]
+            self.branches = tuple(
+                dataclasses.replace(each, parent=0) if each.parent == branch.number and each.after <= end else each
+                for each in kept
+                if stays or each.number != branch.number
+            )
+
+    def drop(self, numbers: set[int]) -> None:
+        """Drop branches, and those that hang in them."""
+        while more := {each.number for each in self.branches if each.parent in numbers} - numbers:
+            numbers |= more
+        self.branches = tuple(each for each in self.branches if each.number not in numbers)
+
+    def redact_in_branches(self, identity: str, seq: int) -> bool:
+        """Redact an entry in all branches, with compactions that may hold it; it has this seq in the log, or 0."""
+        places = {0: seq} if seq else {}
+        places |= {b.number: s for b in self.branches for s, e in enumerate(b.entries, b.after + 1) if e.id == identity}
+        found = []
+        for branch in self.branches:
+            chain = self.chain(branch.number)
+            parents, ends = [0, *(b.number for b in chain)], [*(b.after for b in chain), branch.last]
+            first = min(
+                (places[p] for p, end in zip(parents, ends, strict=True) if places.get(p, end + 1) <= end), default=0
+            )
+            entries = tuple(
+                redacted(e)
+                if not e.redacted and (e.id == identity or (first and at > first and is_compaction(e.message)))
+                else e
+                for at, e in enumerate(branch.entries, branch.after + 1)
+            )
+            found.append(dataclasses.replace(branch, entries=entries))
+        is_changed, self.branches = self.branches != tuple(found), tuple(found)
+        return is_changed
 
     def forget_before(self, last: int) -> None:
         """Forget earlier summaries that cover more than message ``last``."""
@@ -351,11 +449,13 @@ class Talk:
     def print(self) -> str:
         """Return a text that differs whenever the content or the life differs."""
         if not self._printed:
+            entries = [*self.entries, *(entry for branch in self.branches for entry in branch.entries)]
             said = [
                 [e.id, e.message, e.pinned, e.sent, e.documents, e.metadata, e.status, e.redacted, e.author, e.audience]
-                for e in self.entries
+                for e in entries
             ]
-            self._printed = json.dumps([self.life, self.settings, said, self.summary])
+            hangs = [[each.number, each.parent, each.after, len(each.entries)] for each in self.branches]
+            self._printed = json.dumps([self.life, self.settings, said, self.summary, hangs])
         return self._printed
 
     def copy(self) -> "Talk":
@@ -411,6 +511,12 @@ class Op:
                 return _json("POST", f"{path}/rewind", given)
             case "redact":
                 return Request("DELETE", f"{path}/messages/{given['seq']}")
+            case "redact_away":
+                return Request("DELETE", f"{path}/messages/id:{given['id']}")
+            case "swap":
+                return Request("POST", f"{path}/branches/b-{given['branch']}")
+            case "drop":
+                return Request("DELETE", f"{path}/branches/b-{given['branch']}")
             case "summarize":
                 return _json("PUT", f"{path}/summary", given)
             case "unsummarize":
@@ -465,7 +571,7 @@ class World:
 
     # ---- problems of an operation
 
-    def problems(self, op: Op) -> set[str]:
+    def problems(self, op: Op) -> set[str]:  # noqa: C901 - a case for each operation
         """Return the problems from which the service may choose; empty when the operation must succeed."""
         talk = self.talks.get(op.name)
         stateless = {"precondition-failed"} if op.if_match else set()  # nothing that could have the state is there
@@ -487,6 +593,11 @@ class World:
         is_written = op.kind == "summarize" and bool(talk.entries) and talk.entries[-1].status == "in_progress"
         if seq > talk.length - is_written and op.given.get("text") != "":
             found.add("unprocessable")
+        if op.kind in ("swap", "drop") and not talk.chain(op.given["branch"]):
+            found.add("not-found")
+        if op.kind == "redact_away":
+            ids = {entry.id for entry in talk.entries}.union(*({e.id for e in b.entries} for b in talk.branches))
+            found |= set() if op.given["id"] in ids else {"not-found"}
         if op.kind in ("redact", "amend") and not 1 <= op.given["seq"] <= talk.length:
             found.add("not-found")
         elif op.kind == "amend":
@@ -545,6 +656,9 @@ class World:
                 is_first = all(duplicate for _, duplicate in steps) and seq <= talk.length
                 is_other = said not in (entry.said, ANYTHING)  # what is redacted stays so
                 is_end = is_other and is_first and talk.entries[seq - 1].grows_to(entry)
+                stands = seq <= talk.length and said == talk.entries[seq - 1].said and talk.entries[seq - 1]
+                if is_other and not is_end and sent.get("continues") and stands and stands.status == "interrupted":
+                    return steps, "reply-gone"
                 if is_other and not is_end:
                     return steps, "entry-conflict"
                 if is_end:
@@ -597,7 +711,10 @@ class World:
     def _may_lose(op: Op, name: Name) -> bool:
         if op.kind == "forget":
             return name[0] == op.name[0]
-        loses = op.kind in ("erase", "rewind", "redact", "amend", "append", "unsummarize")
+        loses = op.kind in (
+            *("erase", "rewind", "redact", "amend", "append", "unsummarize"),
+            *("redact_away", "swap", "drop"),
+        )
         return loses and name == op.name
 
     def _note_erased(self, before: dict[Name, set[bytes]], touched: list[Name]) -> None:
@@ -641,12 +758,39 @@ class World:
     def _rewind(self, op: Op, _: list[str]) -> None:
         talk, keep = self.talks[op.name], op.given["to_seq"]
         if keep < talk.length:
-            self._forget_after(talk, keep)
+            self._forget_after(talk, keep, forget=op.given.get("forget", False))
             talk.change()
 
+    def _swap(self, op: Op, _: list[str]) -> None:
+        talk, number = self.talks[op.name], op.given["branch"]
+        fork = talk.chain(number)[0].after
+        if fork < talk.length:
+            self._forget_summary_after(talk, fork)
+        talk.swap(number)
+        talk.change()
+
+    def _drop(self, op: Op, _: list[str]) -> None:
+        self.talks[op.name].drop({op.given["branch"]})
+        self.talks[op.name].change()
+
+    def _redact_away(self, op: Op, _: list[str]) -> None:
+        talk = self.talks[op.name]
+        seq = next((at for at, entry in enumerate(talk.entries, 1) if entry.id == op.given["id"]), 0)
+        if seq:
+            self._redact(dataclasses.replace(op, given={"seq": seq}), [])
+        elif talk.redact_in_branches(op.given["id"], 0):
+            talk.change()
+
+    def _forget_after(self, talk: Talk, keep: int, *, forget: bool = False) -> None:
+        if forget:
+            del talk.entries[keep:]
+            talk.drop({each.number for each in talk.branches if not each.parent and each.after > keep})
+        else:
+            talk.seal(keep)
+        self._forget_summary_after(talk, keep)
+
     @staticmethod
-    def _forget_after(talk: Talk, keep: int) -> None:
-        del talk.entries[keep:]
+    def _forget_summary_after(talk: Talk, keep: int) -> None:
         talk.count(0)
         talk.forget_before(keep)
         if talk.summary and talk.summary[1] > keep:
@@ -669,7 +813,13 @@ class World:
 
     def _redact(self, op: Op, _: list[str]) -> None:
         talk, place = self.talks[op.name], op.given["seq"] - 1
+        is_changed = talk.redact_in_branches(talk.entries[place].id, place + 1)
+        if talk.entries[place].redacted and is_changed:
+            talk.change()
         if not talk.entries[place].redacted:
+            for seq, entry in enumerate(talk.entries[place + 1 :], place + 2):
+                if is_compaction(entry.message):
+                    talk.redact_in_branches(entry.id, seq)
             talk.entries[place:] = [
                 redacted(entry) if not behind or is_compaction(entry.message) else entry
                 for behind, entry in enumerate(talk.entries[place:])
@@ -700,14 +850,21 @@ class World:
         talk = self.talks[op.name]
         last = op.given.get("at_seq", talk.length)
         kept = talk.summary if talk.summary and talk.summary[1] <= last else None
-        self.talks[op.target] = Talk(dict(talk.settings), talk.entries[:last], kept, retold=talk.retold)
+        branches = tuple(each for each in talk.branches if talk.chain(each.number)[0].after <= last)
+        copy_of = Talk(dict(talk.settings), talk.entries[:last], kept, retold=talk.retold, branches=branches)
+        copy_of.last_branch = max((each.number for each in branches), default=0)
+        self.talks[op.target] = copy_of
 
     def _import(self, op: Op, _: list[str]) -> None:
-        head, *lines = op.given["lines"]
+        head, *lines = entry_lines(op.given["lines"])
         told = head.get("summary")
         summary = (told["text"], told["through_seq"]) if told else None
         settings = {name: head[name] for name in SETTINGS if name in head}
-        self.talks[op.name] = Talk(settings, [self._imported(line) for line in lines], summary)
+        talk = self.talks[op.name] = Talk(settings, [self._imported(line) for line in lines], summary)
+        talk.branches = tuple(
+            Branch(*hangs, tuple(map(self._imported, its))) for hangs, its in branch_lines(op.given["lines"])
+        )
+        talk.last_branch = max((each.number for each in talk.branches), default=0)
 
     def _imported(self, line: dict[str, Any]) -> Entry:
         entry = entry_of(line)
@@ -748,8 +905,29 @@ def _template(settings: dict[str, Any]) -> tuple[Any, Any]:
     return settings.get("grounding_template"), settings.get("document_separator")
 
 
+def entry_lines(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return an export's lines up to its first branch."""
+    return list(itertools.takewhile(lambda line: "branch" not in line, lines))
+
+
+def branch_lines(lines: list[dict[str, Any]]) -> list[tuple[tuple[int, int, int], list[dict[str, Any]]]]:
+    """Return each branch of an export: its number, its parent's, the seq behind which it hangs, and its entries' lines."""
+    found: list[tuple[tuple[int, int, int], list[dict[str, Any]]]] = []
+    for line in lines[len(entry_lines(lines)) :]:
+        if "branch" in line:
+            told = line["branch"]
+            found.append(((_number(told["id"]), _number(told.get("parent", "b-0")), told["after_seq"]), []))
+        else:
+            found[-1][1].append(line)
+    return found
+
+
+def _number(branch: str) -> int:
+    return int(branch.removeprefix("b-"))
+
+
 def _wrong_lines(lines: list[dict[str, Any]]) -> set[str]:
-    head, *rest = lines
+    head, *rest = entry_lines(lines)
     found = set()
     if any(line.get("seq", seq) != seq for seq, line in enumerate(rest, 1)):
         found.add("invalid-entry")

@@ -7,14 +7,15 @@ screen held then. AI SDK's are ``UIMessage``s in named runs, AG-UI's and LangGra
 import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from recordings import DATA
 
-from sash.core.law.agree.agreement import Agreement, Given, IsPart, More, agree
+from sash.core.law.agree.agreement import Agreement, AskWays, Given, IsPart, More, agree
 from sash.core.law.agree.chat_lines import REPLY, RESULT, UNFINISHED, ChatLine, LogLines
 from sash.core.law.agree.chat_units import units_of
 from sash.core.law.agree.chat_walk import Longer
+from sash.core.law.agree.ways import Way, Ways
 
 AGREE = DATA.parent / "agree"
 NO_AGREE = "needs captured requests: TEST_DATA names the folder that holds agree/"
@@ -56,12 +57,23 @@ def unseen(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     return found
 
 
+class Sealed(NamedTuple):
+    """A branch: its number, the one in which it hangs (0: the log), the seq behind which, and its messages."""
+
+    number: int
+    parent: int
+    after: int
+    messages: list[Message]
+
+
 class Log:
-    """A log in memory. ``displaced`` are the messages that agreements took away."""
+    """A log in memory, with its branches, the oldest first. ``displaced`` are the messages that agreements took away."""
 
     def __init__(self, messages: Sequence[Message] = ()) -> None:
         self.messages: list[Message] = []
+        self.branches: list[Sealed] = []
         self.displaced: list[Message] = []
+        self._last = 0
         self.system = ""
         self._count = 0
         self.append(messages)
@@ -75,15 +87,21 @@ class Log:
     def put(self, sender: Sequence[Message], **how: Any) -> Agreement | IsPart:
         """Make the log agree with the sender's list."""
         log = LogLines.of([said(each) for each in self.messages])
-        found = agree(log, [said(each) for each in sender], system=self.system, **how)
-        assert not isinstance(found, More)
+        lines = [LogLines.of([said(each) for each in branch.messages]) for branch in self.branches]
+        ways = [Way(*branch[:3], its) for branch, its in zip(self.branches, lines, strict=True)]
+        found = agree(log, [said(each) for each in sender], system=self.system, ways=Ways(1, ways), **how)
+        assert not isinstance(found, More | AskWays)
         if isinstance(found, Agreement):
             self._take(found, sender)
         return found
 
     def _take(self, found: Agreement, sender: Sequence[Message]) -> None:
-        old, self.messages = self.messages, self.messages[: found.keep]
-        kept = set()
+        for way in found.taken:
+            self.displaced += self.messages[way.after_seq :]
+            self.swap(way.number)
+        old, kept = self.messages, set[int]()
+        carried = {piece.at for piece in found.pieces if not isinstance(piece, Given)}
+        self.seal(found.keep, replaced=not carried.issuperset(range(found.keep, len(old))))
         for piece in found.pieces:
             if isinstance(piece, Given):
                 self.append([sender[piece.place]])
@@ -96,6 +114,50 @@ class Log:
         self.displaced += [each for index, each in enumerate(old) if index >= found.keep and index not in kept]
         if found.system is not None:
             self.system = found.system
+
+    # ---- branches
+
+    def seal(self, keep: int, *, replaced: bool = True) -> None:
+        """Make a branch of the messages behind ``keep``, but for replies without a word in which no other one hangs."""
+        tail, self.messages = self.messages[keep:], self.messages[:keep]
+        is_hung = any(not each.parent and each.after > keep for each in self.branches)
+        lines = [said(each) for each in tail]
+        if not tail or not (is_hung or (replaced and not all(each.is_bare and each.is_unfinished for each in lines))):
+            return
+        self._last += 1
+        self.branches = [
+            each._replace(parent=self._last) if not each.parent and each.after > keep else each
+            for each in self.branches
+        ]
+        ended = [{**each, "status": "interrupted"} if each.get("status") == "in_progress" else each for each in tail]
+        self.branches.append(Sealed(self._last, 0, keep, ended))
+
+    def swap(self, number: int) -> None:
+        """Make a branch the log's end; its parents first."""
+        branch = next(each for each in self.branches if each.number == number)
+        if branch.parent:
+            self.swap(branch.parent)
+            branch = next(each for each in self.branches if each.number == number)
+        self.branches.remove(branch)
+        self.seal(branch.after)
+        self.messages += copy.deepcopy(branch.messages)
+        self.branches = [each._replace(parent=0) if each.parent == number else each for each in self.branches]
+
+    def drop(self, number: int) -> None:
+        """Drop a branch, and those that hang in it."""
+        self.branches = [each for each in self.branches if each.number != number]
+        for each in [each for each in self.branches if each.parent == number]:
+            self.drop(each.number)
+
+    def hanging(self) -> list[tuple[list[int], list[Message]]]:
+        """Return each branch as the seqs behind which it and its parents hang, and its messages; sorted."""
+        by_number = {each.number: each for each in self.branches}
+
+        def places(branch: Sealed) -> list[int]:
+            return [*(places(by_number[branch.parent]) if branch.parent else []), branch.after]
+
+        found = [(places(each), each.messages) for each in self.branches]
+        return sorted(found, key=json.dumps)
 
 
 # ---- what frontends send, as chat messages

@@ -17,6 +17,7 @@ from sash.api.append_handlers import (
     refuse_more,
     store,
     stored_settings,
+    told_of,
     wants_window,
     window_after,
 )
@@ -26,7 +27,7 @@ from sash.api.conversation_handlers import refuse_large
 from sash.api.direct import Answer
 from sash.api.incoming import Incoming
 from sash.api.openapi.operation import documented
-from sash.api.schemas import AgreedMessage, AgreedMessages, AgreeMessages, DisplacedMessages
+from sash.api.schemas import AgreedMessage, AgreedMessages, AgreeMessages
 from sash.api.sent_lists import AgreeQuery, SentList, read_list
 from sash.api.window_handlers import window_parameters
 from sash.core.chat.messages import BareEntry
@@ -49,7 +50,7 @@ from sash.problems import (
     WindowDoesNotFit,
 )
 from sash.store.data import script_calls
-from sash.store.data.append_script import AppendReply
+from sash.store.data.append_script import AppendReply, Forgotten
 from sash.store.data.conversations import Writing
 from sash.store.data.entries import prepare, wall_ms
 from sash.store.data.histories import busy
@@ -78,17 +79,17 @@ async def agree_messages(request: Incoming) -> Answer:
     """Make the log say what the sender's chat says, in one step. With ``model`` the answer contains the window.
 
     What agrees stays as it is stored, with calls, results and reasoning that the list need not have. The log's messages from
-    the first that differs on are forgotten, and the list's are appended. Where nothing differs, nothing changes.
+    the first that differs on become a branch, and the list's are appended. Where nothing differs, nothing changes.
     """
     started = time.perf_counter()
     context, target, asked = request.context, request.target, query_of(request, AgreeQuery)
-    query = _window_of(asked) if wants_window(request.scope["query_string"], b"list=", b"view=") else None
+    query = _window_of(asked) if wants_window(request.scope["query_string"], b"list=", b"view=", b"forget=") else None
     if query is not None:
         context.windows.asking(query)  # raises for an unknown model, which must happen before the log changes
     expected, sent = if_match(request), await read_list(request, asked)
     if (usual := usual_turn(request, sent, asked)) is not None:
         with suppress(HistoryEdited, PreconditionFailed, EntryConflict):  # the log says something else
-            return await _write(request, target, query, sent, usual, started, expected)
+            return await _write(request, target, query, sent, usual, started, asked.forget, expected)
     for attempt in range(_ATTEMPTS):
         with suppress(HistoryEdited):  # another write came first: compare again
             compared = await compare_log(request, target, sent, asked)
@@ -98,7 +99,7 @@ async def agree_messages(request: Incoming) -> Answer:
             if request.was_done or not compared.changes:
                 return await _unchanged(request, target, query, sent, compared)
             try:
-                return await _write(request, target, query, sent, compared, started)
+                return await _write(request, target, query, sent, compared, started, asked.forget)
             except PreconditionFailed:
                 if attempt == _ATTEMPTS - 1:
                     raise
@@ -119,6 +120,7 @@ async def _write(
     sent: SentList,
     compared: ComparedLog,
     started: float,
+    forget: bool,  # noqa: FBT001 - as it is asked
     expected: str | None = None,
 ) -> Answer:
     """Make the log agree. Raises HistoryEdited and PreconditionFailed where another write came first."""
@@ -135,7 +137,8 @@ async def _write(
     _set_system(request, writing, compared)
     append = partial(store, context, target, query, entries, writing)
     try:
-        reply, tail = await _appended(request, target, compared, append)
+        is_replaced = chat.length - compared.keep_seq > compared.from_log
+        reply, tail = await _appended(request, target, compared, append, forget=forget, is_replaced=is_replaced)
     except Problem as problem:
         _pointing(sent, found).point(problem)
         raise
@@ -147,11 +150,9 @@ async def _write(
         for piece, entry, step in zip(found.pieces, entries, reply.entries, strict=True)
     ]
     waiting = reply.waiting or (legacy_call(entries[-1], reply.entries[-1]) if entries else []) or msgspec.UNSET
-    gone = chat.length - compared.keep_seq - (len(entries) - len(given))
-    displaced = DisplacedMessages(compared.keep_seq, gone) if gone > 0 else None
-    ignored = _pointers(sent, found)
+    ignored, (branch, forgotten) = _pointers(sent, found), told_of(reply.sealed, compared.keep_seq)
     answer = AgreedMessages(
-        target.id, reply.version, f'"{reply.etag}"', found.agreed, messages, displaced, ignored, waiting
+        target.id, reply.version, f'"{reply.etag}"', found.agreed, messages, branch, ignored, waiting, forgotten
     )
     return _answer(answer, window, reply.etag, 201 if reply.version == 1 else 200)
 
@@ -179,7 +180,13 @@ async def _entries_of(
     prepared = iter(await run_in_turn_if_large(sent.size_bytes, prepare, new, parts.template, now, names))
     longer = {chat.first_seq + piece.at: piece.text for piece in found.pieces if isinstance(piece, Longer)}
     seqs = [chat.first_seq + piece.at for piece in found.pieces if isinstance(piece, Carried | Longer)]
-    again = await context.store.agreements.again(target, chat, longer, seqs, now, names) if seqs else {}
+    again: dict[int, NewEntry] = {}
+    if compared.read is not None:
+        of_branches = {seq: number for seq in seqs if (number := found.branch_of(seq))}
+        seqs = [seq for seq in seqs if seq not in of_branches]
+        reading = context.store.agreements.of_branches
+        again = await reading(target, compared.read, of_branches, longer, now, names)
+    again |= await context.store.agreements.again(target, chat, longer, seqs, now, names) if seqs else {}
     return [next(prepared) if isinstance(piece, Given) else again[chat.first_seq + piece.at] for piece in found.pieces]
 
 
@@ -199,18 +206,24 @@ def _set_system(request: Incoming, writing: Writing, compared: ComparedLog) -> N
 
 
 async def _appended(
-    request: Incoming, target: Target, compared: ComparedLog, append: Any
+    request: Incoming, target: Target, compared: ComparedLog, append: Any, *, forget: bool, is_replaced: bool
 ) -> tuple[AppendReply, Tail | Problem | None]:
-    """Append, and forget what is displaced before, in one step. Raises as ``_write`` does."""
+    """Append, and take away what is displaced before, in one step. It becomes a branch where ``is_replaced``: else the same
+    messages are appended. Raises as ``_write`` does."""
     if not compared.chat.version and not compared.found.pieces:
         raise Unprocessable.at("#/messages", "The list has no message with which the conversation could begin")
-    if compared.keep_seq == compared.chat.length:
+    if compared.keep_seq == compared.chat.length and not compared.took:
         return (await append(None))[0]  # type: ignore[no-any-return] # as ``store`` does
     state = compared.state or await request.context.store.reader.get(target)
     if state.etag != compared.chat.etag:
         raise HistoryEdited
     histories, extend = request.context.store.histories, request.exchange.extend
-    return await histories.forget_and_append(target, compared.keep_seq, state, append, extend)
+
+    async def taking(forgotten: Forgotten) -> Any:
+        seal = forgotten.seal if is_replaced or not forgotten.seal else "hung"
+        return await append(msgspec.structs.replace(forgotten, seal=seal, took=compared.took))
+
+    return await histories.forget_and_append(target, compared.keep_seq, state, taking, extend, forget=forget)
 
 
 def _pointing(sent: SentList, found: Agreement) -> ReadEntries:

@@ -21,6 +21,7 @@ from sash.api.schemas import (
     AppendedMessages,
     AppendMessages,
     EncodingTokens,
+    SealedBranch,
 )
 from sash.core.chat.bounds import IDS
 from sash.core.chat.messages import Entry, EntryName, decode_entries, decode_json
@@ -47,6 +48,7 @@ from sash.problems import (
     WindowDoesNotFit,
 )
 from sash.store.data.append_script import Appended, AppendReply, Forgotten
+from sash.store.data.branches import NOTHING_SEALED, SealedTail, name_of
 from sash.store.data.conversations import Writing
 from sash.store.data.entries import prepare, wall_ms
 from sash.store.data.layout import Target
@@ -80,6 +82,14 @@ EntryInQuery = Annotated[
 ]
 
 
+ForgetTail = Annotated[
+    bool,
+    Meta(
+        description="Whether what is replaced is forgotten, with the branches that hang in it. Else it becomes a branch."
+    ),
+]
+
+
 class AppendQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The parameters of the window after the append, and the message to which the history is rewound before."""
 
@@ -87,10 +97,11 @@ class AppendQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=
     after_seq: Annotated[
         EntryInQuery | None,
         Meta(
-            description="Forget the messages after this one first, in the same step: its seq, or `id:` and its own id. "
-            "0 forgets all messages. It may be given in the body instead."
+            description="Replace the messages after this one, in the same step: its seq, or `id:` and its own id. "
+            "0 replaces all messages. It may be given in the body instead."
         ),
     ] = None
+    forget: ForgetTail = False
 
 
 _append = msgspec.json.Decoder(AppendMessages)
@@ -110,15 +121,16 @@ _append_native = msgspec.json.Decoder(AppendNative)
 async def append_messages(request: Incoming) -> Answer:
     """Append entries, all or none, each id once. With ``model`` the answer contains the window.
 
-    With ``after_seq`` the messages after that one are forgotten before, in the same step.
+    With ``after_seq`` they replace the messages after that one, which become a branch, in the same step.
     """
     started = time.perf_counter()
     context, target = request.context, request.target
     asked, query = query_of(request, AppendQuery), None
-    if wants_window(request.scope["query_string"]):
+    if wants_window(request.scope["query_string"], b"forget="):
         query = asked
-        if asked.after_seq is not None or asked.format in SCREENS:
-            query = msgspec.structs.replace(asked, after_seq=None, format=window_form(asked.format))
+        if asked.after_seq is not None or asked.forget or asked.format in SCREENS:
+            form = window_form(asked.format)
+            query = msgspec.structs.replace(asked, after_seq=None, forget=False, format=form)
         context.windows.asking(query)  # raises for an unknown model, which must happen before the append
     expected, repeats = if_match(request), request.life_before
     sent = await _read(request, asked)
@@ -130,7 +142,8 @@ async def append_messages(request: Incoming) -> Answer:
             (reply, tail), _ = await append(None)
         else:
             extend = request.exchange.extend
-            reply, tail = await context.store.histories.append_after(target, sent.after, append, extend)
+            histories, forget = context.store.histories, asked.forget
+            reply, tail = await histories.append_after(target, sent.after, append, extend, forget=forget)
         follow_up(request, target, entries, reply, (started, counting_seconds))
         window = await window_after(request, target, query, tail) if query is not None and tail is not None else ()
         return _answer(target, entries, reply, window)
@@ -355,7 +368,16 @@ def _answer(target: Target, entries: list[NewEntry], reply: AppendReply, window:
         status = status if step.duplicate else 201
     waiting = reply.waiting or legacy_call(entries[-1], reply.entries[-1]) or msgspec.UNSET
     appended = AppendedMessages(target.id, reply.version, f'"{reply.etag}"', min(seqs), max(seqs), messages, waiting)
+    if reply.sealed is not NOTHING_SEALED:
+        branch, appended.forgotten_branches = told_of(reply.sealed, min(seqs) - 1)
+        appended.branch = branch or msgspec.UNSET
     return Answer(b"".join((msgspec.json.encode(appended)[:-1], *window, b"}")), etag=reply.etag, status=status)
+
+
+def told_of(sealed: SealedTail, after_seq: int) -> tuple[SealedBranch | None, list[str] | msgspec.UnsetType]:
+    """The branch that the log's end became, and the ids of branches that are gone, as answers tell them."""
+    branch = SealedBranch(name_of(sealed.number), after_seq, sealed.messages) if sealed.number else None
+    return branch, [name_of(number) for number in sealed.dropped] or msgspec.UNSET
 
 
 def legacy_call(entry: NewEntry, appended: Appended) -> list[str]:

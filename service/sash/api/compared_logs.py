@@ -3,14 +3,18 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from sash.api.incoming import Incoming
 from sash.api.sent_lists import AgreeQuery, SentList
 from sash.core.chat.messages import ROLE_AND_CONTENT
-from sash.core.law.agree.agreement import ANYWHERE, Agreement, Given, IsPart, agree, leading
+from sash.core.law.agree.agreement import ANYWHERE, Agreement, AskWays, Carried, Given, IsPart, agree, leading
 from sash.core.law.agree.chat_lines import REPLY, USER, ChatLine
+from sash.core.law.agree.chat_walk import Longer
 from sash.core.law.fixed_parts.conversation_settings import decode_settings
 from sash.problems import PartOfTheChat, TooLarge, Unprocessable
 from sash.store.data.agreements import Chat
+from sash.store.data.branches import BranchesRead, Took, took
 from sash.store.data.layout import Target
 from sash.store.data.replies import State
 from sash.store.data.script_calls import HistoryEdited
@@ -35,11 +39,21 @@ class ComparedLog(NamedTuple):
     behind: int | None = None
     """Of a usual turn, how many messages stand before the list; None for any number."""
     is_usual: bool = False
+    read: BranchesRead | None = None
+    """The branches, where the chat goes on in some."""
+    took: Sequence[Took] = ()
+    """Of these, those whose messages the log gets."""
 
     @property
     def keep_seq(self) -> int:
         """The last message that stays."""
         return self.chat.first_seq - 1 + self.found.keep
+
+    @property
+    def from_log(self) -> int:
+        """The number of messages of the log that are appended again."""
+        again = (each.at for each in self.found.pieces if isinstance(each, Carried | Longer))
+        return sum(not self.found.branch_of(self.chat.first_seq + at) for at in again)
 
     @property
     def changes(self) -> bool:
@@ -85,13 +99,15 @@ async def compare_log(request: Incoming, target: Target, sent: SentList, asked: 
     chats, view, said = request.context.store.agreements, asked.view, sent.said
     after = await _after(request, target, asked.after_seq) if asked.after_seq is not None else 0
     base = ANYWHERE if asked.part == "end" else None if asked.after_seq is None else 0
-    count = _EACH * len(said) + _SPARE
+    count, ways, read = _EACH * len(said) + _SPARE, None, None
     while True:
         count = min(count, _MOST_COMPARED)
         first = -count if base == ANYWHERE else after + 1
         chat = await chats.chat(target, first, first + count - 1, view)  # to the last one, -1, if first is from the end
         if base == ANYWHERE and chat.first_seq > 1:
             chat = await _with_named(request, target, chat, said[0].id, view)
+        if read is not None and read.etag != chat.etag:
+            raise HistoryEdited
         if after > chat.length:
             detail = f"The conversation ends with message {chat.length}: name one that is there"
             raise Unprocessable.at("#/query/after_seq", detail)
@@ -104,9 +120,13 @@ async def compare_log(request: Incoming, target: Target, sent: SentList, asked: 
             is_all=chat.first_seq == 1 if base == ANYWHERE else chat.is_all,
             system=system,
             opening=opening,
+            ways=ways and ways._replace(first_seq=chat.first_seq),
         )
+        if isinstance(found, AskWays):
+            ways, read = await chats.ways(target, chat, view)
+            continue
         if isinstance(found, Agreement):
-            return ComparedLog(chat, found, state)
+            return _along(chat, found, state, read)
         if isinstance(found, IsPart):
             raise PartOfTheChat.at(
                 "#/messages/0",
@@ -117,6 +137,25 @@ async def compare_log(request: Incoming, target: Target, sent: SentList, asked: 
             detail = f"A list is compared with {_MOST_COMPARED} messages of the log: send the chat's end with list=end"
             raise TooLarge.at("#/messages", detail, {"limit": _MOST_COMPARED, "unit": "messages"})
         count *= 8
+
+
+def _along(chat: Chat, found: Agreement, state: State | None, read: BranchesRead | None) -> ComparedLog:
+    """What changes where the chat goes on in branches: their messages are appended where the first of them hangs."""
+    if not found.taken or read is None:
+        return ComparedLog(chat, found, state)
+    fork, last = found.taken[0].after_seq, chat.first_seq - 1 + found.keep
+    if last <= fork:
+        return ComparedLog(chat, found, state, read=read)
+    keep = fork - chat.first_seq + 1
+    pieces = (*map(Carried, range(keep, found.keep)), *found.pieces)
+    ends = [*(each.after_seq for each in found.taken[1:]), last]
+    used = [(way.number, min(end, last) - way.after_seq) for way, end in zip(found.taken, ends, strict=True)]
+    carried = {each.at for each in found.pieces if isinstance(each, Carried | Longer)}
+    length = found.taken[-1].after_seq + len(found.taken[-1].lines) - chat.first_seq + 1
+    is_whole = carried.issuperset(range(found.keep, length))
+    end = found.taken[-1].number
+    taken = [took(read, number, count, is_whole=is_whole and number == end) for number, count in used if count > 0]
+    return ComparedLog(chat, msgspec.structs.replace(found, keep=keep, pieces=pieces), state, read=read, took=taken)
 
 
 async def _after(request: Incoming, target: Target, named: str) -> int:

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 from litestar import Response, delete, get, patch, post
@@ -20,6 +20,8 @@ from sash.api.schemas import (
     ExportedView,
     MessageRange,
     RecallProgress,
+    RewoundConversation,
+    RewoundTail,
     StandingCompaction,
 )
 from sash.core.chat.messages import whole_numbers
@@ -225,10 +227,14 @@ async def _life_and_owner(request: Incoming, context: Context, target: Target) -
     return standing.life, owner
 
 
-def conversation_body(identity: str, state: State, progress: RecallProgress | None = None) -> bytes:
-    """A conversation as JSON."""
+def conversation_body(
+    identity: str, state: State, progress: RecallProgress | None = None, **rewound: Unpack[RewoundTail]
+) -> bytes:
+    """A conversation as JSON; after a rewind also what became of its messages."""
     members = _members(identity, state)
-    return msgspec.json.encode(Conversation(**members, etag=etag(state.etag), recall_progress=progress))
+    return msgspec.json.encode(
+        RewoundConversation(**members, etag=etag(state.etag), recall_progress=progress, **rewound)
+    )
 
 
 def exported_body(identity: str, state: State, view: str | None = None) -> bytes:

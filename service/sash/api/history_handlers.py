@@ -7,13 +7,14 @@ import msgspec
 from litestar import Response, delete, patch, post, put
 from litestar.params import FromPath
 
+from sash.api.append_handlers import told_of
 from sash.api.body import PATCH_BODY, decode, etag, if_match
 from sash.api.context import Context
 from sash.api.conversation_handlers import conversation_body, merge_patch, refuse_large
 from sash.api.incoming import Incoming, refuse_taken
 from sash.api.message_handlers import named_entry
 from sash.api.openapi.operation import documented
-from sash.api.schemas import ChangeEntry, Conversation, StoredMessage
+from sash.api.schemas import ChangeEntry, Conversation, RewoundConversation, StoredMessage
 from sash.api.shown_messages import in_parts, stored_message
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import EntryName, Id
@@ -24,6 +25,7 @@ from sash.core.providers.reading.native import read_compaction
 from sash.operations.logging import best_effort
 from sash.problems import BadRequest, ConversationExists, NotFound, Problem
 from sash.store.data.amendments import EntryNotes
+from sash.store.data.branches import ended
 from sash.store.data.entries import stored_entries, wall_ms
 from sash.store.data.histories import Change, make_summary, no_entry, require_version
 from sash.store.data.layout import Target, target_at
@@ -35,9 +37,11 @@ from sash.store.data.stored_messages import SMALL_STEP_BYTES
 
 
 class Rewind(msgspec.Struct, forbid_unknown_fields=True):
-    """The last message to keep; 0 removes all messages."""
+    """The last message to keep; 0 takes all messages away. They become a branch, or ``forget`` them, with the branches that
+    hang in them."""
 
     to_seq: EntryName
+    forget: bool = False
 
 
 CompactionItem = Annotated[
@@ -77,11 +81,11 @@ _changes = msgspec.json.Decoder(dict[str, Any])
 async def redact_message(request: Incoming, seq: FromPath[str]) -> Response[None]:
     """Erase a message's content for good. The message keeps its place, and its tool group can still be sent."""
     context, target = request.context, request.target
-    place, state = named_entry(seq), await _standing(request, context, target)
+    place, state = named_entry(seq), await standing_state(request, context, target)
     tag = state.etag
     if not request.was_done:
-        tag = (await context.store.histories.redact(target, place, **_change(request, state))).etag
-        _touched(context, target, state.settings)
+        tag = (await context.store.histories.redact(target, place, **change_of(request, state))).etag
+        touched(context, target, state.settings)
     return Response(None, status_code=204, headers={"ETag": etag(tag)})
 
 
@@ -107,7 +111,7 @@ async def change_message(request: Incoming, seq: FromPath[str]) -> Response[byte
             raise BadRequest.at(f"#/{member}", f"{detail}. Append it again for others")
         detail = f"An unknown field {member[:40]!r}: only an entry's metadata, pinned and sent can be changed"
         raise BadRequest.at(f"#/{member}", f"{detail}. For another message append an entry, or rewind")
-    state = await _standing(request, context, target)
+    state = await standing_state(request, context, target)
     if not request.was_done:
 
         def patched(notes: EntryNotes) -> EntryNotes:
@@ -119,8 +123,8 @@ async def change_message(request: Incoming, seq: FromPath[str]) -> Response[byte
             refuse_large(msgspec.json.encode(wanted.metadata), context.settings.max_body_bytes, "metadata of a message")
             return EntryNotes(wanted.metadata or None, bool(wanted.pinned), wanted.sent is not False)
 
-        await context.store.amendments.amend(target, name, patched, **_change(request, state))
-        _touched(context, target, state.settings)
+        await context.store.amendments.amend(target, name, patched, **change_of(request, state))
+        touched(context, target, state.settings)
     page = await context.store.reader.entry(target, name)
     if not page.messages:
         raise no_entry()
@@ -130,17 +134,22 @@ async def change_message(request: Incoming, seq: FromPath[str]) -> Response[byte
 
 
 @post("/conversations/{conversation_id:str}/rewind", operation_id="rewindConversation", status_code=200)
-@documented("Remove the messages after a given one", "messages", takes=Rewind, gives=Conversation)
+@documented("Take away the messages after a given one", "messages", takes=Rewind, gives=RewoundConversation)
 async def rewind_conversation(request: Incoming) -> Response[bytes]:
-    """Remove the messages after a given one, to repeat or change a question."""
+    """Take away the messages after a given one, to repeat or change a question. They become a branch."""
     context, target = request.context, request.target
     wanted = await decode(request, _rewind)
-    state = await _standing(request, context, target)
+    state = await standing_state(request, context, target)
+    told: dict[str, Any] = {}
     if not request.was_done:
-        await context.store.histories.rewind(
-            target, wanted.to_seq, **_change(request, state), progress=request.exchange.extend
+        rewound = await context.store.histories.rewind(
+            target, wanted.to_seq, **change_of(request, state), progress=request.exchange.extend, forget=wanted.forget
         )
-    return await _conversation(context, target)
+        branch, forgotten = told_of(rewound.sealed, rewound.to_seq)
+        told = {"branch": branch, "forgotten_branches": forgotten}
+    state = await context.store.reader.get(target)
+    touched(context, target, state.settings)
+    return Response(conversation_body(target.id, state, **told), headers={"ETag": etag(state.etag)})
 
 
 @put("/conversations/{conversation_id:str}/summary", operation_id="putSummary")
@@ -153,12 +162,12 @@ async def put_summary(request: Incoming) -> Response[bytes]:
     wanted = await decode(request, _summary)
     compaction, text = read_compaction(wanted.item, "/item") if wanted.item is not None else (None, "")
     text = wanted.text or text
-    state = await _standing(request, context, target)
+    state = await standing_state(request, context, target)
     if not request.was_done:
         through_seq = await _summarized_to(context, target, wanted, state)
         stands = through_seq and (text or compaction)
         summary = make_summary(text, through_seq, compaction) if stands else None
-        await context.store.histories.put_summary(target, summary, **_change(request, state))
+        await context.store.histories.put_summary(target, summary, **change_of(request, state))
     return await _conversation(context, target)
 
 
@@ -167,11 +176,11 @@ async def put_summary(request: Incoming) -> Response[bytes]:
 async def delete_summary(request: Incoming) -> Response[None]:
     """Remove the summary. Its messages stay stored."""
     context, target = request.context, request.target
-    state = await _standing(request, context, target)
+    state = await standing_state(request, context, target)
     tag = state.etag
     if not request.was_done:
-        tag = (await context.store.histories.put_summary(target, None, **_change(request, state))).etag
-        _touched(context, target, state.settings)
+        tag = (await context.store.histories.put_summary(target, None, **change_of(request, state))).etag
+        touched(context, target, state.settings)
     return Response(None, status_code=204, headers={"ETag": etag(tag)})
 
 
@@ -182,14 +191,14 @@ async def _summarized_to(context: Context, target: Target, wanted: PutSummary, s
     return await context.store.histories.known_seq(target, wanted.through_seq, state, "#/through_seq")
 
 
-def _touched(context: Context, target: Target, settings: bytes) -> None:
+def touched(context: Context, target: Target, settings: bytes) -> None:
     """Note a change of a conversation for the lists that it is on: its owner's and its tenant's."""
     with best_effort:
         context.store.owners.touch(target, settings)
         context.store.tenants.note(target, wall_ms())
 
 
-async def _standing(request: Incoming, context: Context, target: Target) -> State:
+async def standing_state(request: Incoming, context: Context, target: Target) -> State:
     """The state of the conversation to change.
 
     Raises NotFound if there is none, or if it began after the request that this one repeats.
@@ -199,14 +208,14 @@ async def _standing(request: Incoming, context: Context, target: Target) -> Stat
     return state
 
 
-def _change(request: Incoming, state: State) -> Change:
+def change_of(request: Incoming, state: State) -> Change:
     """The arguments of every change."""
     return {"life": state.life, "if_match": if_match(request), "now_ms": wall_ms(), "token": request.token()}
 
 
 async def _conversation(context: Context, target: Target) -> Response[bytes]:
     state = await context.store.reader.get(target)
-    _touched(context, target, state.settings)
+    touched(context, target, state.settings)
     return Response(conversation_body(target.id, state), headers={"ETag": etag(state.etag)})
 
 
@@ -252,6 +261,7 @@ async def _copy(request: Incoming, source: Target, copy: Target, state: State, a
                 contents = await _contents(context, source, part, state)
                 await staging.add(stored_entries(part, page.grounding, page.metadata, contents))
                 request.exchange.extend()
+        await _copy_branches(request, source, staging, state, at_seq)
         await context.store.owners.put(copy, settings)
         now = wall_ms()
         await staging.publish(
@@ -266,6 +276,21 @@ async def _copy(request: Incoming, source: Target, copy: Target, state: State, a
     except BaseException:
         await staging.abandon()
         raise
+
+
+async def _copy_branches(request: Incoming, source: Target, staging: Staging, state: State, at_seq: int) -> None:
+    """Copy the branches that hang in the messages up to ``at_seq``, and those that hang in these branches."""
+    context, store = request.context, request.context.store.conversations.branches
+    read = await store.all(source)
+    if read.made != state.made:
+        raise changed()
+    numbers = [each.number for each in read.heads if read.chain(each)[0].after_seq <= at_seq]
+    for number, page in (await store.pages(source, read, numbers)).items():
+        for part in in_parts([ended(each) for each in page.messages], SMALL_STEP_BYTES):
+            contents = await _contents(context, source, part, state)
+            entries = stored_entries(part, page.grounding, page.metadata, contents)
+            await staging.add_to_branch(read.branches[number].head, entries)
+            request.exchange.extend()
 
 
 async def _contents(context: Context, source: Target, part: list[Message], state: State) -> dict[bytes, Text]:

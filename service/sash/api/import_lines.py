@@ -1,5 +1,6 @@
 """An import's lines as entries. Problems name the wrong line."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, NamedTuple
 
@@ -28,15 +29,20 @@ from sash.core.law.records.redaction import NO_DIGEST
 from sash.core.providers.messages.members import Names
 from sash.core.providers.reading.native import read_compaction
 from sash.problems import BadRequest, InvalidEntry, OrphanToolResult, Pointer, Problem
-from sash.store.data.entries import prepare
+from sash.store.data.branches import Head, number_of
+from sash.store.data.entries import prepare, wall_ms
 from sash.store.data.histories import make_summary
 from sash.store.data.stored_messages import NewEntry
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FROM, _BEFORE = (datetime(year, 1, 1, tzinfo=UTC) for year in (1971, 2527))
 """Times that an import takes. A stamp of a time before 2527 has 64 bits."""
+_BEGINS_BRANCH = re.compile(rb'\s*\{\s*"branch"\s*:')
 _Time = Annotated[datetime, msgspec.Meta(tz=True)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=10**12)]
+
+
+_BranchId = Annotated[str, msgspec.Meta(pattern=r"^b-[1-9][0-9]{0,8}\Z")]
 
 
 class ImportLine(NamedTuple):
@@ -105,7 +111,23 @@ class Imported(msgspec.Struct, frozen=True):
     summary: Summary | None
 
 
+class BranchHead(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """Where a branch hangs, in a line before its entries: behind ``after_seq`` of the log, or of the branch ``parent``."""
+
+    id: _BranchId
+    after_seq: Annotated[int, msgspec.Meta(ge=0, le=10**9)]
+    parent: _BranchId | None = None
+    created_at: _Time | None = None
+
+
+class BranchLine(msgspec.Struct, forbid_unknown_fields=True):
+    """The line."""
+
+    branch: BranchHead
+
+
 _head = msgspec.json.Decoder(ImportHead)
+_branch = msgspec.json.Decoder(BranchLine)
 _entry = msgspec.json.Decoder(ImportEntry)
 _anything = msgspec.json.Decoder()
 
@@ -181,6 +203,19 @@ def read_entry_line(line: ImportLine, place: int) -> tuple[ImportEntry, int | No
     return given, created_ms
 
 
+def branch_of_line(line: ImportLine) -> Head | None:
+    """The branch that a line begins, without messages; None where it is an entry's. Raises BadRequest."""
+    if not _BEGINS_BRANCH.match(line.text):
+        return None
+    try:
+        given = decode_json(line.text, _branch, STORED_DEPTH).branch
+        sealed_ms = _milliseconds(given, "created_at")
+    except Problem as problem:
+        raise at_line(problem, line.number) from None
+    parent = number_of(given.parent) if given.parent is not None else 0
+    return Head(number_of(given.id), parent, given.after_seq, 0, 0, wall_ms() if sealed_ms is None else sealed_ms)
+
+
 def _read_entry(line: ImportLine) -> ImportEntry:
     try:
         return decode_json(line.text, _entry, STORED_DEPTH)
@@ -211,7 +246,7 @@ def _as_exported(prepared: NewEntry, given: ImportEntry) -> NewEntry:
     return msgspec.structs.replace(prepared, identity=identity, record=record)
 
 
-def _milliseconds(given: ImportHead | ImportEntry, name: str) -> int | None:
+def _milliseconds(given: ImportHead | ImportEntry | BranchHead, name: str) -> int | None:
     """The time of this name in milliseconds since 1970. Raises BadRequest."""
     time: datetime | None = getattr(given, name)
     if time is None:

@@ -28,6 +28,7 @@ class Path(msgspec.Struct):
     digest: Annotated[
         str, Meta(pattern="^[0-9a-f]{32}$", description="The digest of a picture or file.", examples=["0f" * 16])
     ]
+    branch: Annotated[Id, Meta(description="The branch's id, from `GET …/branches`.", examples=["b-1"])]
     erasure_id: Annotated[
         Id, Meta(description="The erasure's id, from the answer to `DELETE /owners/{owner_id}`.", examples=["e-1"])
     ]

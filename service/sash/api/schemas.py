@@ -1,7 +1,7 @@
 """Bodies of requests and answers. Validation, encoding and the OpenAPI document follow from these declarations."""
 
 from datetime import date
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypedDict
 
 import msgspec
 from msgspec import Meta
@@ -126,18 +126,49 @@ class ExportedView(ExportedConversation, frozen=True, kw_only=True, omit_default
     view: str
 
 
+class SealedBranch(msgspec.Struct, frozen=True):
+    """The branch that the log's end became: the number of its messages, and the seq of the message before them."""
+
+    id: str
+    after_seq: int
+    messages: int
+
+
+ForgottenBranches = Annotated[
+    list[str] | msgspec.UnsetType,
+    Meta(
+        description="Ids of branches that are gone, if there are any: the oldest, as a conversation keeps 100 of 1 MiB "
+        "together; those that hung in what was forgotten; or the log's end itself, which was too large to be kept."
+    ),
+]
+
+
 class Conversation(ExportedConversation, frozen=True, kw_only=True, omit_defaults=True):
     """A conversation's settings and state."""
 
     etag: ETag
 
 
+class RewoundTail(TypedDict, total=False):
+    """The members that the answer to a rewind has besides."""
+
+    branch: SealedBranch | None
+    forgotten_branches: list[str] | msgspec.UnsetType
+
+
+class RewoundConversation(Conversation, frozen=True, kw_only=True, omit_defaults=True):
+    """The conversation after a rewind, and what became of the messages that were taken away."""
+
+    branch: SealedBranch | None = None
+    forgotten_branches: ForgottenBranches = msgspec.UNSET
+
+
 AfterSeq = Annotated[
     EntryName,
     Meta(
-        description="Forget the messages after this one first, in the same step, to regenerate or edit the last question: "
-        "its seq, or `id:` and its own id. 0 forgets all messages. "
-        "The same entries again, which stand right there, are a retry, which forgets nothing."
+        description="Replace the messages after this one, in the same step, to regenerate or edit the last question: "
+        "its seq, or `id:` and its own id. 0 replaces all messages. What was replaced is a branch then. "
+        "The same entries again, which stand right there, are a retry, which replaces nothing."
     ),
 ]
 
@@ -179,13 +210,6 @@ class AgreedMessage(msgspec.Struct, frozen=True):
     duplicate: bool
 
 
-class DisplacedMessages(msgspec.Struct, frozen=True):
-    """How many messages the log had behind the message ``after_seq`` that the sender's chat does not have."""
-
-    after_seq: int
-    messages: int
-
-
 class AgreedMessages(msgspec.Struct):
     """What the log had to become; if a window was requested, the window, or ``window_error`` if it could not be made."""
 
@@ -194,9 +218,9 @@ class AgreedMessages(msgspec.Struct):
     etag: ETag
     agreed: Annotated[int, Meta(description="The number of the log's messages that the list has, too.")]
     messages: list[AgreedMessage]
-    displaced: Annotated[
-        DisplacedMessages | None,
-        Meta(description="What the list does not have, and is forgotten; null if there is nothing."),
+    branch: Annotated[
+        SealedBranch | None,
+        Meta(description="What the list does not have, and is kept as a branch; null if there is nothing."),
     ]
     ignored: Annotated[
         list[str],
@@ -206,6 +230,7 @@ class AgreedMessages(msgspec.Struct):
         list[str] | msgspec.UnsetType,
         Meta(description="Ids of the newest message's calls without a result, if there are any."),
     ] = msgspec.UNSET
+    forgotten_branches: ForgottenBranches = msgspec.UNSET
     window: Window | msgspec.UnsetType | None = msgspec.UNSET
     window_error: ProblemObject | msgspec.UnsetType = msgspec.UNSET
 
@@ -232,6 +257,10 @@ class AppendedMessages(msgspec.Struct):
         list[str] | msgspec.UnsetType,
         Meta(description="Ids of the newest message's calls without a result, if there are any."),
     ] = msgspec.UNSET
+    branch: Annotated[
+        SealedBranch | msgspec.UnsetType, Meta(description="What `after_seq` took away, and is kept as a branch.")
+    ] = msgspec.UNSET
+    forgotten_branches: ForgottenBranches = msgspec.UNSET
     window: Window | msgspec.UnsetType | None = msgspec.UNSET
     window_error: ProblemObject | msgspec.UnsetType = msgspec.UNSET
 

@@ -5,7 +5,14 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from sash.api.append_handlers import MESSAGES_AN_ENTRY, EntryInQuery, check_receipts, earlier_messages, refuse_more
+from sash.api.append_handlers import (
+    MESSAGES_AN_ENTRY,
+    EntryInQuery,
+    ForgetTail,
+    check_receipts,
+    earlier_messages,
+    refuse_more,
+)
 from sash.api.body import read_body, run_in_turn_if_large
 from sash.api.incoming import Incoming
 from sash.api.message_formats import MessageFormat, read_own
@@ -40,6 +47,7 @@ class AgreeQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=T
             "the whole chat, whatever it looks like.",
         ),
     ] = None
+    forget: ForgetTail = False
 
 
 class AgreeNative(msgspec.Struct, forbid_unknown_fields=True):

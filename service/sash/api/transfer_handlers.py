@@ -17,8 +17,16 @@ from litestar.response import Stream
 
 from sash.api.body import etag, is_known, query_of, refuse_coded, refuse_state, run_in_turn_if_large
 from sash.api.context import Context
-from sash.api.conversation_handlers import conversation_body, exported_body
-from sash.api.import_lines import Imported, ImportLine, at_line, message_member, prepare_lines, read_head
+from sash.api.conversation_handlers import conversation_body, exported_body, timestamp
+from sash.api.import_lines import (
+    Imported,
+    ImportLine,
+    at_line,
+    branch_of_line,
+    message_member,
+    prepare_lines,
+    read_head,
+)
 from sash.api.incoming import Incoming, refuse_taken
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Conversation, Lines, StoredMessage
@@ -28,19 +36,23 @@ from sash.core.law.fixed_parts.conversation_settings import encode_settings
 from sash.core.law.records.parameters import AgentView
 from sash.core.law.records.records import Record
 from sash.problems import BadRequest, InvalidEntry, OrphanToolResult, TooLarge, UnsupportedMediaType
+from sash.store.data.branches import Head, ended, name_of
 from sash.store.data.entries import wall_ms
 from sash.store.data.layout import Target, target_at
 from sash.store.data.reading import changed
 from sash.store.data.replies import Message, Page, State
 from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.staging import OrphanEntry, StagedTwice, Staging
-from sash.store.data.stored_messages import SMALL_STEP_BYTES
+from sash.store.data.stored_messages import SMALL_STEP_BYTES, NewEntry
 from sash.windows.seen_pages import seen_page
 
 NDJSON = "application/x-ndjson"
 _NDJSON = re.compile(r'application/(x-)?ndjson(\s*;\s*charset\s*=\s*"?utf-?8"?)?\s*', re.IGNORECASE)
 _BATCH_LINES = 200  # one script stages a batch, and blocks the store's other clients meanwhile
 _BATCH_BYTES = 1024 * 1024
+_MOST_BRANCHES = 100
+_MOST_BRANCH_BYTES = 4 * 1024 * 1024
+"""The largest branches of an import: four times a conversation's bound, since encryption makes short messages longer."""
 _LINE_BODIES = 8
 """The longest line of an import, in largest bodies. An export's line may have 3.8 times the bytes of the body that
 brought its message: 1e15 is written as 1000000000000000.0, and a provider's parts are kept beside a chat message's."""
@@ -75,7 +87,8 @@ class ImportQuery(msgspec.Struct, forbid_unknown_fields=True):
     "Export a conversation", "conversations", query=ExportQuery, gives=Lines, gives_types=(NDJSON,), errors=(409,)
 )
 async def export_conversation(request: Incoming) -> Response[bytes] | Stream:
-    """The whole conversation: a line of settings, then one line for each entry.
+    """The whole conversation: a line of settings, then one line for each entry. Behind these each branch has a line that
+    tells where it hangs, then its entries.
 
     With ``view`` it is what this agent sees. Its first line names the view, and it cannot be imported.
     """
@@ -104,6 +117,28 @@ async def _lines(
             )
             request.exchange.extend()
         page = await anext(rest, None)
+    if view is None:
+        async for lines in _branch_lines(request, target, state):
+            yield lines
+            request.exchange.extend()
+
+
+async def _branch_lines(request: Incoming, target: Target, state: State) -> AsyncIterator[bytes]:
+    """For each branch a line that tells where it hangs, then its entries."""
+    branches = request.context.store.conversations.branches
+    read = await branches.all(target)
+    if read.made != state.made:
+        raise changed()
+    for number, page in (await branches.pages(target, read, read.branches)).items():
+        head = read.branches[number].head
+        hangs = {"id": head.id, "after_seq": head.after_seq, "created_at": timestamp(int(head.sealed_ms))}
+        line = hangs | ({"parent": name_of(head.parent)} if head.parent else {})
+        yield msgspec.json.encode({"branch": line}) + b"\n"
+        for part in in_parts([ended(each) for each in page.messages], SMALL_STEP_BYTES):
+            whole = await _whole(request, target, msgspec.structs.replace(page, messages=part))
+            yield await run_in_turn_if_large(
+                sum(len(each.body) for each in whole.messages), _page_lines, target, whole, None
+            )
 
 
 async def _seen(request: Incoming, target: Target, page: Page, view: str | None) -> Page:
@@ -191,10 +226,12 @@ async def _import(
     await context.store.conversations.require_absent(target, token=request.token())
     store = context.store
     staging = Staging(store.client, target, token=request.token(), conversations=store.conversations)
+    branches = _StagedBranches()
     try:
-        await _stage(request, staging, imported, first)
+        await _stage_lines(request, staging, imported, first, branches)
         async for batch in batches:
-            await _stage(request, staging, imported, batch)
+            await _stage_lines(request, staging, imported, batch, branches)
+        branches.check(staging.length)
         await context.store.owners.put(target, imported.settings)
         await _publish(context, target, staging, imported)
     except BaseException:
@@ -202,7 +239,82 @@ async def _import(
         raise
 
 
-async def _stage(request: Incoming, staging: Staging, imported: Imported, lines: list[ImportLine]) -> None:
+class _StagedBranches:
+    """The branches of an import so far, each with its line's number."""
+
+    def __init__(self) -> None:
+        self.heads: list[tuple[Head, int]] = []
+        self._ids: set[str] = set()
+
+    def begin(self, head: Head, number: int) -> None:
+        """Begin the next branch. Raises BadRequest, TooLarge."""
+        if len(self.heads) == _MOST_BRANCHES:
+            raise _too_large("branches", _MOST_BRANCHES, number)
+        self.check_last()
+        if self.heads and self.heads[-1][0].number >= head.number:
+            raise at_line(BadRequest.at("#/branch/id", "Branches come in the order in which they were made"), number)
+        self.heads.append((head, number))
+        self._ids = set()
+
+    def add(self, entries: list[NewEntry], lines: list[ImportLine]) -> Head:
+        """Note entries of the newest branch, which is returned as it was. Raises BadRequest for an id that it has twice."""
+        for entry, line in zip(entries, lines, strict=True):
+            if entry.identity.id in self._ids:
+                raise at_line(InvalidEntry.at("#/id", "This id names another entry above"), line.number)
+            self._ids.add(entry.identity.id)
+        head, number = self.heads[-1]
+        self.heads[-1] = head._replace(messages=head.messages + len(entries)), number
+        return head
+
+    def check_last(self) -> None:
+        """Raise BadRequest where the newest branch has no entry."""
+        if self.heads and not self.heads[-1][0].messages:
+            raise at_line(BadRequest.at("#/branch", "A branch has entries"), self.heads[-1][1])
+
+    def check(self, length: int) -> None:
+        """Raise BadRequest where a branch hangs in nothing; the log has ``length`` entries."""
+        self.check_last()
+        by_number = {head.number: head for head, _ in self.heads}
+        for head, number in self.heads:
+            parent = by_number.get(head.parent)
+            first, last = (
+                (0, length) if not head.parent else (parent.after_seq + 1, parent.last_seq) if parent else (1, 0)
+            )
+            above, seen = parent, {head.number}
+            while above is not None and above.number not in seen:
+                seen.add(above.number)
+                above = by_number.get(above.parent)
+            if not first <= head.after_seq <= last or above is not None:
+                raise at_line(
+                    BadRequest.at("#/branch/after_seq", "A branch hangs behind an entry of its parent"), number
+                )
+
+
+def _too_large(unit: str, limit: int, number: int) -> TooLarge:
+    return TooLarge(
+        f"Line {number}: branches may have {limit} {unit} together.", members={"limit": limit, "unit": unit}
+    )
+
+
+async def _stage_lines(
+    request: Incoming, staging: Staging, imported: Imported, lines: list[ImportLine], branches: _StagedBranches
+) -> None:
+    """Store a batch of lines: entries of the log, then those of branches."""
+    part: list[ImportLine] = []
+    for line in lines:
+        head = branch_of_line(line)
+        if head is None:
+            part.append(line)
+            continue
+        await _stage(request, staging, imported, part, branches)
+        part = []
+        branches.begin(head, line.number)
+    await _stage(request, staging, imported, part, branches)
+
+
+async def _stage(
+    request: Incoming, staging: Staging, imported: Imported, lines: list[ImportLine], branches: _StagedBranches
+) -> None:
     if lines:
         size = sum(len(line.text) for line in lines)
         context = request.context
@@ -210,9 +322,14 @@ async def _stage(request: Incoming, staging: Staging, imported: Imported, lines:
         # Long lines are decoded one after the other, because each may take twenty times its bytes of memory.
         async with context.long_lines if is_long else nullcontext():
             send = context.settings.send_members
-            entries = await run_in_turn_if_large(
-                size, prepare_lines, lines, staging.length, imported.template, wall_ms(), send
-            )
+            before = branches.heads[-1][0].last_seq if branches.heads else staging.length
+            entries = await run_in_turn_if_large(size, prepare_lines, lines, before, imported.template, wall_ms(), send)
+        if branches.heads:
+            held = await staging.add_to_branch(branches.add(entries, lines), entries)
+            if held > _MOST_BRANCH_BYTES:
+                raise _too_large("bytes", _MOST_BRANCH_BYTES, lines[-1].number)
+            request.exchange.extend()
+            return
         try:
             await staging.add(entries)
         except StagedTwice as twice:

@@ -191,6 +191,7 @@ export interface Change {
     | "amended"
     | "settings"
     | "summary"
+    | "branches"
     | "unseen"
     | "reset"
     | "erased"

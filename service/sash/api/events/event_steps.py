@@ -20,6 +20,7 @@ EventType = Literal[
     "amended",
     "settings",
     "summary",
+    "branches",
     "unseen",
     "reset",
     "erased",

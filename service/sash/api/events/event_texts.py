@@ -23,6 +23,7 @@ _TYPES: Final[tuple[tuple[ChangeKind, EventType], ...]] = (
     (ChangeKind.AMENDED, "amended"),
     (ChangeKind.SETTINGS, "settings"),
     (ChangeKind.SUMMARY, "summary"),
+    (ChangeKind.BRANCHES, "branches"),
 )
 
 
@@ -46,8 +47,9 @@ class ConversationEvent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only
         EventType,
         Meta(
             description="The first of these that the version did: `rewound`, `replaced` (a longer text of a reply in "
-            "progress, or its end), `appended`, `redacted`, `amended` (metadata or pin), `settings`, `summary`. `unseen`: "
-            "nothing that the `view` has. `reset`: read all anew, as `conversation` is its state; `erased`: it is gone. "
+            "progress, or its end), `appended`, `redacted`, `amended` (metadata or pin), `settings`, `summary`, "
+            "`branches` (one is gone, or an entry in one was redacted). `unseen`: nothing that the `view` has. "
+            "`reset`: read all anew, as `conversation` is its state; `erased`: it is gone. "
             "Of an owner's also `listed`: these are all; `left`: it has another owner now."
         ),
     ]
@@ -104,7 +106,7 @@ def text_of(
     kinds = change.kinds
     if form.view is not None:
         kinds = _seen_kinds(change, [*left_out, *(message.seq for message in messages)])
-    is_about = kinds & ~(ChangeKind.SETTINGS | ChangeKind.SUMMARY)
+    is_about = kinds & ~(ChangeKind.SETTINGS | ChangeKind.SUMMARY | ChangeKind.BRANCHES)
     event = ConversationEvent(
         type=next((kind for flag, kind in _TYPES if kinds & flag), "unseen"),
         conversation_id=target.id,

@@ -29,6 +29,7 @@ Clients should ignore unknown members: a minor version may add members to an ans
 _TAGS: Final = {
     "conversations": "Settings and state of a conversation.",
     "messages": "Append turns, and read them.",
+    "branches": "Go back to ends of a conversation that were replaced.",
     "windows": "The messages to send, which fit the model exactly.",
     "models": "Tokens of a request, and the known models.",
     "operations": "For the service's operators.",

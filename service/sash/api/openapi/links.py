@@ -16,6 +16,7 @@ _APPENDED: Final = {"conversation_id": "$response.body#/conversation_id"}
 _ENTRY: Final = {**_APPENDED, "seq": "$response.body#/last_seq"}
 _FIRST: Final = {"conversation_id": "$response.body#/conversations/0/id"}
 _CURSOR: Final = {"cursor": "$response.body#/next_cursor"}
+_BRANCH: Final = {**_APPENDED, "branch": "$response.body#/branches/0/id"}
 _ORDER: Final = {"conversation_id": "$request.path.conversation_id", "order": "$request.query.order"}
 _LINKS: Final = (
     ("Conversation", _ID, "getConversation appendMessages listMessages getWindow exportConversation"),
@@ -25,7 +26,10 @@ _LINKS: Final = (
     ("Conversation", {"owner_id": "$response.body#/owner"}, "deleteOwner"),
     ("AppendedMessages", _APPENDED, "getConversation getWindow appendMessages rewindConversation putSummary"),
     ("AppendedMessages", _APPENDED, "forkConversation deleteConversation"),
-    ("AgreedMessages", _APPENDED, "getConversation getWindow agreeMessages listMessages"),
+    ("AgreedMessages", _APPENDED, "getConversation getWindow agreeMessages listMessages listBranches"),
+    ("RewoundConversation", _ID, "getConversation appendMessages listMessages getWindow listBranches"),
+    ("BranchList", _BRANCH, "swapBranch dropBranch"),
+    ("SwappedBranch", _APPENDED, "getConversation getWindow listMessages listBranches"),
     ("AppendedMessages", _ENTRY, "getMessage changeMessage redactMessage"),
     ("Window", _APPENDED, "reportUsage"),
     ("MessagePage", _ORDER | _CURSOR, "listMessages"),

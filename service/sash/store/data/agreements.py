@@ -1,6 +1,7 @@
 """The chat of a log, as an agreement compares it with the sender's, and the displaced messages that are appended again."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
@@ -8,13 +9,15 @@ import msgspec
 from sash.core.chat.messages import Entry
 from sash.core.counts.models.families import ROLES, TOOL
 from sash.core.law.agree.chat_lines import ChatLine, LogLines
+from sash.core.law.agree.ways import Way, Ways
 from sash.core.law.documents.grounding import parse_template
 from sash.core.law.records.details import Details
 from sash.core.law.records.records import Flags, Records, encode_grounding
 from sash.core.law.records.runs import runs
-from sash.core.providers.messages.members import Names
+from sash.core.providers.messages.members import NO_NAMES, Names
 from sash.problems import NotFound
 from sash.store.data.beside_entries import read_beside
+from sash.store.data.branches import BranchesRead, ended
 from sash.store.data.conversations import Conversations
 from sash.store.data.entries import prepare, stored_entry
 from sash.store.data.layout import Target, etag_of, unpack_many
@@ -25,6 +28,7 @@ from sash.store.data.stored_messages import NewEntry, open_bodies
 
 _NO_TEMPLATE = parse_template()
 _NOTHING = LogLines.of([])
+_NOTHING_LONGER: Mapping[int, str] = MappingProxyType({})
 
 
 class Chat(msgspec.Struct, frozen=True):
@@ -51,6 +55,7 @@ class Agreements:
 
     def __init__(self, conversations: Conversations) -> None:
         self._reader = conversations.reader
+        self._branches = conversations.branches
         self._data_keys = conversations.data_keys
         self._media = conversations.media
 
@@ -90,8 +95,42 @@ class Agreements:
 
         return await self._data_keys.reading(target.tenant, target.name, opened)
 
+    async def ways(self, target: Target, chat: Chat, view: str | None) -> tuple[Ways, BranchesRead | None]:
+        """Return the branches of a chat, as an author with this view sees them. Raises HistoryEdited, CannotOpen."""
+        if not chat.version:
+            return Ways(1, ()), None
+        read = await self._branches.all(target)
+        if read.etag != chat.etag:
+            raise HistoryEdited
+        pages = await self._branches.pages(target, read, read.branches)
+        found = []
+        for number, (head, stored) in read.branches.items():
+            records = unpack_many(b"".join(each.record for each in stored), [each.details for each in stored])
+            bodies = [message.body for message in pages[number].messages]
+            lines = _stored([_Read(records, list(records.details or ()), bodies)], view)
+            found.append(Way(number, head.parent, head.after_seq, lines))
+        return Ways(chat.first_seq, found), read
+
+    async def of_branches(
+        self,
+        target: Target,
+        read: BranchesRead,
+        wanted: Mapping[int, int],
+        longer: Mapping[int, str] = _NOTHING_LONGER,
+        now_ms: int = 0,
+        send: Names = NO_NAMES,
+    ) -> dict[int, NewEntry]:
+        """Return messages of branches as entries to append, by seq; ``wanted`` has the branch of each. The others are as in
+        ``again``. Raises HistoryEdited, CannotOpen."""
+        entries: dict[int, NewEntry] = {}
+        for number, page in (await self._branches.pages(target, read, {*wanted.values()})).items():
+            messages = [each for each in page.messages if wanted.get(each.seq) == number]
+            its = msgspec.structs.replace(page, messages=messages)
+            entries |= await self._entries(target, its, longer, now_ms, send)
+        return entries
+
     async def again(
-        self, target: Target, chat: Chat, longer: dict[int, str], seqs: Sequence[int], now_ms: int, send: Names
+        self, target: Target, chat: Chat, longer: Mapping[int, str], seqs: Sequence[int], now_ms: int, send: Names
     ) -> dict[int, NewEntry]:
         """Return the messages ``seqs``, which are ascending, as entries to append; those in ``longer`` with that text.
 
@@ -104,26 +143,33 @@ class Agreements:
                 page = await self._reader.page(target, start, last)
                 if page.etag != chat.etag or not page.messages:
                     raise HistoryEdited
-                contents = await self._media.read(
-                    target, (each for message in page.messages for each in message.record.media), made=page.made
-                )
-                for message in page.messages:
-                    if message.seq in longer:
-                        (entry,) = prepare([_longer(message, page, longer[message.seq])], _NO_TEMPLATE, now_ms, send)
-                        identity = msgspec.structs.replace(entry.identity, stamp=message.identity.stamp)
-                        entries[message.seq] = msgspec.structs.replace(entry, identity=identity)
-                        continue
-                    ended = _ended(message)
-                    documents = page.grounding.get(message.seq)
-                    entries[message.seq] = stored_entry(
-                        ended.identity,
-                        ended.record,
-                        message.body,
-                        encode_grounding(documents) if documents is not None else b"",
-                        page.metadata.get(message.seq, b""),
-                        contents,
-                    )
+                entries |= await self._entries(target, page, longer, now_ms, send)
                 start = page.messages[-1].seq + 1
+        return entries
+
+    async def _entries(
+        self, target: Target, page: Page, longer: Mapping[int, str], now_ms: int, send: Names
+    ) -> dict[int, NewEntry]:
+        entries: dict[int, NewEntry] = {}
+        contents = await self._media.read(
+            target, (each for message in page.messages for each in message.record.media), made=page.made
+        )
+        for message in page.messages:
+            if message.seq in longer:
+                (entry,) = prepare([_longer(message, page, longer[message.seq])], _NO_TEMPLATE, now_ms, send)
+                identity = msgspec.structs.replace(entry.identity, stamp=message.identity.stamp)
+                entries[message.seq] = msgspec.structs.replace(entry, identity=identity)
+                continue
+            kept = ended(message)
+            documents = page.grounding.get(message.seq)
+            entries[message.seq] = stored_entry(
+                kept.identity,
+                kept.record,
+                message.body,
+                encode_grounding(documents) if documents is not None else b"",
+                page.metadata.get(message.seq, b""),
+                contents,
+            )
         return entries
 
 
@@ -161,15 +207,6 @@ def _stored(pages: Sequence[_Read], view: str | None) -> LogLines:
         results = (place for place, role in enumerate(roles) if role == TOOL)
         hidden |= {place for place in results if make(place).answers in calls}
     return LogLines(bodies, hidden.union(odd), make)
-
-
-def _ended(message: Message) -> Message:
-    """The message; one in progress is interrupted, since its place is taken from its writer."""
-    if not message.record.flags & Flags.IN_PROGRESS:
-        return message
-    record = msgspec.structs.replace(message.record, flags=message.record.flags & ~Flags.IN_PROGRESS)
-    identity = msgspec.structs.replace(message.identity, status="interrupted")
-    return msgspec.structs.replace(message, record=record, identity=identity)
 
 
 def _longer(message: Message, page: Page, text: str) -> Entry:

@@ -13,6 +13,7 @@ from sash.problems import (
     Pointer,
     ReplyGone,
 )
+from sash.store.data.branches import NOTHING_SEALED, SealedTail, Took, sealed_tail
 from sash.store.data.layout import new_name
 from sash.store.data.media_texts import KeptMedium
 from sash.store.data.read_scripts import Reach, TailReply
@@ -48,6 +49,7 @@ class AppendReply(msgspec.Struct, frozen=True):
     tail: TailReply | None = None
     freed: tuple[str, ...] = ()
     """Objects in object storage that no message has any more."""
+    sealed: SealedTail = NOTHING_SEALED
 
 
 class EntryRest(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -102,6 +104,12 @@ class Forgotten(msgspec.Struct, frozen=True):
     unpinned: Sequence[int]
     media: str = ""
     """Names in hex, each with the number of forgotten messages that have it."""
+    seal: str = ""
+    """Whether the messages become a branch: ``always``, or ``hung``, where another one hangs in them; else they go."""
+    took: Sequence[Took] = ()
+    """The branches whose messages are appended."""
+    token: str = ""
+    """That of a request which is done but once."""
 
 
 class SettingsChange(msgspec.Struct, frozen=True):
@@ -225,7 +233,10 @@ def _packed(rest: msgspec.Struct, nothing: msgspec.Struct) -> bytes:
 
 
 def _appended(reply: list[Any], tail: list[Any] | None) -> AppendReply:
-    freed = reply.pop() if isinstance(reply[-1], list) else ()
+    freed: Sequence[bytes] = ()
+    if isinstance(reply[-1], list) and isinstance(reply[-1][0], bytes):
+        freed = reply.pop()
+    sealed = sealed_tail(reply.pop()) if isinstance(reply[-1], list) else NOTHING_SEALED
     entries = [
         Appended(reply[at], reply[at + 1] == 1, reply[at + 2] == 1)  # seq, duplicate, parallel
         for at in range(6, len(reply), 3)
@@ -233,7 +244,7 @@ def _appended(reply: list[Any], tail: list[Any] | None) -> AppendReply:
     waiting = _read_open(reply[5]).p if reply[5] else []
     read = TailReply(*tail[1:]) if tail else None
     objects = tuple(each.decode() for each in freed)
-    return AppendReply(int(reply[1]), reply[2].decode(), reply[3], reply[4], waiting, entries, read, objects)
+    return AppendReply(int(reply[1]), reply[2].decode(), reply[3], reply[4], waiting, entries, read, objects, sealed)
 
 
 def _read_append(reply: list[Any]) -> AppendReply:

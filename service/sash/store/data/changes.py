@@ -37,6 +37,7 @@ class ChangeKind(IntFlag):
     SETTINGS = 32
     SUMMARY = 64
     FLOOR = 128
+    BRANCHES = 256
 
 
 class VersionChange(msgspec.Struct, frozen=True):

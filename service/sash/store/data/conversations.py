@@ -22,6 +22,7 @@ from sash.problems import (
 )
 from sash.store.data import append_script, write_scripts
 from sash.store.data.append_script import AppendReply, EntryArguments, EntryRest, Forgotten, SettingsChange
+from sash.store.data.branches import Branches
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.layout import Target, id_field
 from sash.store.data.marked_storage import MarkedStorage
@@ -77,6 +78,7 @@ class Conversations:
         self._has_objects = storage is not None
         self.media = MediaContents(client, self.data_keys, storage)
         self.erasures = MediaErasures(client, storage)
+        self.branches = Branches(client, self.data_keys)
 
     def ttl_ms(self, ttl_seconds: int | None) -> int | None:
         """Return how long a conversation is kept after its last change, in milliseconds; None for ever."""
@@ -171,12 +173,22 @@ class Conversations:
             except MediaMoved:
                 await self.erasures.note(target)  # what was written for places that nothing has now
                 entries = await self.media.placed(target, sealer, entries, target.keys.media, again=True)
-            except (Conflict, HistoryEdited, PreconditionFailed, ReplyGone, Unprocessable):
+            except (Conflict, HistoryEdited, PreconditionFailed, ReplyGone, Unprocessable) as refused:
                 await self.media.discard(target, sealer, entries)
+                if isinstance(refused, ReplyGone):
+                    await self._tell_branch(target, entries, refused)
                 raise
             else:
                 await self._erase_unused(target, sealer, entries, appended)
                 return await self._opened(target, appended)
+
+    async def _tell_branch(self, target: Target, entries: Sequence[NewEntry], gone: ReplyGone) -> None:
+        """Tell in which branch a reply is that a write would continue, if it is in one."""
+        with contextlib.suppress(Problem):
+            identity = entries[int(gone.errors[0].pointer.split("/")[2])].identity.id
+            found = (await self.branches.all(target)).branch_with(identity)
+            if found is not None:
+                gone.members = {**gone.members, "branch": found.id}
 
     async def _erase_unused(
         self, target: Target, sealer: AnySealer, entries: Sequence[NewEntry], appended: AppendReply

@@ -6,7 +6,7 @@ and the history is read again.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypedDict, TypeVar, Unpack
@@ -20,18 +20,19 @@ from sash.core.counts.models.families import TOOL, USER
 from sash.core.law.history.notes import summary_message
 from sash.core.law.recall.words import pack_words, said_in
 from sash.core.law.records.records import Flags, Record, Records, Summary
-from sash.core.law.records.redaction import NO_DIGEST, redact_record
+from sash.core.law.records.redaction import redact_message
 from sash.core.law.records.units import LONGEST_GROUP
 from sash.problems import Conflict, NotFound, PreconditionFailed, StoreUnavailable, Unprocessable
 from sash.store.data import script_calls, write_scripts
 from sash.store.data.append_script import NOTHING_STOOD, Forgotten
+from sash.store.data.branch_redactions import BranchRedactions, redact_in_branches, redacted_message
+from sash.store.data.branches import is_bare
 from sash.store.data.conversations import Conversations
 from sash.store.data.layout import Target, encode_json, id_field, life_of
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Page, State, read_compactions
 from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.sealing import Kind
-from sash.store.data.stored_messages import seal_message
 from sash.store.data.write_scripts import Freed, Rewound, SummaryTooLong, Written
 from sash.store.redis.client import Client
 from sash.store.redis.lua import ScriptCall
@@ -65,21 +66,25 @@ class Histories:
         self._reader = conversations.reader
         self._data_keys = conversations.data_keys
         self._erasures = conversations.erasures
+        self._branches = conversations.branches
 
     async def redact(self, target: Target, name: int | str, **change: Unpack[Change]) -> Freed:
         """Remove the content of an entry, by its seq or ``id:`` and its id, and that of the compactions that may hold it.
 
-        Raises NotFound, PreconditionFailed.
+        An entry under this id is redacted in the log and in all branches. Raises NotFound, PreconditionFailed.
         """
         seq = await self._reader.seq_of(target, name)
         if seq is None:
-            raise no_entry()
-        for later in await self._compactions_since(target, seq, change):
-            step: Change = {**change, "token": f"{change['token']}.{later}"}
-            with suppress(NotFound):  # a rewind took it away meanwhile
-                await self._redact(target, later, **step)
-                change["if_match"] = ""  # it stood
-        return await self._redact(target, name, **change)
+            return await self._redact_in_branches(target, str(name).removeprefix("id:"), **change)
+        for _ in range(_ATTEMPTS):
+            with suppress(HistoryEdited):  # another write came first, which may have brought a compaction or a branch
+                for later in await self._compactions_since(target, seq, change):
+                    step: Change = {**change, "token": f"{change['token']}.{later}"}
+                    with suppress(NotFound):  # a rewind took it away meanwhile
+                        await self._redact(target, later, **step)
+                        change["if_match"] = ""  # it stood
+                return await self._redact(target, name, **change)
+        raise busy()
 
     async def _compactions_since(self, target: Target, seq: int, change: Change) -> list[int]:
         """Return the seqs of the compactions behind message ``seq``, newest first. Raises NotFound, Conflict."""
@@ -105,36 +110,85 @@ class Histories:
         return found
 
     async def _redact(self, target: Target, name: int | str, **change: Unpack[Change]) -> Freed:
+        """Redact one message. Raises HistoryEdited where another write came first."""
+        page, done = await asyncio.gather(self._reader.entry(target, name), self._was_done(target, change["token"]))
+        if done:
+            return Freed(page.version, page.etag)
+        if not page.messages or page.life != change["life"]:
+            raise no_entry()
+        message = page.messages[0]
+        in_branches = await self._branch_redactions(target, message.identity.id, message.seq)
+        if message.record.flags & Flags.REDACTED:
+            if in_branches.contents:
+                return await self._redact_in_branches(target, message.identity.id, message.seq, **change)
+            require_version(page, change["if_match"])
+            return Freed(page.version, page.etag)
+        sealer = await self._data_keys.sealer(target.tenant, target.name)
+        record, redacted = redacted_message(sealer, message)
+        before, after = _tokens(message.record), _tokens(record)
+        call = write_scripts.redact(
+            target.keys,
+            **change,
+            seq=message.seq,
+            standing=message.standing,
+            record=redacted.record,
+            details=redacted.details,
+            body=redacted.body,
+            less=(before[0] - after[0], before[1] - after[1]),
+            grounded=0 if message.record.grounding is None else 1,
+            grounding=message.record.grounding or (0, 0),
+            words=pack_words([said_in(redact_message(msgspec.json.decode(message.body)))], sealer.number)[0],
+            media=" ".join(sorted({f"{each.name.hex()} 1" for each in message.record.media})),
+            branches=in_branches.stands,
+            contents=write_scripts.packed_contents(in_branches.contents),
+        )
+        written = await self._erasing(target, message.record.media or in_branches.has_media, call)
+        if written is None:
+            raise HistoryEdited
+        return written
+
+    async def _redact_in_branches(self, target: Target, identity: str, seq: int = 0, **change: Unpack[Change]) -> Freed:
+        """Redact an entry in all branches, which is not in the log, or is redacted there; there it has the given seq.
+
+        Raises NotFound, PreconditionFailed.
+        """
         for _ in range(_ATTEMPTS):
-            page, done = await asyncio.gather(self._reader.entry(target, name), self._was_done(target, change["token"]))
+            state, done = await asyncio.gather(self._reader.get(target), self._was_done(target, change["token"]))
             if done:
-                return Freed(page.version, page.etag)
-            if not page.messages or page.life != change["life"]:
+                return Freed(state.version, state.etag)
+            found = await self._branch_redactions(target, identity, seq)
+            if state.life != change["life"] or not (found.knows or seq):
                 raise no_entry()
-            message = page.messages[0]
-            if message.record.flags & Flags.REDACTED:
-                require_version(page, change["if_match"])
-                return Freed(page.version, page.etag)
-            record, body = redact_record(message.record, message.body)
-            identity = msgspec.structs.replace(message.identity, digest=NO_DIGEST)
-            sealer = await self._data_keys.sealer(target.tenant, target.name)
-            redacted = seal_message(sealer, record, identity, body)
-            before, after = _tokens(message.record), _tokens(record)
-            call = write_scripts.redact(
+            require_version(state, change["if_match"])
+            if not found.contents:
+                return Freed(state.version, state.etag)
+            call = write_scripts.change_branches(
                 target.keys,
                 **change,
-                seq=message.seq,
-                standing=message.standing,
-                record=redacted.record,
-                details=redacted.details,
-                body=redacted.body,
-                less=(before[0] - after[0], before[1] - after[1]),
-                grounded=0 if message.record.grounding is None else 1,
-                grounding=message.record.grounding or (0, 0),
-                words=pack_words([said_in(msgspec.json.decode(body))], sealer.number)[0],
-                media=" ".join(sorted({f"{each.name.hex()} 1" for each in message.record.media})),
+                branches=found.stands,
+                contents=write_scripts.packed_contents(found.contents),
             )
-            written = await self._erasing(target, message.record.media, call)
+            written = await self._erasing(target, found.has_media, call)
+            if written is not None:
+                return written
+        raise busy()
+
+    async def _branch_redactions(self, target: Target, identity: str, seq: int) -> BranchRedactions:
+        """Return how an entry is redacted in the branches; ``seq`` is its place in the log, 0 if it is not there."""
+        read = await self._branches.all(target)
+        pages = await self._branches.pages(target, read, read.branches)
+        sealer = await self._data_keys.sealer(target.tenant, target.name)
+        return redact_in_branches(read, pages, sealer, identity, seq)
+
+    async def drop_branch(self, target: Target, name: str, **change: Unpack[Change]) -> Freed:
+        """Drop the branch with this id, and those that hang in it. Raises NotFound, PreconditionFailed."""
+        for _ in range(_ATTEMPTS):
+            read, done = await asyncio.gather(self._branches.heads(target), self._was_done(target, change["token"]))
+            if done:
+                return Freed(int(read.reply.version), read.etag)
+            head = read.head(name)
+            call = write_scripts.change_branches(target.keys, **change, branches=read.reply.heads, drop=head.number)
+            written = await self._erasing(target, head, call)  # its messages are not read
             if written is not None:
                 return written
         raise busy()
@@ -144,9 +198,11 @@ class Histories:
         target: Target,
         to: int | str,
         progress: Callable[[], None] = lambda: None,
+        *,
+        forget: bool = False,
         **change: Unpack[Change],
     ) -> Rewound:
-        """Forget the messages after an entry, by its seq or ``id:`` and its id.
+        """Take away the messages after an entry, by its seq or ``id:`` and its id. They become a branch, or ``forget`` them.
 
         Raises NotFound, PreconditionFailed, Unprocessable.
 
@@ -163,7 +219,7 @@ class Histories:
             require_version(state, change["if_match"])
             to_seq = await self.known_seq(target, to, state, "#/to_seq")
             try:
-                return await self._rewind(target, to_seq, state, progress, change)
+                return await self._rewind(target, to_seq, state, progress, change, forget=forget)
             except (HistoryEdited, PreconditionFailed):
                 continue  # another write came first: compute the figures again
         raise busy()
@@ -180,10 +236,17 @@ class Histories:
         return seq
 
     async def _rewind(
-        self, target: Target, to_seq: int, state: State, progress: Callable[[], None], change: Change
+        self,
+        target: Target,
+        to_seq: int,
+        state: State,
+        progress: Callable[[], None],
+        change: Change,
+        *,
+        forget: bool,
     ) -> Rewound:
         """Rewind one state. Raises HistoryEdited, PreconditionFailed, NotFound."""
-        gone, forgotten = await self._forgotten(target, to_seq, state, progress)
+        gone, forgotten = await self._forgotten(target, to_seq, state, progress, forget=forget)
         call = write_scripts.rewind(
             target.keys,
             life=state.life,
@@ -195,11 +258,12 @@ class Histories:
             open=forgotten.open,
             question=forgotten.question,
             media=forgotten.media,
+            seal=forgotten.seal,
             unpinned=forgotten.unpinned,
         )
         rewound = await self._erasing(target, gone.media, call)
         await self._clean(target, life_of(rewound.etag), gone, to_seq, progress, stale=rewound.stale > 0)
-        return rewound
+        return msgspec.structs.replace(rewound, to_seq=to_seq)
 
     async def append_after(
         self,
@@ -207,10 +271,13 @@ class Histories:
         to: int | str,
         append: Callable[[Forgotten], Awaitable[tuple[T, bool]]],
         progress: Callable[[], None],
+        *,
+        forget: bool = False,
     ) -> T:
-        """Return what ``append`` gives, which forgets the messages after an entry, and appends, in one script.
+        """Return what ``append`` gives, which takes away the messages after an entry, and appends, in one script.
 
-        The entry is named by its seq or ``id:`` and its id. ``append`` gets what is forgotten; beside its result it gives
+        They become a branch, or ``forget`` them. The entry is named by its seq or ``id:`` and its id. ``append`` gets what
+        is forgotten; beside its result it gives
         whether the reply named objects that no message has any more. Raises NotFound,
         Unprocessable, Conflict, and what ``append`` raises.
         """
@@ -225,7 +292,7 @@ class Histories:
                 continue
             to_seq = await self.known_seq(target, to, state, "#/after_seq")
             with suppress(HistoryEdited):  # another write came first: compute the figures again
-                return await self.forget_and_append(target, to_seq, state, append, progress)
+                return await self.forget_and_append(target, to_seq, state, append, progress, forget=forget)
         raise busy()
 
     async def forget_and_append(
@@ -235,9 +302,11 @@ class Histories:
         state: State,
         append: Callable[[Forgotten], Awaitable[tuple[T, bool]]],
         progress: Callable[[], None],
+        *,
+        forget: bool = False,
     ) -> T:
         """Return what ``append`` gives, as ``append_after`` does, of one state. Raises HistoryEdited."""
-        gone, forgotten = await self._forgotten(target, to_seq, state, progress)
+        gone, forgotten = await self._forgotten(target, to_seq, state, progress, forget=forget)
         noted = await self._erasures.note(target) if gone.media else ""
         appended, freed = await append(forgotten)
         with suppress(StoreUnavailable):  # the append is stored, and reads pass over what is left of forgotten messages
@@ -247,9 +316,9 @@ class Histories:
         return appended
 
     async def _forgotten(
-        self, target: Target, to_seq: int, state: State, progress: Callable[[], None]
+        self, target: Target, to_seq: int, state: State, progress: Callable[[], None], *, forget: bool
     ) -> tuple["_Gone", Forgotten]:
-        """Return what a rewind of one state forgets. Raises HistoryEdited."""
+        """Return what a rewind of one state takes away. Raises HistoryEdited."""
         gone = _Gone(names_ids=state.length - to_seq <= _MOST_NAMED)
         for first in range(to_seq + 1, state.length + 1, _CHUNK):
             last = min(first + _CHUNK - 1, state.length)
@@ -257,7 +326,9 @@ class Histories:
             progress()
         open_group, unpinned = await boundary(self._reader, target, to_seq, state)
         question = await newest_question(self._reader, target, to_seq, state)
-        return gone, Forgotten(to_seq, state.etag, gone.totals, open_group.decode(), question, unpinned, gone.counted)
+        seal = "" if forget else "hung" if gone.is_bare else "always"
+        totals, waiting = gone.totals, open_group.decode()
+        return gone, Forgotten(to_seq, state.etag, totals, waiting, question, unpinned, gone.counted, seal)
 
     async def _clean(
         self, target: Target, life: str, gone: "_Gone", to_seq: int, progress: Callable[[], None], *, stale: bool
@@ -269,7 +340,7 @@ class Histories:
             await self._client.run(write_scripts.forget_ids(target.keys, life=life, ids=ids))
             progress()
 
-    async def _erasing(self, target: Target, media: Collection[Any], call: ScriptCall[T]) -> T:
+    async def _erasing(self, target: Target, media: object, call: ScriptCall[T]) -> T:
         """Run a script that takes messages with these media away, and erase the objects that no message has then."""
         run: Any = partial(self._client.run, call)
         result: Any = await (self._erasures.after(target, run, has_media=True) if media else run())
@@ -404,6 +475,8 @@ class _Gone:
         self.totals = [0, 0, 0, 0, 0]
         self.ids: list[str | bytes | int] = []
         self.media: Counter[bytes] = Counter()
+        self.is_bare = True
+        """Whether all are replies that were not finished, without a word."""
 
     @property
     def counted(self) -> str:
@@ -413,6 +486,7 @@ class _Gone:
     def add(self, first: int, records: Records) -> None:
         self.totals = [total + one for total, one in zip(self.totals, totals_of(records), strict=True)]
         for index, record in enumerate(records):
+            self.is_bare = self.is_bare and is_bare(record)
             if record.media:
                 self.media.update({each.name for each in record.media})
             if self.names_ids:

@@ -17,6 +17,7 @@ Every key of a conversation carries one hash tag, so that a script touches one s
     sash:{tenant/conversation}:vector_blocks  hash    messages' embeddings, for semantic recall: blocks.py
     sash:{tenant/conversation}:columns        hash    tokens in vendors' vocabularies (columns.py), made when asked for
     sash:{tenant/conversation}:media          hash    pictures and files over 8 KB, once each (media_contents.py)
+    sash:{tenant/conversation}:branches       hash    tails of the log that were replaced: branches.py
     sash:{tenant/conversation}:done           hash    token of a request that changed older messages -> when
 
 The log, the counts and the details have the same length; a message's seq is its place, from 1. So the cost of reading a tail
@@ -109,6 +110,7 @@ class Keys(NamedTuple):
     vector_blocks: str
     columns: str
     media: str
+    branches: str
     done: str
 
     @property

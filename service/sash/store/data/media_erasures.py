@@ -27,6 +27,7 @@ from typing import Final
 
 from sash.core.law.records.details import decode_details
 from sash.problems import Problem, StoreFull, StoreUnavailable
+from sash.store.data.branches import read_content
 from sash.store.data.entries import wall_ms
 from sash.store.data.layout import PREFIX, Target, keys_of, new_name
 from sash.store.data.marked_storage import MarkedStorage
@@ -180,8 +181,14 @@ class MediaErasures:
         return unused
 
     async def _logged(self, conversation: str) -> set[tuple[bytes, str]]:
-        """Return the names and places of the media that the messages of a conversation have, whose own hash is missing."""
-        key, found, first = keys_of(conversation).details, set[tuple[bytes, str]](), 0
+        """Return the names and places of the media that the messages of a conversation and its branches have, whose own hash
+        is missing."""
+        keys, first = keys_of(conversation), 0
+        key = keys.details
+        (fields,) = await self._client.commands([("HGETALL", keys.branches)])
+        contents = [value for name, value in zip(fields[::2], fields[1::2], strict=True) if name.isdigit()]
+        sealed = [decode_details(each.details) for content in contents for each in read_content(content)]
+        found = {(each.name, each.place) for details in sealed for each in details.media}
         while True:
             (details,) = await self._client.commands([("LRANGE", key, first, first + _STEP - 1)])
             found |= {(each.name, each.place) for packed in details for each in decode_details(packed).media}

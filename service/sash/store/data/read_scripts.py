@@ -168,6 +168,30 @@ read_state = script("read_state", _ReadState, if_ok(StateReply))
 """Read a state, of the keys ``HISTORY``. The call raises NotFound, ConversationDamaged."""
 
 
+class BranchesReply(NamedTuple):
+    """Stored values from ``read_branches``: the state, the field ``heads``, and what was asked for, in their order."""
+
+    name: bytes
+    version: bytes
+    life: bytes
+    change: bytes
+    edited: bytes
+    length: int
+    heads: bytes
+    contents: list[bytes | None]
+    before: list[bytes | None]
+
+
+class _ReadBranches(msgspec.Struct, frozen=True, kw_only=True):
+    """Of which branches the contents are read: ``*`` for all, or ``heads`` for none."""
+
+    which: str
+
+
+read_branches = script("read_branches", _ReadBranches, if_ok(BranchesReply))
+"""Read branches, of all keys of a conversation. The call raises NotFound, ConversationDamaged."""
+
+
 class PastReply(NamedTuple):
     """Stored values from ``read_past``: the log's length now, what tells earlier states, and the tail of one of them."""
 

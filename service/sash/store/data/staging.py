@@ -11,15 +11,19 @@ expire. Two requests that build the same name do not disturb each other; the sec
 
 from collections.abc import Sequence
 
+import msgspec
+
 from sash.core.law.records.records import Summary
 from sash.problems import EntryConflict, OrphanToolResult, PreconditionFailed, StoreUnavailable
 from sash.store.data import append_script, write_scripts
+from sash.store.data.branches import Head, packed_content
 from sash.store.data.conversations import Conversations, entry_arguments
 from sash.store.data.layout import PARTS, Target, encode_json, new_name
+from sash.store.data.media_texts import kept_media
 from sash.store.data.replies import visible_owner
 from sash.store.data.script_calls import MediaMoved
 from sash.store.data.sealing import Kind
-from sash.store.data.stored_messages import NewEntry
+from sash.store.data.stored_messages import NewEntry, seal_message
 from sash.store.redis.client import Client
 
 _KEEP_MS = 600_000
@@ -93,6 +97,35 @@ class Staging:
             if names != self._may_see[-1][1]:
                 self._may_see.append((seq, names))
         self.length += len(entries)
+
+    async def add_to_branch(self, head: Head, entries: Sequence[NewEntry]) -> int:
+        """Put messages at the end of a branch, which begins with the first of them; gives the bytes of all branches.
+
+        Raises StoreUnavailable, StoreFull.
+        """
+        sealer = await self._data_keys.sealer(self._target.tenant, self._target.name)
+        entries = await self._media.placed(self._target, sealer, entries, self._staged[_MEDIA])
+        self._objects |= self._media.written(self._target, sealer, entries)
+        stored = [
+            seal_message(sealer, each.record, each.identity, each.body, each.grounding, each.metadata)
+            for each in entries
+        ]
+        media = [kept_media(sealer, each.record.media, each.contents, each.lost) for each in entries]
+        call = write_scripts.stage_branch(
+            self._staged,
+            number=head.number,
+            parent=head.parent,
+            after_seq=head.after_seq,
+            sealed_ms=int(head.sealed_ms),
+            messages=len(entries),
+            content=packed_content(stored),
+            media=msgspec.msgpack.encode(media),
+            keep_ms=_KEEP_MS,
+        )
+        try:
+            return await self._client.run(call)
+        except MediaMoved:
+            raise _lost() from None
 
     async def publish(
         self,

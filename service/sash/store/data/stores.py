@@ -7,6 +7,7 @@ import msgspec
 from sash.store.data.agreements import Agreements
 from sash.store.data.amendments import Amendments
 from sash.store.data.api_keys import ApiKeys
+from sash.store.data.branch_swaps import BranchSwaps
 from sash.store.data.claims import Claims
 from sash.store.data.columns import Columns
 from sash.store.data.conversations import Conversations
@@ -40,6 +41,7 @@ class Stores(msgspec.Struct, frozen=True):
     histories: Histories
     earlier: EarlierStates
     agreements: Agreements
+    branch_swaps: BranchSwaps
     amendments: Amendments
     owners: Owners
     owner_erasures: OwnerErasures
@@ -63,6 +65,7 @@ def stores_of(
     data_keys = DataKeys(client, encryption_keys)
     retention_ms = retention_seconds * 1000 if retention_seconds else None
     conversations = Conversations(client, retention_ms=retention_ms, data_keys=data_keys, objects=objects)
+    histories, agreements = Histories(client, conversations), Agreements(conversations)
     return Stores(
         client=client,
         data_keys=data_keys,
@@ -71,9 +74,10 @@ def stores_of(
         following=Following(client),
         media=conversations.media,
         erasures=conversations.erasures,
-        histories=Histories(client, conversations),
+        histories=histories,
         earlier=EarlierStates(client, conversations.reader, data_keys),
-        agreements=Agreements(conversations),
+        agreements=agreements,
+        branch_swaps=BranchSwaps(client, conversations, histories, agreements),
         amendments=Amendments(client, conversations),
         owners=Owners(client, conversations),
         owner_erasures=OwnerErasures(client),

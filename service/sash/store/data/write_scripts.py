@@ -9,6 +9,8 @@ from sash.problems import (
     ConversationExists,
     TooManyPinned,
 )
+from sash.store.data.branches import NOTHING_SEALED, SealedTail, sealed_tail
+from sash.store.data.media_texts import as_string
 from sash.store.data.script_calls import if_ok, random_name, refusal, script
 
 MOST_PINNED = 1000
@@ -42,6 +44,8 @@ class Rewound(Freed, frozen=True, kw_only=True):
     """The state after a rewind. ``stale`` is the last seq with documents or metadata still to be dropped, 0 for none."""
 
     stale: int
+    sealed: SealedTail = NOTHING_SEALED
+    to_seq: int = 0
 
 
 class _Create(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,15 +164,61 @@ class _Redact(_Edit, frozen=True, kw_only=True):
     grounding: tuple[int, int]
     words: bytes
     media: str = ""
+    branches: bytes = b""
+    """The value of the field ``heads`` that must stand."""
+    contents: bytes = b""
+    """As in ``packed_contents``."""
 
 
 redact = script("redact", _Redact, lambda reply: None if reply == [b"changed"] else _read_freed(reply))
 """Redact a message; gives None where another record is there. The call raises NotFound, PreconditionFailed."""
 
 
-def _rewound(version: bytes, etag: bytes, stale: int, *objects: bytes) -> Rewound:
+class _ChangeBranches(_Edit, frozen=True, kw_only=True):
+    """The field ``heads`` that must stand, the number of the branch to drop, or 0, and contents, as in ``_Redact``."""
+
+    branches: bytes
+    drop: int = 0
+    contents: bytes = b""
+
+
+change_branches = script(
+    "change_branches", _ChangeBranches, lambda reply: None if reply == [b"changed"] else _read_freed(reply)
+)
+"""Drop a branch, or replace contents; gives None where there are other branches.
+
+The call raises NotFound, PreconditionFailed.
+"""
+
+
+def packed_contents(contents: Sequence[tuple[int, bytes, str]]) -> bytes:
+    """Return branches' new contents as scripts take them: each its number, the content, and the media that it lost."""
+    if not contents:
+        return b""
+    return msgspec.msgpack.encode([(number, as_string(content), media) for number, content, media in contents])
+
+
+class _StageBranch(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages of a branch of a staged conversation. ``media`` is msgpack: for each message the list of its media."""
+
+    number: int
+    parent: int
+    after_seq: int
+    sealed_ms: int
+    messages: int
+    content: bytes
+    media: bytes
+    keep_ms: int
+    change: str = random_name()
+
+
+stage_branch = script("stage_branch", _StageBranch, if_ok(int))
+"""Put messages at the end of a staged conversation's branch; gives the bytes of all branches. The call raises MediaMoved."""
+
+
+def _rewound(version: bytes, etag: bytes, stale: int, sealed: Sequence[int], *objects: bytes) -> Rewound:
     freed = _freed(version, etag, *objects)
-    return Rewound(freed.version, freed.etag, freed.objects, stale=int(stale))
+    return Rewound(freed.version, freed.etag, freed.objects, stale=int(stale), sealed=sealed_tail(sealed))
 
 
 class _Amend(_Edit, frozen=True, kw_only=True):
@@ -210,6 +260,7 @@ class _Rewind(_Edit, frozen=True, kw_only=True):
     open: str
     question: int
     media: str = ""
+    seal: str = ""
     unpinned: Sequence[int]
 
 

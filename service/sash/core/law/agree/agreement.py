@@ -19,6 +19,7 @@ from sash.core.law.agree.chat_lines import REPLY, RESULT, SYSTEM, USER, ChatLine
 from sash.core.law.agree.chat_units import WHOLE, compare, units_of
 from sash.core.law.agree.chat_walk import ChatWalk, Longer
 from sash.core.law.agree.displaced import Displaced
+from sash.core.law.agree.ways import Way, Ways, joined
 
 
 class Given(NamedTuple):
@@ -41,7 +42,8 @@ class Agreement(msgspec.Struct, frozen=True):
 
     ``agreed`` messages of the log are the sender's. ``ignored`` are the places of the sender's system messages that are in
     neither. ``system`` is the conversation's new system prompt, None where it stays. ``begun`` is the index of the begun
-    reply, where it stands already.
+    reply, where it stands already. ``taken`` are the branches that the sender's chat goes on in: all indexes are those of
+    the log with these at its end.
     """
 
     agreed: int
@@ -50,6 +52,15 @@ class Agreement(msgspec.Struct, frozen=True):
     ignored: tuple[int, ...] = ()
     system: str | None = None
     begun: int | None = None
+    taken: tuple[Way, ...] = ()
+
+    def branch_of(self, seq: int) -> int:
+        """The number of the branch that has the message ``seq`` of the log with ``taken``; 0 for the log itself."""
+        return next((each.number for each in reversed(self.taken) if each.after_seq < seq), 0)
+
+
+class AskWays(msgspec.Struct, frozen=True):
+    """The lists part, and the chat may go on in a branch: the branches are needed."""
 
 
 class More(msgspec.Struct, frozen=True):
@@ -64,7 +75,7 @@ ANYWHERE: Final = -1
 """The list is the end of the chat; it begins where its first message stands."""
 
 
-def agree(
+def agree(  # noqa: PLR0911 - one for each thing that is missing
     log: LogLines,
     sender: Sequence[ChatLine],
     *,
@@ -73,12 +84,14 @@ def agree(
     is_all: bool = True,
     system: str | None = None,
     opening: Sequence[ChatLine] | None = None,
-) -> Agreement | More | IsPart:
+    ways: Ways | None = None,
+) -> Agreement | More | IsPart | AskWays:
     """Return what makes ``log`` agree with the ``sender``'s list.
 
     The list begins behind ``base`` messages of the log; None: it is the whole chat, which ``is_whole`` says expressly;
     ``ANYWHERE``: it is the chat's end, and the log may lack its beginning. ``is_all`` is false where more of the log was not
     read. ``system`` is the conversation's system prompt, and ``opening`` the first messages of a log that lacks them.
+    ``ways`` are the branches; None where they were not read.
     """
     begins = sender[-1] if sender and sender[-1].status == "in_progress" and sender[-1].is_bare else None
     listed = sender if begins is None else sender[:-1]
@@ -91,6 +104,13 @@ def agree(
         start = base or 0
     alike = _alike(log, listed, start)
     walk = ChatWalk(log, units_of(listed, alike), start + alike, listed[:alike])
+    if walk.left < len(walk.units) and walk.part is None and (is_all or walk.is_within):
+        if ways is None:
+            return AskWays()
+        if (way := ways.next(walk.at, walk.units[walk.left])) is not None:
+            base, opening = None if base is None else start, log if opening is None else opening
+            log, ways = joined(log, walk.at, way), ways.along(way)
+            return agree(log, sender, base=base, is_whole=True, system=system, opening=opening, ways=ways)
     is_doubtful = base is None and not is_whole and not walk.agreed and bool(walk.units and log)
     if is_doubtful and any(compare(walk.units[0], each) == WHOLE for each in units_of(log)[1:]):
         return IsPart()
@@ -98,7 +118,8 @@ def agree(
         return More()
     if not is_all and not (walk.is_within and walk.left == len(walk.units)):
         return More()
-    return _Pieces(log, sender, walk, begins, log if opening is None else opening).agreement(system)
+    found = _Pieces(log, sender, walk, begins, log if opening is None else opening).agreement(system)
+    return msgspec.structs.replace(found, taken=ways.taken) if ways is not None and ways.taken else found
 
 
 def _alike(log: LogLines, sender: Sequence[ChatLine], start: int) -> int:

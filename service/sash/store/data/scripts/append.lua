@@ -8,7 +8,8 @@
 --         same request was done before, so that only its entries' places are asked for), reach (of the tail that a window
 --         needs, as in tail.lua), after (what a rewind before the append forgets: seq, the last to keep; etag, the state that
 --         these figures were made for; less, unpinned, as in forgetting.lua; media, as in media.lua; open, the tool group that
---         then waits, JSON or ''; question, the newest user message then, or 0), fresh (no entry may have an id that is
+--         then waits, JSON or ''; question, the newest user message then, or 0; seal and took, as in branches.lua; token, '' or
+--         that of a request which is done but once), fresh (no entry may have an id that is
 --         stored, but for those that `after` forgets), set (of an agreement with a conversation that is there: settings, the
 --         new ones; kept, those that windows had), said (the digests, joined, that the newest messages must have: role and
 --         content), behind (how many messages stand before these)
@@ -19,8 +20,8 @@
 --         unsent (windows leave it out), continues (it may only replace an entry in progress), compaction
 --         (the form of the compaction that it is), media (as in media.lua); tokens as {o200k, cl100k}
 -- Gives {'ok', version, etag, settings, edited, the tool group that waits for results (JSON) or '', then for each entry: seq,
---        1 for a duplicate, 1 for a parallel result; and last, if there are any, a list of the objects that no message has any
---        more, as in media.lua}; with `reach`, {this reply, the tail, or {} where it cannot be read}
+--        1 for a duplicate, 1 for a parallel result; and last, if there are any, the numbers in branches.lua, and a list of
+--        the objects that no message has any more, as in media.lua}; with `reach`, {this reply, the tail, or {} where it cannot be read}
 --    or {'moved', version, etag} {'conflict', index, 1 if a longer text of this entry in progress is stored, 2 if its part in
 --       the totals is unknown, 3 if it has another role, 4 if what it continues is not there,
 --       5 if it has another author or audience, 6 if it is not fresh} {'orphan', index}
@@ -88,6 +89,11 @@ if asked.said then -- the usual agreement, which adds to a chat that is the same
   for place = 1, count do
     local said = string.sub(tail, place * RECORD - DIGEST + 1, place * RECORD)
     if said ~= string.sub(asked.said, (place - 1) * DIGEST + 1, place * DIGEST) then return {'again'} end
+  end
+  local heads = redis.call('HGET', branches, 'heads') or '' -- one that hangs here may go on as the list does
+  for at = 17, #heads, 28 do
+    local parent, behind = struct.unpack('<I4I4', heads, at)
+    if parent == 0 and behind >= length then return {'again'} end
   end
 end
 
@@ -184,7 +190,9 @@ for _, step in ipairs(plan) do
   local last = #told
   told[last + 1], told[last + 2], told[last + 3] = step.seq, step.duplicate and 1 or 0, step.parallel and 1 or 0
 end
+local branched, freeing -- the branch of what is forgotten, and those that are dropped; media to release
 local function reply()
+  if branched then told[#told + 1] = branched end
   if #freed > 0 then told[#told + 1] = freed end
   if not with_tail then return told end
   return with_tail(told, read_fields('created', 'updated', 'g0', 'g1', 'summary'), redis.call('LLEN', log))
@@ -197,12 +205,17 @@ if not is_expected then return {'moved', version, etag} end
 local is_plain = exists and not (replaced or stale or ttl or new_pins > 0 or after)
 local denial = denial_of({'RPUSH', 'HSET', 'APPEND'})
   or not is_plain and denial_of({'HDEL', 'HLEN', 'HSETNX', 'LSET', 'PEXPIRE', 'SETRANGE', 'UNLINK'})
-  or after and denial_of({'GETRANGE', 'HINCRBY', 'HKEYS', 'LTRIM', 'SET'})
+  or after and denial_of({'GETRANGE', 'HINCRBY', 'HKEYS', 'HMGET', 'LTRIM', 'SET'})
 if denial then return denial end
 
 -- ---- 3. Write: forget what comes after `after`, then what is beside the new messages, then these
 
 local without_summary = false
+if after then
+-- include branches
+  branched, freeing = seal(length, whole_length, after, now, this_change)
+  if after.token ~= '' then mark_done(after.token, now, ttl) end
+end
 if after and length < whole_length then
 -- include forgetting, compactions
   withdraw_compactions(whole_compactions, length)
@@ -265,7 +278,7 @@ if asked.set then
 end
 if not exists then
   standing, ttl, life, pins = settings, asked.ttl, this_change, '0'
-  redis.call('UNLINK', words, vectors, media, done)
+  redis.call('UNLINK', words, vectors, media, branches, done)
   redis.call('HSET', conversation, 's', settings, 'life', life, 'created', now, 'pins', 0)
   if ttl then redis.call('HSET', conversation, 'ttl', ttl) end
   -- A conversation is there once it has an id, which is written last: a command before may be denied.
@@ -297,7 +310,7 @@ if replaced then
   note('edited', edited)
 end
 for _, step in ipairs(added) do write_beside(step) end
-if after then release_all(after.media) end -- last: a medium that a new message has stays
+if after then release_all(freeing) end -- last: a medium that a new message has stays
 if replaced and not replaced.rest.progress then drafts_now()[replaced.seq] = nil end
 local draft = drafts_field(length + #added)
 if draft then note('draft', draft) end

@@ -12,7 +12,7 @@ if version then
 end
 -- include remains
 if left then return {'damaged', left} end
-redis.call('UNLINK', words, vectors, media, done)
+redis.call('UNLINK', words, vectors, media, branches, done)
 redis.call('HSET', conversation, 'id', ARGV[1], 'life', ARGV[7], 's', ARGV[2], 'created', ARGV[3], 'token', ARGV[5])
 if ARGV[6] ~= '' then redis.call('HSET', conversation, 'owner', ARGV[6]) end
 local etag = write_version(1, ARGV[7], ARGV[7], ARGV[3])

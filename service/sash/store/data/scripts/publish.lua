@@ -6,7 +6,7 @@
 --       5 version   6 now (ms)   7 and on: fields of the conversation, and their values
 -- Gives {'ok', etag}, {'exists'}, {'lost'} when staged keys have expired, or {'damaged', part}
 -- include conversation, versions, writing
-local STAGED = 13
+local STAGED = 14
 local version, life, change, token = unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'token'))
 if version then
   if token ~= ARGV[1] then return {'exists'} end
@@ -16,7 +16,7 @@ end
 if left then return {'damaged', left} end
 local messages = tonumber(ARGV[2])
 if redis.call('LLEN', KEYS[STAGED + 2]) ~= messages then return {'lost'} end
-redis.call('UNLINK', words, vectors, media, done)
+redis.call('UNLINK', words, vectors, media, branches, done)
 for index = 1, KEPT do
   if redis.call('EXISTS', KEYS[STAGED + index]) == 1 then
     redis.call('RENAME', KEYS[STAGED + index], KEYS[index])

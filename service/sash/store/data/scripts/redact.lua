@@ -5,9 +5,10 @@
 --       5 random name of this write   6 seq   7 record and details that must stand   8 new record   9 its details
 --       10 new body   11 12 tokens less, o200k and cl100k   13 messages with documents less   14 15 tokens of documents less
 --       16 words of the new message, for recall   17 its media, as in media.lua
+--       18 heads of branches that must stand   19 as in `replace_contents`
 -- Gives {'ok', version, etag, then each object in object storage, as in media.lua}, {'moved', version, etag}, {'changed'} when
--- there is another record, or {} when that life has ended
--- include conversation, records, pins, versions, writing, blocks, compactions, media, earlier, summary
+-- there is another record, a compaction behind it, or there are other branches, or {} when that life has ended
+-- include conversation, records, pins, versions, writing, blocks, compactions, media, earlier, summary, branches, contents
 local SEALED = 1
 local version, life, change, ttl, compactions =
   unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'ttl', 'compactions'))
@@ -20,6 +21,8 @@ local standing = redis.call('LINDEX', details, seq - 1)
 if not standing or redis.call('GETRANGE', counts, (seq - 1) * RECORD, seq * RECORD - 1) .. standing ~= ARGV[7] then
   return {'changed'}
 end
+if newest_compaction(compactions or '') > seq then return {'changed'} end -- it came meanwhile, and may hold the content
+if (redis.call('HGET', branches, 'heads') or '') ~= ARGV[18] then return {'changed'} end
 local denial = denial_of({'HDEL', 'HINCRBY', 'HRANDFIELD', 'HSET', 'LSET', 'PEXPIRE', 'SETRANGE', 'UNLINK'})
 if denial then return denial end
 
@@ -41,6 +44,7 @@ if string.byte(ARGV[10]) == SEALED then redis.call('HSET', conversation, 'sealed
 redis.call('HDEL', grounding, seq)
 redis.call('HDEL', metadata, seq)
 release_all(ARGV[17])
+replace_contents(ARGV[19], ARGV[5])
 if redis.call('HEXISTS', pinned, seq) == 1 then
   redis.call('HSET', pinned, seq, pin_value(ARGV[8], ARGV[9], ARGV[10]))
 end

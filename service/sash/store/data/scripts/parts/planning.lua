@@ -55,7 +55,11 @@ local function plan_known(index, step, earlier)
   local is_other = digest_of(its_details) ~= digest_of(step.details) and not is_known
   local why
   if is_other and not (earlier or replaced) and #added == 0 then step.draft, why = draft_for(step) end
-  if is_other and not step.draft then return {'conflict', index - 1, why or 0} end
+  if is_other and not step.draft then
+    local is_ended = not earlier and step.rest.continues and not why -- another one ended it, as when it became a branch
+      and string.find(its_details, '\171interrupted', 12 + #id_of(its_details), true)
+    return {'conflict', index - 1, is_ended and 4 or why or 0}
+  end
   step.parallel = earlier and earlier.parallel or record and has(record, PARALLEL)
   if step.draft then
     replaced = step

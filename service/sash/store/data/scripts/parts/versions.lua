@@ -14,6 +14,7 @@ end
 
 -- Kinds of changes, in changes.py.
 local DID_APPEND, DID_REPLACE, DID_REWIND, DID_REDACT, DID_AMEND, DID_SET, DID_SUMMARIZE, DID_BEGIN = 1, 2, 4, 8, 16, 32, 64, 128
+local DID_BRANCH = 256
 
 -- Wake those who follow the conversation, where somebody does. The channel is called like the key, and so is in its slot. A
 -- message that the user may not send is missed until the next look (followers look every few seconds).

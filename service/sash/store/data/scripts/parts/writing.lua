@@ -1,5 +1,5 @@
 -- Functions of scripts that write a conversation.
-local KEPT, DAY = 12, 86400000
+local KEPT, DAY = 13, 86400000
 
 -- Renew the time to live of all keys. Tokens of requests expire after a day at the latest.
 local function renew(ttl)
