@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from sash import __version__
 from sash.operations.conditions import Observation, memory_is_full
 from sash.store.data.datakeys import DataKeys
 from sash.store.redis.client import Client
@@ -69,4 +70,4 @@ async def closed(client: Client, data_keys: DataKeys) -> str:
 
     Notes the layout in a store that has none. Raises StoreUnavailable.
     """
-    return client.closed or await layout_refusal(client) or await data_keys.refusal()
+    return client.closed or await layout_refusal(client, __version__) or await data_keys.refusal()

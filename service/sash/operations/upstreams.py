@@ -79,12 +79,12 @@ class Upstreams:
         self._why[name] = why
         self._away(name).set(1)
 
-    def begin(self, name: Name, target: Target | None, model: str) -> "Call":
+    def begin(self, name: Name, target: Target | None, model: str) -> "UpstreamCall":
         """A call that begins now, for a conversation; None where it is for several."""
-        return Call(self._metrics, self._pseudonyms, name, target, model)
+        return UpstreamCall(self._metrics, self._pseudonyms, name, target, model)
 
 
-class Call:
+class UpstreamCall:
     """One call of an endpoint. ``headers`` are sent with it."""
 
     def __init__(self, metrics: Metrics, pseudonyms: Pseudonyms, name: Name, target: Target | None, model: str) -> None:

@@ -12,7 +12,6 @@ nor written.
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from sash import __version__
 from sash.problems import StoreFull, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -26,15 +25,15 @@ WRITER_KEY = "sash:layout:by"
 """The version that wrote the layout's number, or the first that found it without one."""
 
 
-async def layout_refusal(client: "Client") -> str:
-    """Return why this version cannot read the data; empty when it can. Stores the layout where there is none.
+async def layout_refusal(client: "Client", version: str) -> str:
+    """Return why this version cannot read the data; empty when it can. Stores the layout and ``version`` where none is.
 
     Raises StoreUnavailable.
     """
     noted, by = await client.commands([("GET", LAYOUT_KEY), ("GET", WRITER_KEY)])
     if noted is None or (by is None and not unreadable(noted)):
         with suppress(StoreFull, StoreUnavailable):  # it is stored later, when there is room or a disk again
-            await client.commands([("SET", LAYOUT_KEY, str(LAYOUT), "NX"), ("SET", WRITER_KEY, __version__, "NX")])
+            await client.commands([("SET", LAYOUT_KEY, str(LAYOUT), "NX"), ("SET", WRITER_KEY, version, "NX")])
     return unreadable(noted, by)
 
 

@@ -7,10 +7,9 @@ A window's time is that of the conversation's newest message. So a window depend
 and a receipt hold, and a beginning that a provider has cached changes only when a message comes.
 """
 
-import calendar
 import re
-import time
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
@@ -132,7 +131,7 @@ def _time(text: Any) -> int:
     digits = re.sub(r"[-:]", "", text) if isinstance(text, str) else ""
     for form in ("%Y%m%dT%H%M%SZ", "%Y%m%dT%H%MZ", "%Y%m%d"):
         try:
-            return calendar.timegm(time.strptime(digits, form))
+            return int(datetime.strptime(digits, form).replace(tzinfo=UTC).timestamp())
         except ValueError:
             continue
     return 0
