@@ -46,7 +46,8 @@ def saved_by_turns(window: Window, history: History, plan: Plan) -> Counter[int]
         return None
     turns = list(_turns(window, history, plan.model, roles))
     saved = _by_systems(turns, history, plan) if has_system else Counter[int]()
-    return +(saved + _by_joints(turns, history, plan.model))
+    is_joined = not PROVIDERS[plan.model.format].replies_are_items  # a step is joined with none
+    return +(saved + _by_joints(turns, history, plan.model)) if is_joined else +saved
 
 
 def _turns(window: Window, history: History, model: Model, roles: bytes) -> Iterator[_Turn]:
