@@ -22,6 +22,7 @@ from sash.core.law.records.parameters import WindowQuery
 from sash.settings import VARIABLES, Settings
 
 README_BYTES = 16_000
+PARAMETERS = "service/sash/windows/parameters.md"
 CLICKS = 2
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 RUN_BY = {
@@ -36,6 +37,7 @@ RUN_BY = {
             "python",
         ): "clients/test_streaming_chat.py::test_a_reader_that_goes_away_leaves_a_whole_reply",
         ("### Streaming, with FastAPI", "sh"): "clients/test_streaming_chat.py::test_the_command_asks",
+        ("## Your frontend has its own list? PUT it", "sh"): "test_readme.py::test_a_screen_s_list_begins_a_turn",
         ("## In your own process", "python"): "test_library.py::test_readme_s_program_counts_what_it_sends",
         ("### TypeScript", "ts"): "test_readme.py::test_the_typescript_loop_runs_as_it_says",
         ("### TypeScript", "sh"): "test_readme.py::test_the_typescript_loop_runs_as_it_says",
@@ -208,14 +210,20 @@ def test_every_block_of_code_has_a_test() -> None:
 
 
 def test_every_window_parameter_has_its_line() -> None:
-    """README's table has all parameters, in their order, with their defaults."""
-    table = rows(section("README.md", "## What a window holds"))
-    shown = [(name.strip("`"), default.strip("`")) for name, default, _ in table]
+    """The page has each parameter once, with its default; README has the first of them in the same words."""
+    page = {name.strip("`"): (default, meaning) for name, default, meaning in rows(read(PARAMETERS))}
     of_conversation = {"model": "the conversation's", "reserve": "the conversation's, else 1024"}
-    assert shown == [
-        (field.name, of_conversation.get(field.name, _written(field.default)))
+    assert {name: default.strip("`") for name, (default, _) in page.items()} == {
+        field.name: of_conversation.get(field.name, _written(field.default))
         for field in msgspec.structs.fields(WindowQuery)
-    ]
+    }
+    assert len(page) == len(rows(read(PARAMETERS)))
+    first = {
+        name.strip("`"): (default, meaning)
+        for name, default, meaning in rows(section("README.md", "## What a window holds"))
+    }
+    assert first.items() <= page.items()
+    assert f"The other {len(page) - len(first)}" in read("README.md")
 
 
 def _written(default: Any) -> str:

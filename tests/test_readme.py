@@ -117,6 +117,15 @@ def test_the_first_window_is_the_one_that_is_shown(fresh_server: str) -> None:
     assert holds(answer, shown), json.dumps(answer, indent=1)
 
 
+@_CURL
+def test_a_screen_s_list_begins_a_turn(fresh_server: str) -> None:
+    """The screen's list is agreed to, once however often it is sent, and the answer has the window for its question."""
+    command = block("sh", "README.md", "## Your frontend has its own list? PUT it")
+    (first,), (again,) = curl(command, server=fresh_server), curl(command, server=fresh_server)
+    assert [len(first["messages"]), again["version"]] == [2, first["version"]]
+    assert first["window"]["request"]["messages"] == [{"role": "user", "content": "is there a talk about gradle?"}]
+
+
 def test_the_stand_in_serves_what_the_environment_names() -> None:
     """The page's command starts the stand-in, and the exported variables point to the stand-in's default port."""
     started, exported, *_ = blocks("sh", section("README.md", "## A chat loop"))

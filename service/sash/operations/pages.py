@@ -23,6 +23,12 @@ from sash.problems import problem_types
 _SOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "start": ("First steps", "README.md"),
     "clients": ("Your framework, your provider, agents", "service/sash_client/README.md"),
+    "parameters": ("What a window holds, and what providers take", "service/sash/windows/parameters.md"),
+    "documents": ("What a window holds, and what providers take", "service/sash/windows/README.md"),
+    "destinations": (
+        "What a window holds, and what providers take",
+        "service/sash/core/providers/destinations/README.md",
+    ),
     "tasks": ("Conversations and messages, by task", "service/sash/api/README.md"),
     "commands": ("The command line", "service/sash/commands/README.md"),
     "library": ("In your own process", "service/sash/README.md"),
@@ -32,6 +38,7 @@ _SOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "backups": ("Running it", "deploy/backups.md"),
     "encryption": ("Running it", "deploy/encryption.md"),
     "embeddings": ("Running it", "deploy/embeddings.md"),
+    "tracing": ("Running it", "deploy/tracing.md"),
     "sizing": ("Running it", "deploy/sizing.md"),
     "words": ("Words", "service/sash/glossary.md"),
 }
