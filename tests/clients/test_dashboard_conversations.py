@@ -141,6 +141,20 @@ def test_events_are_shown_as_they_happen(browser: Browser, filled: Served):
 
 
 @browsed
+def test_a_replaced_end_is_a_branch_of_the_page(browser: Browser, filled: Served):
+    """After a regeneration the page lists the end that was replaced, with its text."""
+    with httpx.Client(base_url=filled.url) as client:
+        for query, said in ("", "Is it on?"), ("", "No."), ("?after_seq=1", "Yes, at noon."):
+            role = "user" if said.endswith("?") else "assistant"
+            body = {"messages": [{"role": role, "content": said}]}
+            client.post(f"/conversations/again/messages{query}", json=body).raise_for_status()
+    open_conversation(browser, filled, "again", "&model=gpt-4o-mini")
+    browser.wait("document.querySelector(\"section[aria-label^='Branches'] tbody\")")
+    row = browser.run("return document.querySelector(\"section[aria-label^='Branches'] tbody tr\").innerText")
+    assert ["assistant: No." in row, "message 1" in row] == [True, True]
+
+
+@browsed
 def test_status_is_a_page_for_people(browser: Browser, filled: Served):
     """A browser gets the state of the store and of this worker as a page; a program gets it as JSON."""
     browser.open(f"{filled.url}/status")

@@ -82,10 +82,12 @@ async function look(whole) {
   follow(looked.id, window.version);
 }
 
-/** The conversation's settings and state, read again only if it has changed. */
+/** The conversation's settings, state and branches, read again only if it has changed. */
 async function about({ conversation_id: id, version }) {
-  const known = found.conversation;
-  return known?.id === id && known.version === version ? known : api.get(`conversations/${encodeURIComponent(id)}`).catch(() => null);
+  const known = found.conversation, path = `conversations/${encodeURIComponent(id)}`;
+  if (known?.id === id && known.version === version) return known;
+  const [conversation, { branches }] = await Promise.all([api.get(path).catch(() => null), api.get(`${path}/branches`).catch(() => ({ branches: [] }))]);
+  return conversation && { ...conversation, branches };
 }
 
 /** Messages that the search finds, best first; or why the conversation cannot be searched. */
@@ -148,7 +150,7 @@ function drawConversation(window, arrived) {
           window.explain.some((line) => line.reason === "always: pinned") ? h("li", { class: "mark" }, "pinned") : null, window.recalled?.messages ? h("li", { class: "lit" }, "recalled") : null, grounding.truncated || window.trimmed ? h("li", { class: "stripes" }, "cut") : null)),
       hitsCard(),
       h("section", { class: "card whole detail", id: "detail", "aria-label": "The message", "aria-live": "polite" }),
-      found.conversation ? [sidesCard(window, found.conversation.messages), aboutCard(found.conversation), eventsCard()] : null,
+      found.conversation ? [sidesCard(window, found.conversation.messages), aboutCard(found.conversation), eventsCard(), branchesCard(found.conversation)] : null,
       requestCard(window)));
   byId("heard").textContent = `${say.whole(tokens.total)} of ${say.whole(window.budget)} tokens, ${say.whole(kept.messages)} of ${say.count(messages, "message")} kept. ${why}`;
   const lines = window.explain;
@@ -161,6 +163,13 @@ function drawConversation(window, arrived) {
 /** What had to be changed so that the provider accepts the request. */
 function mendedRows(mended) {
   return Object.entries(mended?.reasons ?? {}).map(([reason, times]) => [`changed: ${reason.replaceAll("_", " ")}`, say.whole(times), "warn"]);
+}
+
+/** Ends of the conversation that others replaced, with what brings one back; nothing without any. */
+function branchesCard({ branches }) {
+  if (!branches.length) return null;
+  const rows = branches.map((each) => [h("span", { class: "id" }, each.id), each.parent ? `message ${each.after_seq} of ${each.parent}` : each.after_seq ? `message ${each.after_seq}` : "the beginning", say.whole(each.messages), each.first ? `${each.first.role}: ${each.first.text.slice(0, 120)}` : NONE, new Date(each.created_at).toLocaleString("en-GB")]);
+  return table("whole", "Branches: ends that were replaced. POST …/branches/{id} brings one back", ["Branch", "Hangs behind", "Messages", "Begins with", "Replaced at"], rows, 4);
 }
 
 /** What is kept of the conversation beside its messages. */
