@@ -17,7 +17,7 @@ from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.history.fillers import blank_line_tokens, came_in, noted_tokens
 from sash.core.law.history.view import History
 from sash.core.law.records.costs import message_costs, written_cost
-from sash.core.law.records.records import Records
+from sash.core.law.records.records import Flags, Records
 from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS
 from sash.core.providers.messages.mends import Mends
@@ -74,19 +74,21 @@ def _by_systems(turns: Sequence[_Turn], history: History, plan: Plan) -> Counter
 
 
 def _by_joints(turns: Sequence[_Turn], history: History, model: Model) -> Counter[int]:
-    """What messages cost less that are joined with the one before them."""
+    """What messages cost less that are joined with the one before them; a call's cost has nothing around a message."""
     saved, before, run, has_begun = Counter[int](), -1, 0, False
+    records = history.records
     is_note = not PROVIDERS[model.format].has_system_messages(model.id)
     for row, role, is_own in turns:
         has_begun = has_begun or role > DEVELOPER
         if not has_begun:
             continue
         joins = -1 if is_own and role > DEVELOPER else USER if role <= DEVELOPER and is_note else role
-        run = run + 1 if joins == before and joins in (USER, ASSISTANT) else 0
+        is_call = role == ASSISTANT and (records.calls[row] or records.flags[row] & Flags.LEGACY_CALL)
+        run = run + 1 if joins == before and joins in (USER, ASSISTANT) and not is_call else 0
         if run:
             around = math.floor(model.rules.role_costs[joins] * model.margin)
             saved[history.seqs.item(row)] = around - (run == 1 and model.ratios is not None)  # it is rounded once
-        before = joins
+        before = -1 if is_call else joins
     return saved
 
 

@@ -270,12 +270,13 @@ def _in_model(sent: Row, model: Model, by: Arithmetic, own_tokens: Number) -> Ro
         return Row([(name, sent[pair[column]]) for name, pair in _TEXTS.items() if pair[column] in sent])
     mix, calls_mix, ratios = sent.get("mix"), sent.get("calls_mix"), model.ratios
     if "parts" in sent:
-        text = sum(family_tokens(a, b, part_mix, ratios, is_whole=False) for a, b, part_mix in sent["parts"])
+        text = sum(family_tokens(a, b, part_mix, ratios) for a, b, part_mix in sent["parts"])
         if sent["may_join"]:
             text = max(text, family_tokens(sent["text0"], sent["text1"], mix, ratios))
         sent["apart0"] = sent["apart1"] = 0  # what items cost apart is in their parts
     else:
-        text = family_tokens(sent["text0"], sent["text1"], mix, ratios, by=by)
+        is_whole = by.where(sent["has_name"] != 0, 0, 1) if "has_name" in sent else 1
+        text = family_tokens(sent["text0"], sent["text1"], mix, ratios, by=by, is_whole=is_whole)
     texts = Row(text=text)
     arguments = by.most(1, by.where(sent["has_call_objects"] != 0, sent["call_objects0"], sent["call_arguments0"]))
     whole = by.most(1, sent["text0"])

@@ -224,17 +224,17 @@ def family_tokens(
     part: Number = 1.0,
     by: Arithmetic = ONE,
     *,
-    is_whole: bool = True,
+    is_whole: Number = 1,
 ) -> Number:
     """Return the tokens of a text for a family of ``RATIOS``, given those in o200k_base and cl100k_base.
 
     The estimate errs high. With a ``mix``, it is at most the text's UTF-8 bytes, the maximum of every byte-level vocabulary.
-    ``is_whole`` is false for one of several texts of a message, which is no short text. The mix may be that of a longer
+    ``is_whole`` is 0 for a text that is sent behind a name, which is no short text. The mix may be that of a longer
     text, of which these tokens are a ``part``. A mix of many texts has arrays, with the size 0 for a text without a mix.
     """
     latin = RATIOS[family]["latin"]
     english = latin[0] * o200k + latin[1] * cl100k
-    less = _too_much(english, o200k, family, by) if is_whole else 0.0
+    less = _too_much(english, o200k, family, by) * is_whole
     plain = by.ceil(english - less)
     if mix is None:
         return plain

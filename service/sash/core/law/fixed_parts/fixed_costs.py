@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sash.core.counts.costs.counting import is_system, messages_tokens
 from sash.core.counts.measures.measures import Measure
-from sash.core.counts.models.families import ASSISTANT
+from sash.core.counts.models.families import ASSISTANT, DEVELOPER
 from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.fixed import Fixed, Line
 from sash.core.law.fixed_parts.plan import Plan
@@ -28,6 +28,19 @@ def reserved_tools(
     return tools
 
 
+def first_rows(rows: Sequence[int], roles: bytes, form: str, systems: Sequence[int]) -> list[int]:
+    """The rows on which the cost of definitions depends: the first, and the system messages. A form that writes these as
+    notes among the others has as system messages only those before all others."""
+    if not PROVIDERS[form].fills:
+        return sorted({*rows[:1], *systems})
+    found = []
+    for row in sorted(rows):
+        found.append(row)
+        if roles[row] > DEVELOPER:
+            break
+    return found
+
+
 def fixed_costs(view: View, plan: Plan, lines: Sequence[Line | Summary]) -> dict[str, int]:
     """Tokens of the fixed parts by name. ``lines`` are between the few-shots and the messages.
 
@@ -36,10 +49,15 @@ def fixed_costs(view: View, plan: Plan, lines: Sequence[Line | Summary]) -> dict
     if not lines and not view.systems:
         return plan.bare_costs
     model, fixed, form = plan.model, plan.parts.fixed, plan.query.format
+    records = view.history.records
     always = view.required if fixed.defines(form) or model.lone else []
+    first = view.history.seqs.item(always[0]) if always else 0
+    if PROVIDERS[form].fills and always:  # a later system text is a note among the messages
+        runs = [row for at, row in enumerate(always) if row == at] if first == 1 else []
+        always = first_rows(runs, records.roles, form, view.systems)
     measures = [line.measure for line in lines]
-    required = [view.history.records[index].measure for index in always]
-    tools = reserved_tools(fixed, model, measures, required, first=view.history.seqs.item(always[0]) if always else 0)
+    required = [records[index].measure for index in always]
+    tools = reserved_tools(fixed, model, measures, required, first=first)
     lone = 0 if plan.has_system or any(map(is_system, (*measures, *required))) else model.lone
     system, few_shots = plan.message_costs
     is_compacted = bool(lines) and measures[0].role == ASSISTANT  # a provider's compaction comes before the few-shots

@@ -20,7 +20,7 @@ import numpy as np
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.fixed_parts.fixed import Fixed, Line, has_calls
-from sash.core.law.fixed_parts.fixed_costs import fixed_costs
+from sash.core.law.fixed_parts.fixed_costs import first_rows, fixed_costs
 from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.fillers import came_in, longest_opening, opening_tokens
 from sash.core.law.history.lines import longest_lines
@@ -413,8 +413,8 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         if not plan.parts.fixed.defines(plan.query.format):
             return 0
         records = view.history.records
-        leading = (records[row] for row in sorted({*rows[:1], *view.systems}))
-        beside = [each.measure for each in (*lines, *leading) if each is not None]
+        known = rows[:1] if not view.systems else first_rows(rows, records.roles, plan.query.format, view.systems)
+        beside = [each.measure for each in (*lines, *(records[row] for row in known)) if each is not None]
         calls = plan.stands_in and any(has_calls(records[row].measure) for row in rows)
         return plan.parts.fixed.tools_tokens(plan.model, beside, calls=calls)
 
