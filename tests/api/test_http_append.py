@@ -9,6 +9,7 @@ import pytest
 from rigs.dialogue import append, assistant, calling, etag_of, history, problem, result, user, window
 
 from sash.operations.metrics import Metrics
+from sash.operations.model_names import ModelNames
 from sash.operations.registry import _Histogram
 from sash.operations.window_metrics import WindowMetrics
 
@@ -323,7 +324,7 @@ async def test_metrics_that_fail_take_no_answer_away(
     def broken(*_: object, **__: object) -> None:
         raise OSError("no space left for figures")
 
-    figures = ((Metrics, "append"), (WindowMetrics, "count"), (WindowMetrics, "label"), (WindowMetrics, "record_usage"))
+    figures = ((Metrics, "append"), (WindowMetrics, "count"), (ModelNames, "label"), (WindowMetrics, "record_usage"))
     for place, name in figures:
         monkeypatch.setattr(place, name, broken)
     monkeypatch.setattr(_Histogram, "observe", broken)

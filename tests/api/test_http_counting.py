@@ -131,7 +131,9 @@ async def test_models(client: httpx.AsyncClient) -> None:
     assert len(names) == len(set(names)) > 100
     assert {"gpt-4o-mini", "gpt-4", "gpt-5", "o3"} <= set(names)
     for model in models[:: len(models) // 40]:
-        assert (await client.get(f"/models/{model['id']}")).json() == model
+        alone = (await client.get(f"/models/{model['id']}")).json()
+        assert alone.pop("destinations") is not None  # told of one model, as its rows are long
+        assert alone == {name: value for name, value in model.items() if name != "destinations"}
 
 
 async def test_one_model(client: httpx.AsyncClient) -> None:

@@ -246,8 +246,8 @@ async def test_an_import_of_a_providers_request(client: httpx.AsyncClient, membe
 async def test_a_field_like_no_other(client: httpx.AsyncClient) -> None:
     """An unknown field that is like no known one is told the known ones; in settings it may be data of one's own."""
     said, _, detail = await refused(client, "POST", "/conversations/x/rewind", json={"zzzz": 1})
-    assert detail == "An unknown field 'zzzz'; known are 'to_seq'"
-    assert said == "An unknown field 'zzzz' at #/zzzz; known are 'to_seq'."
+    assert detail == "An unknown field 'zzzz'; known are 'to_seq', 'forget'"
+    assert said == "An unknown field 'zzzz' at #/zzzz; known are 'to_seq', 'forget'."
     _, _, detail = await refused(client, "POST", "/conversations", json={"zzzz": 1})
     assert detail == """An unknown field 'zzzz'; data of your own goes into 'metadata': {"metadata": {"zzzz": "…"}}"""
 
@@ -285,7 +285,7 @@ async def test_a_missing_parameter(client: httpx.AsyncClient) -> None:
 async def test_a_pointer_is_a_uri_fragment(client: httpx.AsyncClient) -> None:
     """A pointer to a field with any name is a URI fragment (RFC 6901, section 6)."""
     _, pointer, detail = await refused(client, "POST", "/conversations/x/rewind", json={"é/[x]\0": 1})
-    assert (pointer, detail) == ("#/%C3%A9~1%5Bx%5D%00", "An unknown field 'é/[x]\\x00'; known are 'to_seq'")
+    assert (pointer, detail) == ("#/%C3%A9~1%5Bx%5D%00", "An unknown field 'é/[x]\\x00'; known are 'to_seq', 'forget'")
 
 
 async def test_the_first_word_of_a_field(client: httpx.AsyncClient) -> None:
@@ -614,7 +614,7 @@ ASKING: dict[str, tuple[str, str, Any, str]] = {
     "a number in quotes": ("POST", "/window", {"reserve": "5", "messages": []}, "write the number without quotes"),
     "an id without quotes": ("POST", "/conversations", {"id": 5}, 'write it in quotes, "5"'),
     "another method": ("GET", "/window", None, "takes POST (Build a window from a history in the body)"),
-    "put for post": ("PUT", "{}/rewind", {}, "it takes POST (Remove the messages after a given one)"),
+    "put for post": ("PUT", "{}/rewind", {}, "it takes POST (Take away the messages after a given one)"),
     "an unknown conversation": ("GET", "/conversations/none/window", None, "POST /conversations/{id}/messages"),
     "a singular": ("GET", "/conversation/c-1", None, "did you mean /conversations/{conversation_id}?"),
     "a prefix": ("POST", "/v1/conversations", {}, "did you mean /conversations? Paths have no prefix such as /v1"),
@@ -626,7 +626,7 @@ ASKING: dict[str, tuple[str, str, Any, str]] = {
     ),
     "the provider's path": ("POST", "/v1/chat/completions", {}, "Sash does not call the model"),
     "a usual probe": ("GET", "/health", None, "GET /livez"),
-    "a made-up call": ("POST", "{}/append", {}, "Below a conversation are events, export, fork, messages"),
+    "a made-up call": ("POST", "{}/append", {}, "Below a conversation are branches, events, export, fork, messages"),
     "a list to count": ("POST", "/count", [], 'put the list into {"model": "gpt-4o-mini", "messages": […]}'),
     "a word for a number": (
         "GET",

@@ -411,7 +411,7 @@ async def test_what_no_message_has_is_erased(client: httpx.AsyncClient, conversa
     await client.delete(f"/conversations/{conversation}/messages/1")
     counts.append(len(kept(raw, conversation)))
     rest = await sent(client, conversation)
-    await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 2})
+    await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 2, "forget": True})
     counts.append(len(kept(raw, conversation)))
     await client.delete(f"/conversations/{conversation}/messages/2")
     counts.append(len(kept(raw, conversation)))
@@ -428,7 +428,7 @@ async def test_a_rewind_to_the_beginning_erases_all(
         client, conversation, {"id": "a", "message": pictured("look", 1)}, {"id": "b", "message": pictured("look", 2)}
     )
 
-    await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 0})
+    await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 0, "forget": True})
 
     assert kept(raw, conversation) == {}
 
@@ -439,7 +439,9 @@ async def test_an_edit_takes_the_pictures_behind_it_away(
     """An append after an earlier message forgets the pictures of the later ones, but those that it brings again."""
     await append(client, conversation, *({"id": str(n), "message": pictured("look", n)} for n in range(3)))
     edited = await client.post(
-        f"/conversations/{conversation}/messages", json={"after_seq": 1, "messages": [pictured("again", 1)]}
+        f"/conversations/{conversation}/messages",
+        params={"forget": "true"},
+        json={"after_seq": 1, "messages": [pictured("again", 1)]},
     )
 
     assert edited.status_code == 201, edited.text

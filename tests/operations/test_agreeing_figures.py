@@ -68,7 +68,7 @@ async def test_refused_scrapes_and_tenants(own: EmbeddedStore) -> None:
             before = await metric(client, refused)
             for path in ("/metrics", "/status", "/stats"):
                 assert (await client.get(path)).status_code == 401
-            for path in ("/docs", "/dashboard", "/openapi.json", "/"):
+            for path in ("/docs", "/docs/pages", "/dashboard", "/openapi.json", "/"):
                 assert (await client.get(path)).status_code == 200
             assert (await client.get("/conversations?owner=x", headers=KEY)).status_code == 200
             assert await metric(client, refused) == before + 3
@@ -85,7 +85,7 @@ async def test_the_root_is_a_page_of_four_addresses(client: httpx.AsyncClient) -
 
     assert page.headers["content-type"].startswith("text/html")
     assert "default-src 'none'" in page.headers["content-security-policy"]
-    assert list(told.json().values()) == ["/docs", "/dashboard", "/openapi.json", "/readyz"]
+    assert list(told.json().values()) == ["/docs", "/docs/pages", "/dashboard", "/openapi.json", "/readyz"]
     for path in told.json().values():
         assert f"href={path[1:]}>" in page.text
         answer = await until_ready(client) if path == "/readyz" else await client.get(path)

@@ -13,7 +13,7 @@ from sash.core.counts.measures.measures import measure
 from sash.core.counts.models.families import TOOL
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import MANY, Number
-from sash.core.counts.text.unicode_scripts import RATIOS
+from sash.core.counts.text.unicode_scripts import family_tokens
 from sash.core.law.records.records import Flags, Record, Records
 from sash.core.providers import PROVIDERS
 from sash.core.providers.openai.server_mends import SILENT, refused_by
@@ -76,8 +76,7 @@ def _around(role_costs: tuple[int, ...]) -> Number:
 
 def _estimated(records: Records, ratios: str) -> Number:
     """Tokens of each message's text for a family of ``RATIOS``: as counted in its vocabulary, else estimated."""
-    a, b = RATIOS[ratios]["latin"]
-    texts = np.ceil(a * records.tokens(0) + b * records.tokens(1)).astype(np.int64)
+    texts = family_tokens(records.tokens(0), records.tokens(1), None, ratios, by=MANY).astype(np.int64)
     return texts if records.own_tokens is None else np.where(records.own_tokens > 0, records.own_tokens - 1, texts)
 
 
