@@ -123,7 +123,7 @@ async def test_a_regenerate_and_an_edit_double_nothing(client: httpx.AsyncClient
     """What is seen afterwards is what the frontend sent."""
     await put(client, conversation, CHAT)
     again = await put(client, conversation, CHAT[:1])
-    assert (again["agreed"], again["displaced"]["messages"]) == (1, 4)
+    assert (again["agreed"], again["branch"]["messages"]) == (1, 4)
     await put(client, conversation, [{**CHAT[0], "content": "look there"}])
     assert [each["content"] for each in plain(await shown(client, conversation))] == ["look there"]
 

@@ -283,7 +283,7 @@ class Story:
     async def _rewind(self, _: int, place: int) -> None:
         if self.said:
             to = place % len(self.said)
-            answer = await self.client.post(PATH.format(self.name, "rewind"), json={"to_seq": to})
+            answer = await self.client.post(PATH.format(self.name, "rewind"), json={"to_seq": to, "forget": True})
             assert answer.status_code == 200
             del self.said[to:]
 
@@ -291,7 +291,7 @@ class Story:
         if self.said:
             to = place % len(self.said)
             del self.said[to:]
-            await append(self.client, self.name, self._entry(picture), after_seq=to)
+            await append(self.client, self.name, self._entry(picture), after_seq=to, forget=True)
 
     async def _fork(self, _: int, __: int) -> None:
         if self.said:

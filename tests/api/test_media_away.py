@@ -107,7 +107,7 @@ async def test_a_start_while_it_is_away(own: EmbeddedStore, conversation: str, d
     async with service(own, url) as client:
         refused = await client.post(messages, json={"messages": [{"id": "b", "message": pictured("look", 2)}]})
         window = await client.get(f"/conversations/{conversation}/window", params=WINDOW)
-        erased = await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 0})
+        erased = await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 0, "forget": True})
         ready = await until_ready(client)
         waiting = await waiting_erasures(client, 1)
         disk.mount()

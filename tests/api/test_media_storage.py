@@ -29,7 +29,7 @@ from sash.store.data.object_storage import open_objects
 from sash.store.redis.client import Client
 from sash.store.redis.embedded import EmbeddedStore
 
-WINDOW = {"model": "gpt-4o-mini", "max_tokens": 900_000}
+WINDOW = {"model": "gpt-4o", "max_tokens": 900_000}
 TOMORROW = timedelta(days=1, minutes=1)
 
 

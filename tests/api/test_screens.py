@@ -230,7 +230,7 @@ async def test_a_button_doubles_nothing(client: httpx.AsyncClient, conversation:
     again = await put(client, conversation, edited)
     retried = await put(client, conversation, edited)
 
-    assert (regenerated["displaced"]["messages"], again["agreed"], retried["version"]) == (3, 2, again["version"])
+    assert (regenerated["branch"]["messages"], again["agreed"], retried["version"]) == (3, 2, again["version"])
     assert [each["message"]["content"] for each in await history(client, conversation)] == ["one", "two", "other"]
 
 

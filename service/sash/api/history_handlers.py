@@ -14,7 +14,7 @@ from sash.api.conversation_handlers import conversation_body, merge_patch, refus
 from sash.api.incoming import Incoming, refuse_taken
 from sash.api.message_handlers import named_entry
 from sash.api.openapi.operation import documented
-from sash.api.schemas import ChangeEntry, Conversation, RewoundConversation, StoredMessage
+from sash.api.schemas import ChangeEntry, Conversation, RewoundConversation, SealedBranch, StoredMessage
 from sash.api.shown_messages import in_parts, stored_message
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import EntryName, Id
@@ -147,9 +147,19 @@ async def rewind_conversation(request: Incoming) -> Response[bytes]:
         )
         branch, forgotten = told_of(rewound.sealed, rewound.to_seq)
         told = {"branch": branch, "forgotten_branches": forgotten}
+    elif not wanted.forget:
+        told = {"branch": await _branch_before(context, target)}
     state = await context.store.reader.get(target)
     touched(context, target, state.settings)
     return Response(conversation_body(target.id, state, **told), headers={"ETag": etag(state.etag)})
+
+
+async def _branch_before(context: Context, target: Target) -> SealedBranch | None:
+    """The newest branch behind the log's end, which a rewind made that is asked for again."""
+    read = await context.store.conversations.branches.all(target)
+    newest = read.heads[-1] if read.heads else None
+    is_its = newest is not None and (newest.parent, newest.after_seq) == (0, read.reply.length)
+    return SealedBranch(newest.id, newest.after_seq, newest.messages) if newest and is_its else None
 
 
 @put("/conversations/{conversation_id:str}/summary", operation_id="putSummary")

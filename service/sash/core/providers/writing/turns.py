@@ -345,15 +345,15 @@ def _as_note(step: HistoryStep, writing: RequestWriting, *, has_role: bool) -> H
     """A system text in its place; as it is if it has no word."""
     if not isinstance(step, Said):
         return step
-    place = next((place for place, part in enumerate(step.parts) if (part.text or "").strip()), None)
-    if place is None:
+    words = [part for part in step.parts if (part.text or "").strip()]
+    if not words:
         return step
     if has_role:
-        return msgspec.structs.replace(step, role="note")
+        return msgspec.structs.replace(step, role="note", parts=words)
     writing.mends.add(SYSTEM_NOTE, step.seq)
-    first = step.parts[place]
+    first, *others = words
     noted = Part(first.place, {**first.body, "text": f"{NOTE}{first.text}"})
-    return msgspec.structs.replace(step, role="user", parts=[*step.parts[:place], noted, *step.parts[place + 1 :]])
+    return msgspec.structs.replace(step, role="user", parts=[noted, *others])
 
 
 def asks(steps: Iterable[HistoryStep]) -> bool:

@@ -12,7 +12,7 @@ local totals, ratios = KEYS[1], KEYS[2]
 local figures = redis.call('HGET', totals, 'figures')
 if figures and figures ~= ARGV[8] then
   if ARGV[2] == '' then return {0, 0, 0, {}} end
-  redis.call('DEL', totals, ratios)
+  redis.call('UNLINK', totals, ratios)
 end
 local known = redis.call('LRANGE', ratios, 0, -1)
 for _, each in ipairs(known) do
