@@ -17,7 +17,7 @@ from sash.core.counts.measures.native_parts import NativeParts
 from sash.core.counts.measures.rows import Rows, columns_of, extra_of, stored_row
 from sash.core.counts.models.models import find_model
 from sash.core.counts.text.numbers import MANY
-from sash.core.counts.text.unicode_scripts import Mix, family_tokens
+from sash.core.counts.text.unicode_scripts import RATIOS, Mix, family_tokens
 from sash.core.law.records.costs import message_costs
 from sash.core.law.records.records import Records
 from sash.core.providers import PROVIDERS
@@ -131,10 +131,12 @@ def test_a_message_of_claude_in_a_window_of_gemini() -> None:
     )
     (cost,) = message_cost(columns, model, MANY).tolist()
 
-    rules, extra = model.rules, measured.extra  # texts as short as these have as many tokens as in o200k_base
-    text, name, arguments = measured.o200k, extra.call_names[0], extra.call_arguments[0]
-    name += 1  # one word alone was billed 1 and 2
-    assert cost == rules.message + rules.reply + text + rules.names * name + arguments + rules.call == 32
+    a, b = RATIOS["gemini"]["latin"]  # of a Latin text's tokens in o200k_base and in cl100k_base
+    rules, extra = model.rules, measured.extra
+    text = np.ceil(a * measured.o200k + b * measured.cl100k)
+    name = np.ceil(a * extra.call_names[0] + b * extra.call_names[1])
+    arguments = np.ceil(a * extra.call_arguments[0] + b * extra.call_arguments[1])
+    assert cost == text + rules.names * name + arguments + rules.call == 32
     assert reasoning_cost(columns, model, "gemini", MANY) == 0  # Claude's thoughts are not sent to Gemini
 
 

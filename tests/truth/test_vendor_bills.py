@@ -28,6 +28,7 @@ _SEALED = "thoughts behind a signature of one piece were billed; behind 58 other
 SHORT = {
     "crewAI-0058": "fifteen tools cost 27 tokens each more than the same model bills for any other",
     "anthropic-braintrust-sdk-javascript-0310": "three system texts, each of which costs 1",
+    "gemini-lingua-0214": "unexplained: a token more than its words",
     "dd-trace-py-0005": _REPEATED,
     "dd-trace-py-0006": _REPEATED,
     "dd-trace-py-0007": _REPEATED,

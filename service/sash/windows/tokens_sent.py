@@ -45,9 +45,11 @@ def saved_by_turns(window: Window, history: History, plan: Plan) -> Counter[int]
     if not (has_system or are_alike) and message_costs(history.records, plan.model).all():  # as nearly always
         return None
     turns = list(_turns(window, history, plan.model, roles))
-    saved = _by_systems(turns, history, plan) if has_system else Counter[int]()
+    begins = next((at for at, role in enumerate(roles) if role > DEVELOPER), len(roles))
+    leading = frozenset(window.rows[:begins])  # before a message that is left out, too
+    saved = _by_systems(turns, history, plan, leading) if has_system else Counter[int]()
     is_joined = not PROVIDERS[plan.model.format].replies_are_items  # a step is joined with none
-    return +(saved + _by_joints(turns, history, plan.model)) if is_joined else +saved
+    return +(saved + _by_joints(turns, history, plan.model, leading)) if is_joined else +saved
 
 
 def _turns(window: Window, history: History, model: Model, roles: bytes) -> Iterator[_Turn]:
@@ -57,30 +59,27 @@ def _turns(window: Window, history: History, model: Model, roles: bytes) -> Iter
             yield _Turn(row, role, own[row])
 
 
-def _by_systems(turns: Sequence[_Turn], history: History, plan: Plan) -> Counter[int]:
-    """What system texts cost less than the dearest place."""
+def _by_systems(turns: Sequence[_Turn], history: History, plan: Plan, leading: frozenset[int]) -> Counter[int]:
+    """What system texts cost less than the dearest place; ``leading`` are sent as system texts, and the others as notes."""
     model, saved = plan.model, Counter[int]()
     blank, noted = blank_line_tokens(model), noted_tokens(model, model.format)
-    is_first, has_begun = not plan.parts.fixed.system, False
+    is_first = not plan.parts.fixed.system
     for row, role, is_own in turns:
-        if role > DEVELOPER:
-            has_begun = True
-        elif not (is_own and PROVIDERS[model.format].has_system_messages(model.id)):
-            sent = noted if has_begun else 0 if is_first else blank
+        if role <= DEVELOPER and not (is_own and PROVIDERS[model.format].has_system_messages(model.id)):
+            sent = noted if row not in leading else 0 if is_first else blank
             is_bare = is_first and row == 0 and history.first_seq == 1
             saved[history.seqs.item(row)] = 0 if is_bare else max(blank, noted) - sent
             is_first = False
     return saved
 
 
-def _by_joints(turns: Sequence[_Turn], history: History, model: Model) -> Counter[int]:
+def _by_joints(turns: Sequence[_Turn], history: History, model: Model, leading: frozenset[int]) -> Counter[int]:
     """What messages cost less that are joined with the one before them; a call's cost has nothing around a message."""
-    saved, before, run, has_begun = Counter[int](), -1, 0, False
+    saved, before, run = Counter[int](), -1, 0
     records = history.records
     is_note = not PROVIDERS[model.format].has_system_messages(model.id)
     for row, role, is_own in turns:
-        has_begun = has_begun or role > DEVELOPER
-        if not has_begun:
+        if row in leading:
             continue
         joins = -1 if is_own and role > DEVELOPER else USER if role <= DEVELOPER and is_note else role
         is_call = role == ASSISTANT and (records.calls[row] or records.flags[row] & Flags.LEGACY_CALL)

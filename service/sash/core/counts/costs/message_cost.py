@@ -275,8 +275,7 @@ def _in_model(sent: Row, model: Model, by: Arithmetic, own_tokens: Number) -> Ro
             text = max(text, family_tokens(sent["text0"], sent["text1"], mix, ratios))
         sent["apart0"] = sent["apart1"] = 0  # what items cost apart is in their parts
     else:
-        is_whole = by.where(sent["has_name"] != 0, 0, 1) if "has_name" in sent else 1
-        text = family_tokens(sent["text0"], sent["text1"], mix, ratios, by=by, is_whole=is_whole)
+        text = family_tokens(sent["text0"], sent["text1"], mix, ratios, by=by)
     texts = Row(text=text)
     arguments = by.most(1, by.where(sent["has_call_objects"] != 0, sent["call_objects0"], sent["call_arguments0"]))
     whole = by.most(1, sent["text0"])

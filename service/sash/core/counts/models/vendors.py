@@ -25,8 +25,7 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     ``wrapped`` is added to each message and to a system text where the vendor's own vocabulary counts the text; rounding up
     an estimate covers it. ``more_definition`` and ``more_call`` are added to ``definition`` and ``call`` there.
 
-    ``told`` is added to a system text, if it is not the same as for a message and at most 1, ``reply`` to a message of
-    the model's where its text is estimated, ``answer`` to a tool's result.
+    ``told`` is added to a system text, if it is not the same as for a message and at most 1, ``answer`` to a tool's result.
 
     ``definitions`` is added once if there are tool definitions, ``forced`` if the model must call a tool, ``definition`` for
     each definition. The definitions' JSON, each as a ``function`` of Claude's or a ``tool`` of OpenAI's, costs ``spelled``
@@ -48,7 +47,6 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     more_definition: int = 0
     more_call: int = 0
     told: int | None = None
-    reply: int = 0
     answer: int = 0
     definitions: int = 0
     forced: int = 0
@@ -80,7 +78,7 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
         """Return the rules for text that the vendor's own vocabulary counted."""
         if not self.wrapped:
             return self
-        around = {"message": self.wrapped, "told": self.wrapped, "reply": 0, "answer": self.wrapped}
+        around = {"message": self.wrapped, "told": self.wrapped, "answer": self.wrapped}
         return msgspec.structs.replace(
             self, **around, definition=self.definition + self.more_definition, call=self.call + self.more_call
         )
@@ -88,7 +86,7 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     def __post_init__(self) -> None:
         """Compute the tokens around a message of each role."""
         told = min(1, self.message) if self.told is None else self.told
-        spoken = (told, told, self.message, self.message + self.reply, self.answer, self.message)
+        spoken = (told, told, self.message, self.message, self.answer, self.message)
         msgspec.structs.force_setattr(self, "role_costs", spoken)
 
 
@@ -146,9 +144,8 @@ _CLAUDE_5 = msgspec.structs.replace(
 _GEMINI = VendorRules(
     family="gemini-2.5",
     priming=0,
-    message=1,  # and 1 for a system text: 114 of 150 bills of text with Gemma's vocabulary
-    wrapped=1,
-    reply=1,  # two histories were a token above their words
+    message=0,
+    wrapped=1,  # 1 is billed, and 1 for a system text: 114 of 150 bills of text with Gemma's vocabulary
     more_call=8,  # 5 to 8 in 46 bills with Gemma's vocabulary
     # told as functions of Python: 18, and 8 a parameter with its name twice: 46 different lists of tools
     definition=21,
@@ -200,9 +197,7 @@ VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
             msgspec.structs.replace(
                 _GEMINI,
                 family="gemini-2.0",
-                message=0,
                 wrapped=0,
-                reply=0,
                 heard=25.0,  # a second: 3 bills
                 definition=2,
                 response_format=6,

@@ -60,9 +60,6 @@ _PLACE_OF = b"".join(
 _BEYOND_LATIN = re.compile(r"[^\x00-\u036f\u1e00-\u1eff\u2000-\u206f\u20a0-\u20cf]")
 NUMBER = re.compile(r"[0-9][0-9]+")  # twice as fast as {2,}
 INDENT = re.compile(r"\n[ \t]")
-_SHORT: Mapping[str, tuple[int, int]] = MappingProxyType({"gemini": (9, 14)})
-"""Families whose English texts of so many tokens in o200k_base have as many of their own, and how many tokens later the
-margin of longer texts is whole. Gemini: 182 bills of text, none of which is short because of it."""
 _FEW = 0.03
 """Extra tokens of single digits and of indents, as a share of a text's tokens, that the headroom of the factors covers."""
 OTHER_LATIN_FROM = 1.06
@@ -217,25 +214,16 @@ def _shares(text: str) -> tuple[tuple[int, int, int], ...]:
 
 
 def family_tokens(
-    o200k: Number,
-    cl100k: Number,
-    mix: Mix | None,
-    family: str,
-    part: Number = 1.0,
-    by: Arithmetic = ONE,
-    *,
-    is_whole: Number = 1,
+    o200k: Number, cl100k: Number, mix: Mix | None, family: str, part: Number = 1.0, by: Arithmetic = ONE
 ) -> Number:
     """Return the tokens of a text for a family of ``RATIOS``, given those in o200k_base and cl100k_base.
 
     The estimate errs high. With a ``mix``, it is at most the text's UTF-8 bytes, the maximum of every byte-level vocabulary.
-    ``is_whole`` is 0 for a text that is sent behind a name, which is no short text. The mix may be that of a longer
-    text, of which these tokens are a ``part``. A mix of many texts has arrays, with the size 0 for a text without a mix.
+    The mix may be that of a longer text, of which these tokens are a ``part``. A mix of many texts has arrays, with the size
+    0 for a text without a mix.
     """
     latin = RATIOS[family]["latin"]
-    english = latin[0] * o200k + latin[1] * cl100k
-    less = _too_much(english, o200k, family, by) * is_whole
-    plain = by.ceil(english - less)
+    plain = by.ceil(latin[0] * o200k + latin[1] * cl100k)
     if mix is None:
         return plain
     beside = by.ceil(mix.digits * part) if family in SINGLE_DIGITS else 0.0
@@ -245,20 +233,9 @@ def family_tokens(
         factors = zip(_OTHER_LATIN[family], (*latin, 0.0, 0.0), strict=True)
         a, b, character, more_bytes = (by.where(mix.characters, other, english) for other, english in factors)
         beside = beside + part * (character * mix.characters + more_bytes * (mix.size - mix.characters))
-    newer, older, others = a * _PARTS, b * _PARTS, mix.characters
+    newer, older = a * _PARTS, b * _PARTS
     for place, part_o200k, part_cl100k in mix.shares:
         newer = newer + part_o200k * (by.pick(_NEWER[family], place) - a)
         older = older + part_cl100k * (by.pick(_OLDER[family], place) - b)
-        others = others + part_o200k + part_cl100k
-    less = by.where(others, 0.0, less)
-    tokens = by.least(by.ceil((newer * o200k + older * cl100k) / _PARTS + beside - less), mix.size)
+    tokens = by.least(by.ceil((newer * o200k + older * cl100k) / _PARTS + beside), mix.size)
     return by.where(mix.size, tokens, plain)
-
-
-def _too_much(estimate: Number, o200k: Number, family: str, by: Arithmetic) -> Number:
-    """How much an estimate of an English text is too high because the text is short."""
-    if family not in _SHORT:
-        return 0.0
-    few, more = _SHORT[family]
-    share = by.least(1.0, by.most(0.0, (few + more - o200k) / more))
-    return by.where(o200k > 1, by.most(0.0, estimate - o200k) * share, 0.0)  # one word was billed 1 and 2

@@ -351,9 +351,10 @@ def _as_note(step: HistoryStep, writing: RequestWriting, *, has_role: bool) -> H
     if has_role:
         return msgspec.structs.replace(step, role="note", parts=words)
     writing.mends.add(SYSTEM_NOTE, step.seq)
-    first, *others = words
-    noted = Part(first.place, {**first.body, "text": f"{NOTE}{first.text}"})
-    return msgspec.structs.replace(step, role="user", parts=[noted, *others])
+    first = words[0]
+    noted = Part(first.place, {"type": "text", "text": NOTE})  # a part of its own, so that the text's tokens stay
+    told = Part(first.place, {**first.body, "text": "".join(part.text or "" for part in step.parts)})  # as a system text
+    return msgspec.structs.replace(step, role="user", parts=[noted, told])
 
 
 def asks(steps: Iterable[HistoryStep]) -> bool:
