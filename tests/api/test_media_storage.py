@@ -148,7 +148,7 @@ async def test_what_is_erased_is_gone(client: httpx.AsyncClient, conversation: s
     counts = [len(place.objects())]
     await client.delete(f"/conversations/{conversation}/messages/1")
     counts.append(len(place.objects()))
-    await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 2})
+    await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 2, "forget": True})
     counts.append(len(place.objects()))
     forked = await client.post(f"/conversations/{conversation}/fork", json={"id": f"{conversation}-2"})
     counts.append(len(place.objects()))
@@ -166,7 +166,9 @@ async def test_an_edit_keeps_what_it_brings_again(
     """An append after an earlier message keeps the object that it names again; the others are erased when it is due."""
     await append(client, conversation, *({"id": str(n), "message": pictured("look", n)} for n in range(3)))
     edited = await client.post(
-        f"/conversations/{conversation}/messages", json={"after_seq": 1, "messages": [pictured("again", 1)]}
+        f"/conversations/{conversation}/messages",
+        params={"forget": "true"},
+        json={"after_seq": 1, "messages": [pictured("again", 1)]},
     )
     async with erasures(own, place.url) as its:
         await its.erase_due(time.time_ns() // 1_000_000 + 601_000)

@@ -236,7 +236,7 @@ def test_tokens_set_aside_leave_a_plain_chat_the_same_window(
     plan = Plan(query, talk.parts, model, 0, budget)
     terms = WindowSpec(plan=plan, documents=documents, recall_reserve=recall_reserve)
     try:
-        expected = choose(history, terms, ALL)
+        expected = choose(terms, history, ALL)
     except WindowDoesNotFit:
         return
     assert build_window(history, terms) == expected

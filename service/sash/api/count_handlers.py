@@ -244,7 +244,8 @@ async def report_usage(request: Incoming) -> Reported:
             _record(context, wanted, model, billed, predicted, known)
             if (spans := context.watching.metrics.spans) is not None:
                 read, written = wanted.cached_tokens, wanted.cache_write_tokens
-                spans.billed(target, of_bill(model.id, billed=wanted.billed(), read=read, written=written))
+                name = context.watching.metrics.windows.names.known(model.id)
+                spans.billed(target, of_bill(name, billed=wanted.billed(), read=read, written=written))
     return Reported(model.id, error, shown(model, known), compared=billed is not None)
 
 

@@ -13,11 +13,14 @@ _PROVIDERS: Final = {"google": "gcp.gemini", "mistral": "mistral_ai", "x-ai": "x
 """The conventions' names of makers, where they differ from Sash's."""
 
 
-def of_window(head: WindowHead, receipt: bytes | None, provider: str) -> Attributes:
-    """Attributes of a window: what was asked, what it has, and the receipt that makes it again."""
+def of_window(head: WindowHead, model: str, receipt: bytes | None, provider: str) -> Attributes:
+    """Attributes of a window: what was asked, what it has, and the receipt that makes it again.
+
+    ``model`` is a known model's name: one that a client made up is not told.
+    """
     recalled = {"sash.window.recalled_messages": head.recalled.messages} if head.recalled is not None else {}
     return {
-        "gen_ai.request.model": head.model,
+        "gen_ai.request.model": model,
         "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
         "gen_ai.conversation.compacted": head.summary_used,
         "sash.window.tokens": head.tokens.total,

@@ -44,7 +44,9 @@ def tell_window(
         metrics.windows.count_savings(head, label, made.asked.plan.model, documents[0])
     if metrics.spans is not None:
         provider = made.asked.plan.model.provider
-        metrics.spans.built_window(target, of_window(head, made.receipt, provider), seconds)
+        metrics.spans.built_window(
+            target, of_window(head, metrics.windows.names.known(head.model), made.receipt, provider), seconds
+        )
     if key is not None and window.seqs and head.dropped.messages:  # ReuseStats has only windows that left history out
         tokens_of, stable = partial(_tokens_of, made), bool(made.asked.plan.query.stable)
         model = made.asked.plan.model

@@ -179,6 +179,8 @@ _WITH_ID: Final = frozenset(
     {"reasoning", *(kind for kind, names in (*_REQUIRED.items(), *_PAIRED.items()) if "id" in names)}
 )
 _RESULTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
+_TEXT_ARGUMENTS: Final = frozenset({"function_call", "mcp_call", "mcp_approval_request"})
+"""Items whose arguments are a text; those of a tool search may be anything."""
 _TEXTS: Final = frozenset({"input_text", "output_text", "text"})
 _WHERE: Final = {"input_image": ("image_url", "file_id"), "input_file": ("file_data", "file_id", "file_url")}
 """The members that say where a picture or a file is."""
@@ -415,7 +417,7 @@ def _complete(item: Item) -> Item:
         return {**item, "id": call_of(item)}
     if defaults := {name: value for name, value in _DEFAULTS.get(kind, {}).items() if item.get(name) is None}:
         item = {**item, **defaults}
-    if not isinstance(given := item.get("arguments", ""), str):
+    if kind in _TEXT_ARGUMENTS and not isinstance(given := item.get("arguments", ""), str):
         item = {**item, "arguments": input_text(given)}
     if kind in _NAMED and item.get("status", "completed") not in _STATUSES:
         item = {name: value for name, value in item.items() if name != "status"}

@@ -353,7 +353,9 @@ def _as_note(step: HistoryStep, writing: RequestWriting, *, has_role: bool) -> H
     writing.mends.add(SYSTEM_NOTE, step.seq)
     first = words[0]
     noted = Part(first.place, {"type": "text", "text": NOTE})  # a part of its own, so that the text's tokens stay
-    told = Part(first.place, {**first.body, "text": "".join(part.text or "" for part in step.parts)})  # as a system text
+    told = Part(
+        first.place, {**first.body, "text": "".join(part.text or "" for part in step.parts)}
+    )  # as a system text
     return msgspec.structs.replace(step, role="user", parts=[noted, told])
 
 
