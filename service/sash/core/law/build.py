@@ -88,8 +88,9 @@ def _plain_window(history: History, spec: WindowSpec) -> Window | None:
     if room < 0 or may_cut:
         return None
     messages, left, limit = sum(costs), 0, options.limit or history.length + 1
-    whole = first == 1 and messages <= room and len(costs) <= limit
-    if not whole and (_is_more_than_a_tail(options) or history.summary is not None or records.marks_any):
+    whole = first == 1 and messages <= room - spec.recall_reserve and len(costs) <= limit
+    is_tail = not (_is_more_than_a_tail(options) or spec.recall_reserve)
+    if not whole and (not is_tail or history.summary is not None or records.marks_any):
         return None
     while messages > room or (has_groups and 0 < left < len(costs) and records.roles[left] == TOOL):
         messages -= costs[left]  # from the oldest: most of what was read is kept
