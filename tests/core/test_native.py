@@ -73,6 +73,8 @@ def comes_back(form: str, messages: list[dict[str, Any]]) -> None:
     made = sent(form, chat, mends)
     if form == "gemini" and made and messages[0].get("role") == "model" and made[0].get("role") == "user":
         made = made[1:]  # a call may not be the first: a turn of the user's is before it
+    if {"hosted_state"} in mends.told.values():  # refused for its state, which no type shows
+        return
     if mends.told:  # then the provider refuses what came
         place = MESSAGES[form]
         assert JUDGES[form]({place: in_camel_case(messages)}, "")

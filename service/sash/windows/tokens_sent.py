@@ -28,6 +28,10 @@ from sash.core.providers.reading.native import read_messages
 _ALIKE: Final = tuple(bytes((role, role)) for role in (USER, ASSISTANT))
 
 
+_ROUNDED: Final = 2
+"""Tokens by which an estimated part alone may cost more than it does among others, because each is rounded up."""
+
+
 class _Turn(NamedTuple):
     """A message that is sent: its row, its role, and whether it came in the window's form, and so is joined with none."""
 
@@ -115,9 +119,10 @@ def saved_by_mends(window: Window, history: History, model: Model, mends: Mends)
         if EMPTY_REPLY.name in names and seq in window.row_of:
             edit = window.edits.get(seq)
             saved[seq] += costs.item(window.row_of[seq]) - (edit.saved if edit else 0)
+    rounded = _ROUNDED if model.ratios is not None else 0
     for seq, was, now in mends.replaced:
         if seq in window.row_of:
-            saved[seq] += max(0, _cost(was, model) - _cost(now, model))
+            saved[seq] += max(0, _cost(was, model) - _cost(now, model) - rounded)
     return saved
 
 

@@ -63,6 +63,8 @@ _STRUCTURE: Final = frozenset(
 )
 """Members that models do not read as text, in every form."""
 _MEDIA_WORDS: Final = frozenset({"title", "context", "filename", "displayName", "display_name"})
+_BESIDE_MEDIA: Final = _MEDIA_WORDS | {"detail", "media_type", "mimeType", "mime_type", "type"}
+"""Members of media that are not the media: a reference there, such as to another picture's detail, tells nothing of it."""
 
 
 class NativeParts(msgspec.Struct, array_like=True, frozen=True):
@@ -276,7 +278,7 @@ class _Weighed:
         if is_of_words(inner):
             self.estimated += _DOCUMENT
             self.add(inner.get("content", inner.get("text", inner.get("data"))), reasoning)
-        elif not any(map(is_reference, inner.values())):
+        elif not any(is_reference(each) for name, each in inner.items() if name not in _BESIDE_MEDIA):
             is_image = str(value.get("type")) in self._kinds.images.types or self._kinds.images.has_member(key, value)
             self._add_bytes(value, [text for text in inner.values() if isinstance(text, str)], is_image=is_image)
         for name, each in value.items():
