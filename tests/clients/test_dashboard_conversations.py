@@ -152,6 +152,8 @@ def test_a_replaced_end_is_a_branch_of_the_page(browser: Browser, filled: Served
     browser.wait("document.querySelector(\"section[aria-label^='Branches'] tbody\")")
     row = browser.run("return document.querySelector(\"section[aria-label^='Branches'] tbody tr\").innerText")
     assert ["assistant: No." in row, "message 1" in row] == [True, True]
+    browser.open("about:blank")
+    httpx.delete(f"{filled.url}/conversations/again").raise_for_status()
 
 
 @browsed
