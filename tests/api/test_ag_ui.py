@@ -1,12 +1,17 @@
 """Histories as AG-UI's messages, and such messages that are appended and agreed with."""
 
+from functools import partial
 from typing import Any
 
 import httpx
 import pytest
 from rigs.dialogue import append, calling, etag_of, history, problem, result, user
+from rigs.screens import plain
+from rigs.screens import put as put_in
+from rigs.screens import shown as shown_in
 
 Object = dict[str, Any]
+put, shown = partial(put_in, form="ag-ui"), partial(shown_in, form="ag-ui")
 CHAT: list[Object] = [
     {"id": "u1", "role": "user", "content": "look", "metadata": {"at": 1}},
     {"id": "t1", "role": "reasoning", "content": "I should look", "encryptedValue": "c2ln"},
@@ -35,37 +40,6 @@ CHAT: list[Object] = [
         ],
     },
 ]
-
-
-async def shown(client: httpx.AsyncClient, conversation: str, **query: Any) -> list[Object]:
-    """Return the whole history, page by page."""
-    found: list[Object] = []
-    url: str | None = str(httpx.URL(f"/conversations/{conversation}/messages", params={"format": "ag-ui", **query}))
-    while url:
-        answer = await client.get(url)
-        assert answer.status_code == 200, answer.text
-        found += answer.json()["messages"]
-        url = answer.links.get("next", {}).get("url")
-    return found
-
-
-async def put(client: httpx.AsyncClient, conversation: str, messages: list[Object]) -> Object:
-    """Have the log agree with a screen's chat, which must succeed."""
-    path = f"/conversations/{conversation}/messages?format=ag-ui"
-    answer = await client.put(path, json={"messages": messages})
-    assert answer.status_code in (200, 201), answer.text
-    body: Object = answer.json()
-    return body
-
-
-def plain(messages: list[Object]) -> list[Object]:
-    """The messages without what Sash tells of them."""
-    found = []
-    for message in messages:
-        metadata = {name: each for name, each in message.get("metadata", {}).items() if name != "sash"}
-        own = {name: each for name, each in message.items() if name != "metadata"}
-        found.append({**own, "metadata": metadata} if metadata else own)
-    return found
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT"])

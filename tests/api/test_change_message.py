@@ -5,7 +5,19 @@ from typing import Any
 
 import httpx
 import pytest
-from rigs.dialogue import append, assistant, calling, etag_of, history, problem, result, user, window
+from rigs.dialogue import (
+    LATE_RESULT,
+    OLD_CALL,
+    append,
+    assistant,
+    calling,
+    etag_of,
+    history,
+    problem,
+    result,
+    user,
+    window,
+)
 
 
 async def change(client: httpx.AsyncClient, conversation: str, name: Any, body: Any, **headers: str) -> httpx.Response:
@@ -46,24 +58,11 @@ async def test_a_pin_keeps_a_message_in_every_window(client: httpx.AsyncClient, 
     assert seen == [False, True, False]
 
 
-LATE = [
-    calling("c1", "c2", id="call"),
-    result("c2", id="first"),
-    user("meanwhile"),
-    result("c1", id="late"),
-]
-OLD = [
-    {
-        "id": "call",
-        "message": {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
-    },
-    {"id": "first", "message": {"role": "function", "name": "f", "content": "x"}},
-]
 GROUPS = {
     "one call": [calling("c1", id="call"), result("c1", id="first")],
     "two calls": [calling("c1", "c2", id="call"), result("c2", id="first"), result("c1", id="second")],
-    "a late result": LATE,
-    "the old form": OLD,
+    "a late result": LATE_RESULT,
+    "the old form": OLD_CALL,
     "a late result between": [
         calling("c0", id="other"),
         user("meanwhile"),

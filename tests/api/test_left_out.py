@@ -4,22 +4,27 @@ from typing import Any
 
 import httpx
 import pytest
-from rigs.dialogue import append, assistant, calling, contents, etag_of, history, problem, result, user, window
+from rigs.dialogue import (
+    LATE_RESULT,
+    OLD_CALL,
+    append,
+    assistant,
+    calling,
+    contents,
+    etag_of,
+    history,
+    problem,
+    result,
+    user,
+    window,
+)
 
 LINES = {"content-type": "application/x-ndjson"}
-LATE = [calling("c1", "c2", id="call"), result("c2", id="first"), user("meanwhile"), result("c1", id="late")]
-OLD = [
-    {
-        "id": "call",
-        "message": {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
-    },
-    {"id": "first", "message": {"role": "function", "name": "f", "content": "x"}},
-]
 GROUPS = {
     "one call": [calling("c1", id="call"), result("c1", id="first")],
     "two calls": [calling("c1", "c2", id="call"), result("c2", id="first"), result("c1", id="late")],
-    "a late result": LATE,
-    "the old form": OLD,
+    "a late result": LATE_RESULT,
+    "the old form": OLD_CALL,
 }
 
 
@@ -124,7 +129,7 @@ async def test_what_is_always_sent_can_be_left_out(client: httpx.AsyncClient, co
 
 async def test_copies_and_exports_have_it(client: httpx.AsyncClient, conversation: str) -> None:
     """A fork and an import leave out what the original does, and the import exports the same."""
-    await append(client, conversation, user("one"), *LATE, user("two"))
+    await append(client, conversation, user("one"), *LATE_RESULT, user("two"))
     await send(client, conversation, "id:first", sent=False)
     exported = (await client.get(f"/conversations/{conversation}/export")).text
     fork = (await client.post(f"/conversations/{conversation}/fork", json={})).json()["id"]

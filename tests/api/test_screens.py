@@ -10,41 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rigs.dialogue import append, assistant, calling, etag_of, history, problem, result, user, window
 from rigs.pictures import picture_part
+from rigs.screens import plain, put, shown
 
 Object = dict[str, Any]
-
-
-async def shown(client: httpx.AsyncClient, conversation: str, **query: Any) -> list[Object]:
-    """Return the whole history in a screen's form, page by page, in the order of its pages."""
-    found: list[Object] = []
-    url: str | None = str(httpx.URL(f"/conversations/{conversation}/messages", params={"format": "ui", **query}))
-    while url:
-        answer = await client.get(url)
-        assert answer.status_code == 200, answer.text
-        assert answer.headers["content-type"] == "application/vnd.sash.screen+json"
-        found += answer.json()["messages"]
-        url = answer.links.get("next", {}).get("url")
-    return found
-
-
-async def put(client: httpx.AsyncClient, conversation: str, messages: list[Object], **query: Any) -> Object:
-    """Have the log agree with a screen's chat, which must succeed."""
-    path = f"/conversations/{conversation}/messages"
-    answer = await client.put(path, json={"messages": messages}, params={"format": "ui", **query})
-    assert answer.status_code in (200, 201), answer.text
-    body: Object = answer.json()
-    return body
-
-
-def plain(messages: list[Object]) -> list[Object]:
-    """The messages without what Sash tells of them."""
-    found = []
-    for message in messages:
-        metadata = {name: each for name, each in message["metadata"].items() if name != "sash"}
-        found.append(
-            {**message, "metadata": metadata} if metadata else {n: message[n] for n in message if n != "metadata"}
-        )
-    return found
 
 
 def asks(text: str, name: str) -> Object:

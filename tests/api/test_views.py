@@ -6,7 +6,19 @@ from typing import Any
 
 import httpx
 import pytest
-from rigs.dialogue import append, assistant, calling, history, indexed, problem, result, statistics, user, window
+from rigs.dialogue import (
+    append,
+    assistant,
+    calling,
+    every_page,
+    history,
+    indexed,
+    problem,
+    result,
+    statistics,
+    user,
+    window,
+)
 
 ASKED = user("Why was I billed twice?")
 TRIAGE = [
@@ -33,14 +45,7 @@ async def sent(client: httpx.AsyncClient, conversation: str, **query: Any) -> li
 
 async def seen(client: httpx.AsyncClient, conversation: str, view: str, **query: Any) -> list[dict[str, Any]]:
     """What a listing gives to an agent, over all its pages."""
-    found: list[dict[str, Any]] = []
-    url: str | None = str(httpx.URL(f"/conversations/{conversation}/messages", params={"view": view, **query}))
-    while url:
-        answer = await client.get(url)
-        assert answer.status_code == 200, answer.text
-        found += answer.json()["messages"]
-        url = answer.links.get("next", {}).get("url")
-    return found
+    return await every_page(client, conversation, view=view, **query)
 
 
 async def test_another_agents_tool_groups_become_their_last_text(client: httpx.AsyncClient, conversation: str) -> None:

@@ -41,6 +41,21 @@ async def append(
     return body
 
 
+async def every_page(
+    client: httpx.AsyncClient, conversation: str, media_type: str = "application/json", **query: Any
+) -> list[dict[str, Any]]:
+    """Return what a list of a conversation's messages gives, over all its pages."""
+    found: list[dict[str, Any]] = []
+    url: str | None = str(httpx.URL(f"/conversations/{conversation}/messages", params=query))
+    while url:
+        answer = await client.get(url)
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["content-type"] == media_type
+        found += answer.json()["messages"]
+        url = answer.links.get("next", {}).get("url")
+    return found
+
+
 async def etag_of(client: httpx.AsyncClient, conversation: str) -> str:
     """Return the conversation's ETag, as in the header."""
     return (await client.get(f"/conversations/{conversation}")).headers["etag"]
@@ -106,3 +121,20 @@ def problem(answer: httpx.Response, status: int, slug: str) -> dict[str, Any]:
         assert body["errors"], "a 400 points to the wrong place"
         assert all(each["pointer"].startswith("#") and each["detail"] for each in body["errors"])
     return body
+
+
+LATE_RESULT = [
+    calling("c1", "c2", id="call"),
+    result("c2", id="first"),
+    user("meanwhile"),
+    result("c1", id="late"),
+]
+"""A group of two calls, of which one is answered behind another message."""
+OLD_CALL = [
+    {
+        "id": "call",
+        "message": {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+    },
+    {"id": "first", "message": {"role": "function", "name": "f", "content": "x"}},
+]
+"""A call and its result in the form before tool calls."""

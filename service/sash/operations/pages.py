@@ -47,7 +47,7 @@ _WHOLE: Final = frozenset({"runbook", "words"})
 """Files that stay one page: the links of alerts lead into the runbook."""
 _MOST_WORDS = 900
 _BESIDE: Final = "pages:"
-"""Stands before the name of another page until it is known from where the link leads."""
+"""Stands before the name of another page in a link, until it is known from where the link leads."""
 _SNIPPET = 80
 """Characters on each side of a search's first hit."""
 _HEAD: Final = (
@@ -77,14 +77,19 @@ class WrittenPage(NamedTuple):
 def page(name: str) -> ServedPage | None:
     """The page of this name and its headers; None if there is none."""
     found = pages().get(name)
-    return found and _served(found.title, found.html.replace(_BESIDE, ""), up="../../")
+    return found and _served(found.title, _linked(found, ""), up="../../")
 
 
 @lru_cache(maxsize=1)
 def runbook() -> ServedPage:
     """The runbook, at the path that alerts link to. An alert's name in small letters is the id of its entry."""
     found = pages()["runbook"]
-    return _served(found.title, found.html.replace(_BESIDE, "docs/pages/"), up="")
+    return _served(found.title, _linked(found, "docs/pages/"), up="")
+
+
+def _linked(found: WrittenPage, folder: str) -> str:
+    """The page's HTML with its links to other pages, which are in ``folder`` seen from where it is served."""
+    return found.html.replace(f'href="{_BESIDE}', f'href="{folder}')
 
 
 def index(query: str = "") -> ServedPage:

@@ -13,10 +13,9 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.chat.messages import ENVELOPE, Entry, wrapped
-from sash.core.chat.mistakes import invalid
 from sash.core.law.history.lines import NO_RESULT
 from sash.core.providers.reading.native import compaction_of
-from sash.core.screens.chat_values import chat_entry
+from sash.core.screens.chat_values import chat_entry, converted
 from sash.core.screens.entry_ids import entry_id
 from sash.core.screens.media_parts import as_content, file_part
 from sash.core.screens.screen_form import (
@@ -31,7 +30,7 @@ from sash.core.screens.screen_form import (
     thought_of,
     waiting_of,
 )
-from sash.problems import BadRequest, Unprocessable
+from sash.problems import Unprocessable
 
 _OF_CHAT: Final = frozenset({"tool_calls", "tool_call_id", "function_call", "refusal", "native", "parts"})
 _PARTS_OF_CHAT: Final = frozenset({"image_url", "input_audio", "file", "refusal"})
@@ -164,7 +163,7 @@ def read(value: Object, pointer: str) -> Sequence[Entry]:
     if role == "user":
         message["content"] = _content(within.get("content"), pointer)
     elif role == "tool":
-        result = _converted(within, _Result, pointer)
+        result = converted(within, _Result, pointer)
         if result.content == NO_RESULT:
             return []
         message |= {"tool_call_id": result.call, "content": result.content}
@@ -179,7 +178,7 @@ def read(value: Object, pointer: str) -> Sequence[Entry]:
     metadata = given.get("metadata", within.get("metadata"))
     own = {name: each for name, each in metadata.items() if name != KEPT} if isinstance(metadata, dict) else {}
     facts = {name: each for name, each in given.items() if name not in ("id", "metadata", "message")}
-    entry: Entry = _converted({**facts, "message": {}}, Entry, pointer)
+    entry: Entry = converted({**facts, "message": {}}, Entry, pointer)
     entry.message, entry.id = message, identity
     entry.metadata = {**own, **({KEPT: beside} if beside else {})} or None
     return [entry]
@@ -193,13 +192,6 @@ def _is_chat(message: Object) -> bool:
     is_result = message.get("role") == "tool" and "toolCallId" not in message
     is_list = message.get("role") != "user" and content is not None and not isinstance(content, str)
     return is_of_chat or is_list or is_result or message.get("role") not in roles or not _OF_CHAT.isdisjoint(message)
-
-
-def _converted(value: Any, kind: Any, pointer: str) -> Any:
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError:
-        raise invalid(pointer, BadRequest, of=kind, value=value) from None
 
 
 def _content(content: Any, pointer: str) -> Any:
@@ -233,7 +225,7 @@ def _medium(part: Object, pointer: str) -> Object:
 def _calls(calls: Any, beside: Object, pointer: str) -> list[Object]:
     found = []
     for place, call in enumerate(calls if isinstance(calls, list) else [calls]):
-        read_call = _converted(call, _ToolCall, f"{pointer}/{place}")
+        read_call = converted(call, _ToolCall, f"{pointer}/{place}")
         function = {"name": read_call.function.name, "arguments": read_call.function.arguments}
         found.append({"id": read_call.id, "type": "function", "function": function})
         if more := {name: each for name, each in call.items() if name not in ("id", "type", "function")}:

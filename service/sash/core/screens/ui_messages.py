@@ -15,11 +15,11 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.chat.messages import ENVELOPE, Entry, wrapped
-from sash.core.chat.mistakes import invalid
 from sash.core.law.history.lines import NO_RESULT
+from sash.core.providers.messages.pieces import content_of
 from sash.core.providers.reading.native import compaction_of
 from sash.core.providers.reading.native_entries import derived_id
-from sash.core.screens.chat_values import chat_entry
+from sash.core.screens.chat_values import chat_entry, converted
 from sash.core.screens.entry_ids import entry_id
 from sash.core.screens.media_parts import as_content, file_part
 from sash.core.screens.screen_form import (
@@ -35,7 +35,7 @@ from sash.core.screens.screen_form import (
     thought_of,
     waiting_of,
 )
-from sash.problems import BadRequest, Unprocessable
+from sash.problems import Unprocessable
 
 _ROLES: Final = ("user", "assistant", "system")
 _STREAMING: Final = "streaming"
@@ -178,8 +178,8 @@ def read(value: Object, pointer: str) -> Sequence[Entry]:
     metadata = given.get("metadata", within.get("metadata") if isinstance(within, dict) else None)
     named = given.get("id", within.get("id") if isinstance(within, dict) else None)
     facts = {name: each for name, each in given.items() if name not in ("id", "metadata", "message")}
-    envelope = _converted({**facts, "message": {}}, Entry, pointer)
-    message = _converted(within, _UIMessage, pointer)
+    envelope = converted({**facts, "message": {}}, Entry, pointer)
+    message = converted(within, _UIMessage, pointer)
     if message.role not in _ROLES:
         what = f"The role {str(message.role)[:40]!r} is none of a UIMessage"
         raise Unprocessable.at(f"#{pointer}/role", f"{what}: expected one of {', '.join(_ROLES)}")
@@ -202,13 +202,6 @@ def is_ui(message: Any) -> bool:
     """Whether a message is a UIMessage, and no chat message."""
     parts = message.get("parts") if isinstance(message, dict) else None
     return isinstance(parts, list) and all(isinstance(part, dict) for part in parts)
-
-
-def _converted(value: Any, kind: Any, pointer: str) -> Any:
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError:
-        raise invalid(pointer, BadRequest, of=kind, value=value) from None
 
 
 def _check(part: Object, pointer: str) -> None:
@@ -276,18 +269,8 @@ def _user_step(role: str, parts: Sequence[Object]) -> _Step:
     if role == "system":
         step.message["content"] = "".join(each["text"] for each in texts)
     else:
-        step.message["content"] = _content(texts, "")
+        step.message["content"] = content_of(texts, "")
     return step
-
-
-def _content(parts: list[Object], empty: str | None) -> Any:
-    match parts:
-        case []:
-            return empty
-        case [{"type": "text", "text": text}]:
-            return text
-        case _:
-            return parts
 
 
 def _steps(parts: Sequence[Object]) -> list[_Step]:
@@ -335,7 +318,7 @@ def _reply_step(parts: Sequence[Object], *, has_start: bool) -> _Step:
                 texts.append({"type": "text", "text": part["text"]})
         else:
             step.keep(part)
-    step.message["content"] = _content(texts, None if calls else "")
+    step.message["content"] = content_of(texts, None if calls else "")
     if calls:
         step.message["tool_calls"] = calls
     step.count += len(calls)

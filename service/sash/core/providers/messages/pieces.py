@@ -93,7 +93,7 @@ def chat_message(form: str, pieces: Sequence[Piece], place: tuple[int, int] = (0
     if first.role == "tool":
         message["tool_call_id"] = first.answers
     parts = [part for piece in pieces for part in piece.parts]
-    message["content"] = _content(parts, empty=None if first.role == "assistant" else "")
+    message["content"] = content_of(parts, empty=None if first.role == "assistant" else "")
     if calls := [call for piece in pieces for call in piece.calls]:
         message["tool_calls"] = calls
     native: Object = {"format": form, "messages": share([piece.own for piece in pieces], message)}
@@ -111,7 +111,8 @@ def chat_message(form: str, pieces: Sequence[Piece], place: tuple[int, int] = (0
     return message | {"native": native}
 
 
-def _content(parts: list[Object], empty: str | None) -> Any:
+def content_of(parts: list[Object], empty: str | None) -> Any:
+    """Return the content of a chat message with these parts: a lone text as it is, without parts ``empty``."""
     match parts:
         case []:
             return empty
