@@ -2,9 +2,10 @@
 
 ::
 
-    request ─ Middleware ─┬─ Direct ─── window, append ─┬─ core    (pure: law, counts, providers, chat)
-              id, key,    └─ Litestar ─ all others ─────┴─ store   (Conversations ─ Client ─ Redis or Valkey)
-              deadline, log line
+    request ─ Middleware ─┬─ Direct ─── window, append, ─┬─ core    (pure: law, counts, providers, chat)
+              id, key,    │             agreement, events│
+              deadline,   └─ Litestar ─ all others ──────┴─ store   (Conversations ─ Client ─ Redis or Valkey)
+              log line
 """
 
 import asyncio

@@ -196,7 +196,7 @@ def swap(old: Path, new: Path) -> None:
 
 
 def _tenants_of(store: "Redis") -> set[str]:
-    """The tenants in the names of keys, which all layouts have: ``sash:{tenant/conversation}:part``."""
+    """The tenants, from the names of keys: in every layout a name is ``sash:{tenant/conversation}:part``."""
     names: Iterator[bytes] = store.scan_iter(match="sash:{*/*}:*", count=1000)
     return {name.partition(b"{")[2].partition(b"/")[0].decode() for name in names}
 

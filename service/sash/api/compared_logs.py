@@ -51,7 +51,7 @@ class ComparedLog(NamedTuple):
 
     @property
     def from_log(self) -> int:
-        """The number of messages of the log that are appended again."""
+        """The number of messages that the log has, and that are appended again behind others."""
         again = (each.at for each in self.found.pieces if isinstance(each, Carried | Longer))
         return sum(not self.found.branch_of(self.chat.first_seq + at) for at in again)
 

@@ -33,7 +33,7 @@ Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 """RFC 3339, in UTC, to the millisecond."""
 Lines = Annotated[str, Meta(min_length=1, description="A line of settings, then one line for each entry.")]
 Window = Annotated[dict[str, Any], Meta(title="Window")]
-"""A window as JSON; ``WindowDocument`` declares its members."""
+"""A window, which is JSON already when it is answered. ``WindowDocument`` declares its members for the contract."""
 if TYPE_CHECKING:
     ProblemObject = ProblemDocument
 else:

@@ -53,7 +53,7 @@ async def screen_page(
     limit: int,
     in_window: Collection[int] | None,
 ) -> ScreenPage:
-    """The page of at most ``limit`` units that begins at the seq ``start``, or with ``desc`` ends there."""
+    """A page of at most ``limit`` units. It begins at the seq ``start``; with the order ``desc`` it ends there."""
     for _ in range(_ATTEMPTS):
         gathered = await (_onwards if order == "asc" else _backwards)(read, start, limit)
         if gathered is not None:
@@ -89,7 +89,7 @@ async def screen_page(
 
 
 async def _onwards(read: ReadPages, start: int | None, limit: int) -> _Gathered | None:
-    """The messages from ``start`` on, until ``limit`` units are whole. None if the log was edited meanwhile."""
+    """The messages from ``start`` on, as many as ``limit`` whole units need. None if the log was edited meanwhile."""
     first, gathered, count = start or 1, None, limit + _FEWEST
     while True:
         count = min(_MOST, count)
@@ -106,7 +106,7 @@ async def _onwards(read: ReadPages, start: int | None, limit: int) -> _Gathered 
 
 
 async def _backwards(read: ReadPages, start: int | None, limit: int) -> _Gathered | None:
-    """The messages up to ``start``, back to the beginning of ``limit`` units. None if the log was edited meanwhile."""
+    """The messages up to ``start``, as many as ``limit`` whole units need. None if the log was edited meanwhile."""
     count, gathered = min(_MOST, limit + _FEWEST), None
     span = (max(1, start - count + 1), start) if start else (-count, -1)
     while True:

@@ -124,7 +124,7 @@ async def _lines(
 
 
 async def _branch_lines(request: Incoming, target: Target, state: State) -> AsyncIterator[bytes]:
-    """For each branch a line that tells where it hangs, then its entries."""
+    """The branches: for each, a line with the message that it hangs behind, and then its entries."""
     branches = request.context.store.conversations.branches
     read = await branches.all(target)
     if read.made != state.made:

@@ -69,7 +69,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     closed: str = ""
     """Why nothing may be served although the store answers."""
     process_state: str = ""
-    """The state of a silent embedded store's process, as ``proc(5)`` has it: D waits for a disk, T is stopped."""
+    """If the embedded store does not answer, the state of its process, as in ``proc(5)``: ``D`` waits for a disk, ``T`` is
+    stopped."""
 
 
 WELL = Condition("well", "The store answers")

@@ -26,10 +26,9 @@ from sash.core.providers.openai.server_mends import EMPTY_REPLY
 from sash.core.providers.reading.native import read_messages
 
 _ALIKE: Final = tuple(bytes((role, role)) for role in (USER, ASSISTANT))
-
-
+"""Neighbours that a form may join."""
 _ROUNDED: Final = 2
-"""Tokens by which an estimated part alone may cost more than it does among others, because each is rounded up."""
+"""Tokens by which the estimate of a part alone may be higher than its share of a message: each text is rounded up."""
 
 
 class _Turn(NamedTuple):
@@ -41,8 +40,11 @@ class _Turn(NamedTuple):
 
 
 def saved_by_turns(window: Window, history: History, plan: Plan) -> Counter[int] | None:
-    """The tokens that messages cost less, by seq, in a form that fills: those that are joined with the one before them, and
-    system texts, whose place decides whether a blank line is before them, or words (``with_fillers``)."""
+    """The tokens that messages cost less than they were chosen by, by seq, in a form that fills.
+
+    A message that is joined with the one before it has nothing around it. A system text was chosen by the dearest of its
+    places: first, behind a blank line, or as a note (``with_fillers``).
+    """
     roles = _roles_of(window.rows, history.records.roles)
     has_system = SYSTEM in roles or DEVELOPER in roles
     are_alike = any(alike in roles for alike in _ALIKE)
@@ -50,10 +52,11 @@ def saved_by_turns(window: Window, history: History, plan: Plan) -> Counter[int]
         return None
     turns = list(_turns(window, history, plan.model, roles))
     begins = next((at for at, role in enumerate(roles) if role > DEVELOPER), len(roles))
-    leading = frozenset(window.rows[:begins])  # before a message that is left out, too
+    leading = frozenset(window.rows[:begins])  # also those before a message that is not sent
     saved = _by_systems(turns, history, plan, leading) if has_system else Counter[int]()
-    is_joined = not PROVIDERS[plan.model.format].replies_are_items  # a step is joined with none
-    return +(saved + _by_joints(turns, history, plan.model, leading)) if is_joined else +saved
+    if not PROVIDERS[plan.model.format].replies_are_items:  # items are joined with none
+        saved += _by_joints(turns, history, plan.model, leading)
+    return +saved
 
 
 def _turns(window: Window, history: History, model: Model, roles: bytes) -> Iterator[_Turn]:
@@ -78,7 +81,7 @@ def _by_systems(turns: Sequence[_Turn], history: History, plan: Plan, leading: f
 
 
 def _by_joints(turns: Sequence[_Turn], history: History, model: Model, leading: frozenset[int]) -> Counter[int]:
-    """What messages cost less that are joined with the one before them; a call's cost has nothing around a message."""
+    """What messages cost less that are joined with the one before them. A call saves nothing: its cost is its own alone."""
     saved, before, run = Counter[int](), -1, 0
     records = history.records
     is_note = not PROVIDERS[model.format].has_system_messages(model.id)

@@ -122,7 +122,7 @@ def misnamed(
 
 
 def _nearest(name: str, names: Iterable[str]) -> list[str]:
-    """The name that differs least from ``name``, if by two letters at most and by less than half of it; else none."""
+    """The name that is most like ``name``. None if more than two letters, or half of its letters or more, differ."""
     bare = _bare(name)
     found = min(((_distance(bare, _bare(each)), each) for each in names), default=(len(bare), ""))
     return [found[1]] if found[0] <= min(_SLIPS, (len(bare) - 1) // 2) else []

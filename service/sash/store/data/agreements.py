@@ -120,8 +120,8 @@ class Agreements:
         now_ms: int = 0,
         send: Names = NO_NAMES,
     ) -> dict[int, NewEntry]:
-        """Return messages of branches as entries to append, by seq; ``wanted`` has the branch of each. The others are as in
-        ``again``. Raises HistoryEdited, CannotOpen."""
+        """Return messages of branches as entries to append, by seq. ``wanted`` has the number of each message's branch; the
+        other parameters are those of ``again``. Raises HistoryEdited, CannotOpen."""
         entries: dict[int, NewEntry] = {}
         for number, page in (await self._branches.pages(target, read, {*wanted.values()})).items():
             messages = [each for each in page.messages if wanted.get(each.seq) == number]

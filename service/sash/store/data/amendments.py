@@ -200,13 +200,16 @@ class Amendments:
 
 
 class _Turned(msgspec.Struct, frozen=True):
-    """Seqs that are in every window now, those of the group that are not, those that windows leave out or have again, and
-    the newest question, if it is another."""
+    """What a change of one message changes in others, by seq."""
 
     pin: AbstractSet[int] = frozenset()
+    """Messages that every window has from now on."""
     unpin: AbstractSet[int] = frozenset()
+    """Messages that windows may leave out again."""
     turned: AbstractSet[int] = frozenset()
+    """Messages whose ``sent`` changes."""
     question: int | None = None
+    """The newest question, if it is another one now."""
 
 
 _CHANGED = Flags.PINNED | Flags.NOTED

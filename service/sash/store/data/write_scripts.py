@@ -224,9 +224,10 @@ def _rewound(version: bytes, etag: bytes, stale: int, sealed: Sequence[int], *ob
 class _Amend(_Edit, frozen=True, kw_only=True):
     """The record and the metadata of the message at ``seq``. ``if_match`` is the state that the arguments were made for.
 
-    ``pin`` are the ``count`` seqs that are in every window now, and ``unpin`` the ``unpins`` that are not. ``turned`` are
-    those that are left out of windows now, or no longer are, as ``is_out`` says. ``question`` is the newest one, None
-    where it stays. The call raises NotFound, PreconditionFailed, TooManyPinned.
+    ``pin``, of which there are ``count``, are the seqs that every window has from now on. ``unpin``, of which there are
+    ``unpins``, are those that windows may leave out again. ``turned`` are left out of all windows if ``is_out``, else no
+    longer. ``question`` is the newest question's seq, None if it stays. The call raises NotFound, PreconditionFailed,
+    TooManyPinned.
     """
 
     seq: int
