@@ -49,7 +49,7 @@ async def test_connections_to_the_store_are_counted_by_state(client: httpx.Async
     assert states[2] < 2
 
 
-async def test_what_a_turn_leaves(client: httpx.AsyncClient, conversation: str):
+async def test_what_a_turn_leaves(new_client: httpx.AsyncClient, conversation: str):
     """An append with a window counts one append, message, tokenisation, window and store call."""
     series = [
         "sash_appended_messages_total",
@@ -58,11 +58,11 @@ async def test_what_a_turn_leaves(client: httpx.AsyncClient, conversation: str):
         'sash_windows_total{model="gpt-4o",stop_reason="complete"}',
         'sash_store_duration_seconds_count{call="append+read_window"}',
     ]
-    before = (await client.get("/metrics")).text
+    before = (await new_client.get("/metrics")).text
     body = {"messages": [{"message": {"role": "user", "content": "Hello"}}]}
-    answer = await client.post(f"/conversations/{conversation}/messages?model=gpt-4o", json=body)
+    answer = await new_client.post(f"/conversations/{conversation}/messages?model=gpt-4o", json=body)
     assert answer.status_code == 201
-    after = (await client.get("/metrics")).text
+    after = (await new_client.get("/metrics")).text
     assert [value(after, name) - value(before, name) for name in series] == [1, 1, 1, 1, 1]
 
 

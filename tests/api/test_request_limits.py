@@ -320,17 +320,17 @@ async def test_an_operator_sets_limits(small: httpx.AsyncClient) -> None:
     assert (refused.status_code, refused.json()["limit"], refused.json()["budget"]) == (422, "tools", 5)
 
 
-async def test_what_was_left_out_is_counted(client: httpx.AsyncClient, conversation: str) -> None:
+async def test_what_was_left_out_is_counted(new_client: httpx.AsyncClient, conversation: str) -> None:
     """GET /stats and GET /metrics count pictures that were sent as lines, their bytes, and the windows that they ended."""
-    before = (await statistics(client))["start"]["all"]
-    await album(client, conversation, 101)
-    found = await window(client, conversation, model=HAIKU)
+    before = (await statistics(new_client))["start"]["all"]
+    await album(new_client, conversation, 101)
+    found = await window(new_client, conversation, model=HAIKU)
     assert (found["stop_reason"], found["dropped"]["images"]) == ("images", 1)
-    after = (await statistics(client))["start"]["all"]
+    after = (await statistics(new_client))["start"]["all"]
     assert after["dropped_images"] - before["dropped_images"] == 1
     assert after["dropped_media_bytes"] - before["dropped_media_bytes"] == found["dropped"]["media_bytes"] > 0
     assert after["stop_reasons"]["images"] - before["stop_reasons"]["images"] == 1
-    metrics = (await client.get("/metrics")).text
+    metrics = (await new_client.get("/metrics")).text
     for series in (
         'sash_window_dropped_images_total{model="claude-haiku-4-5"}',
         'sash_window_dropped_media_bytes_total{model="claude-haiku-4-5"}',
@@ -339,10 +339,10 @@ async def test_what_was_left_out_is_counted(client: httpx.AsyncClient, conversat
         assert series in metrics
 
 
-async def test_windows_that_bytes_ended_are_counted(client: httpx.AsyncClient, conversation: str) -> None:
+async def test_windows_that_bytes_ended_are_counted(new_client: httpx.AsyncClient, conversation: str) -> None:
     """GET /stats and GET /metrics count windows with ``stop_reason`` ``bytes``."""
-    before = (await statistics(client))["start"]["all"]["stop_reasons"]["bytes"]
-    await album(client, conversation, 14, width=900, height=900, size=SHOT_BYTES)
-    assert (await window(client, conversation, model=CLAUDE))["stop_reason"] == "bytes"
-    assert (await statistics(client))["start"]["all"]["stop_reasons"]["bytes"] == before + 1
-    assert f'sash_windows_total{{model="{CLAUDE}",stop_reason="bytes"}}' in (await client.get("/metrics")).text
+    before = (await statistics(new_client))["start"]["all"]["stop_reasons"]["bytes"]
+    await album(new_client, conversation, 14, width=900, height=900, size=SHOT_BYTES)
+    assert (await window(new_client, conversation, model=CLAUDE))["stop_reason"] == "bytes"
+    assert (await statistics(new_client))["start"]["all"]["stop_reasons"]["bytes"] == before + 1
+    assert f'sash_windows_total{{model="{CLAUDE}",stop_reason="bytes"}}' in (await new_client.get("/metrics")).text

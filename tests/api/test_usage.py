@@ -118,19 +118,19 @@ async def _short_of(client: httpx.AsyncClient, model: str) -> float:
     )
 
 
-async def test_one_short_bill_shows_at_once(client: httpx.AsyncClient, conversation: str) -> None:
+async def test_one_short_bill_shows_at_once(new_client: httpx.AsyncClient, conversation: str) -> None:
     """A report above its prediction is a warning in the log and a count in the metrics, and raises the correction."""
-    await append(client, conversation, user("hello"))
-    before = await _short_of(client, "qwen3-max")
+    await append(new_client, conversation, user("hello"))
+    before = await _short_of(new_client, "qwen3-max")
     with capture_logs() as lines:
-        await report(client, conversation, model="qwen3-max", prompt_tokens=50, window_tokens=50)
-        answer = await report(client, conversation, model="qwen3-max", prompt_tokens=62, window_tokens=50)
+        await report(new_client, conversation, model="qwen3-max", prompt_tokens=50, window_tokens=50)
+        answer = await report(new_client, conversation, model="qwen3-max", prompt_tokens=62, window_tokens=50)
 
     (line,) = [line for line in lines if line["event"] == "a request was billed above its prediction"]
     assert line["log_level"] == "warning"
     told = {name: line[name] for name in ("counting", "predicted", "billed", "short_tokens")}
     assert told == {"counting": "estimate", "predicted": 50, "billed": 62, "short_tokens": 12}
-    assert await _short_of(client, "qwen3-max") == before + 1
+    assert await _short_of(new_client, "qwen3-max") == before + 1
     assert answer.json()["calibration"]["correction"] > 1.24
 
 
@@ -313,11 +313,11 @@ async def test_a_bill_of_less_than_the_window_corrects_nothing(
 
 
 async def test_what_is_reported_beside_tokens_is_in_the_statistics(
-    client: httpx.AsyncClient, conversation: str
+    new_client: httpx.AsyncClient, conversation: str
 ) -> None:
     """/stats and /metrics tell dropped reasoning by cause and the reasons of cache misses, in both vendors' words."""
-    await append(client, conversation, user("hello"))
-    before = (await statistics(client))["start"]["all"]
+    await append(new_client, conversation, user("hello"))
+    before = (await statistics(new_client))["start"]["all"]
     billed = {"window_tokens": 100, "prompt_tokens": 100}
     dropped = [
         {"type": "thinking_dropped", "reason": "prefix_binding_mismatch", "path": "messages.1.content.0"},
@@ -335,15 +335,15 @@ async def test_what_is_reported_beside_tokens_is_in_the_statistics(
     missed = {"type": "cache_miss", "reason": "input_changed", "cache_missed_tokens": 900}
     gpt = {"model": "gpt-5.2", **billed, "input_transformations": removed, "cache_miss_reason": missed}
     for body in (claude, gpt, {**gpt, "input_transformations": [], "cache_miss_reason": {"type": "cache_hit"}}):
-        assert (await report(client, conversation, **body)).status_code == 200
+        assert (await report(new_client, conversation, **body)).status_code == 200
 
-    now = (await statistics(client))["start"]["all"]
+    now = (await statistics(new_client))["start"]["all"]
     added = {name: now["reasoning"][name] - before["reasoning"][name] for name in now["reasoning"]}
     assert added == {"dropped": 3, "prefix": 2, "model": 1, "organization": 0, "end_user": 0, "turn": 0, "other": 0}
     reasons = {each["reason"]: each["count"] for each in now["cache"]["misses"]}
     assert {"messages_changed", "input_changed"} <= reasons.keys()
     assert "cache_hit" not in reasons
-    metrics = (await client.get("/metrics")).text
+    metrics = (await new_client.get("/metrics")).text
     assert 'sash_reasoning_dropped_total{cause="prefix",model="gpt-5.2"}' in metrics
     assert 'sash_prompt_cache_misses_total{model="gpt-5.2",reason="input_changed"}' in metrics
 
