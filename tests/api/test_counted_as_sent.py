@@ -47,6 +47,7 @@ def items(hosted: dict[str, Any]) -> list[Any]:
     return [user("q"), hosted, whole, user("and?")]
 
 
+COMPACTION = reply([{"type": "compaction", "content": "They talked."}])
 HISTORIES: dict[str, tuple[str, list[Any]]] = {
     "neighbours": ("openai", [*map(user, "abc"), *map(reply, "def"), user("q")]),
     "an empty reply": ("openai", [user("a"), reply(""), user("b"), reply("c"), user("q")]),
@@ -152,6 +153,20 @@ HISTORIES: dict[str, tuple[str, list[Any]]] = {
             user("a"),
             reply(None, tool_calls=[call("c1"), call("c2")]),
             {"role": "tool", "tool_call_id": "c1", "content": "7"},
+            user("q"),
+        ],
+    ),
+    "a system text and a compaction": (
+        "anthropic",
+        [user("a"), {"role": "system", "content": "It is dark."}, COMPACTION],
+    ),
+    "notes around a compaction": (
+        "anthropic",
+        [
+            {"role": "system", "content": "Be brief."},
+            user("a"),
+            COMPACTION,
+            {"role": "system", "content": "It is dark."},
             user("q"),
         ],
     ),

@@ -14,7 +14,7 @@ from sash.core.counts.measures.rows import form_number
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, SYSTEM, USER
 from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.plan import Plan
-from sash.core.law.history.fillers import blank_line_tokens, came_in, noted_tokens
+from sash.core.law.history.fillers import blank_line_tokens, came_in, noted_tokens, whole_text_tokens
 from sash.core.law.history.view import History
 from sash.core.law.records.costs import message_costs, written_cost
 from sash.core.law.records.records import Flags, Records
@@ -51,12 +51,21 @@ def saved_by_turns(window: Window, history: History, plan: Plan) -> Counter[int]
     if not (has_system or are_alike) and message_costs(history.records, plan.model).all():  # as nearly always
         return None
     turns = list(_turns(window, history, plan.model, roles))
-    begins = next((at for at, role in enumerate(roles) if role > DEVELOPER), len(roles))
-    leading = frozenset(window.rows[:begins])  # also those before a message that is not sent
+    leading = _leading(window, roles)
     saved = _by_systems(turns, history, plan, leading) if has_system else Counter[int]()
     if not PROVIDERS[plan.model.format].replies_are_items:  # items are joined with none
         saved += _by_joints(turns, history, plan.model, leading)
     return +saved
+
+
+def _leading(window: Window, roles: bytes) -> frozenset[int]:
+    """The rows of system texts before all other messages of the window, also those that are not sent, and before a
+    provider's compaction."""
+    begins = next((at for at, role in enumerate(roles) if role > DEVELOPER), len(roles))
+    summary = window.summary
+    is_compaction = summary is not None and summary.measure.role == ASSISTANT
+    ends = summary.seq if summary is not None and is_compaction and summary.seq else math.inf
+    return frozenset(row for row, seq in zip(window.rows[:begins], window.seqs, strict=False) if seq < ends)
 
 
 def _turns(window: Window, history: History, model: Model, roles: bytes) -> Iterator[_Turn]:
@@ -73,9 +82,11 @@ def _by_systems(turns: Sequence[_Turn], history: History, plan: Plan, leading: f
     is_first = not plan.parts.fixed.system
     for row, role, is_own in turns:
         if role <= DEVELOPER and not (is_own and PROVIDERS[model.format].has_system_messages(model.id)):
-            sent = noted if row not in leading else 0 if is_first else blank
-            is_bare = is_first and row == 0 and history.first_seq == 1
-            saved[history.seqs.item(row)] = 0 if is_bare else max(blank, noted) - sent
+            as_note = noted and noted + whole_text_tokens(history.records[row], model)
+            sent = as_note if row not in leading else 0 if is_first else blank
+            seq = history.seqs.item(row)
+            is_bare = is_first and (row, seq) == (0, 1)
+            saved[seq] = 0 if is_bare else max(blank, as_note) - sent
             is_first = False
     return saved
 

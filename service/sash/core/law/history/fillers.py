@@ -117,6 +117,15 @@ def noted_tokens(model: Model, form: str) -> int:
     return plain_text_tokens(NOTE, model) + max(0, as_user - as_system)
 
 
+def whole_text_tokens(record: Record, model: Model) -> int:
+    """Return the tokens that a system text costs more as one text than by its paragraphs, by which it is priced."""
+    measure = record.measure
+    if measure.extra is None or not measure.extra.parts:
+        return 0
+    whole = msgspec.structs.replace(measure, extra=msgspec.structs.replace(measure.extra, parts=()))
+    return max(0, message_tokens(whole, model) - message_tokens(measure, model))
+
+
 def joined_systems(view: View, model: Model, form: str) -> list[int]:
     """Return the indexes of the system and developer messages whose texts ``form`` joins, ascending."""
     records = view.history.records

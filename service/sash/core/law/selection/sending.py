@@ -19,6 +19,7 @@ from sash.core.law.history.fillers import (
     joined_systems,
     noted_tokens,
     unseen_tokens,
+    whole_text_tokens,
     with_filler,
 )
 from sash.core.law.history.results import Edit, line_costs, share_of, shared_limits
@@ -143,8 +144,9 @@ def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> Vi
     for index in indexes - _without_files(view, form) if view.edits else indexes:
         costs[index] = with_filler(records[index].measure, costs.item(index), model, form)
     if systems := joined_systems(view, model, form):  # whether they stand first depends on the cut
-        costs[systems] += max(blank_line_tokens(model), noted_tokens(model, form))
-        if not has_system and view.history.first_seq == 1 and systems[0] == 0:
+        blank, noted = blank_line_tokens(model), noted_tokens(model, form)
+        costs[systems] += [max(blank, noted and noted + whole_text_tokens(records[row], model)) for row in systems]
+        if not has_system and systems[0] == 0 and view.history.seqs.item(0) == 1:
             costs[0] = view.costs[0]
     return msgspec.structs.replace(view, costs=costs)
 

@@ -317,13 +317,15 @@ def in_place(
 ) -> Sequence[HistoryStep]:
     """Return the steps, in which system texts behind the history's first message stay in their places, as the user's.
 
+    The first message is that of the log: a compaction is sent before all, but a system text may stand before it.
+
     Moved up to the system text, each would change the first bytes of the request, and so cool the provider's whole prompt
     cache. ``has_role``: the form takes them as they are. Then their role is ``note``.
     """
     told = [step for step in steps if isinstance(step, Said) and step.seq and step.is_system]
     if not told:
         return steps
-    history = [each for each in messages if each.seq]
+    history = sorted((each for each in messages if each.seq), key=lambda each: each.seq)
     begins = next(
         (place for place, each in enumerate(history) if each.message["role"] not in SYSTEM_ROLES), len(history)
     )
