@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 import destinations_page
-import mends_page
 import msgspec
+import provider_pages
 import pytest
 from readme_blocks import ROOT, block, blocks, headings, pages, places, read, rows, section, without_blocks
 
@@ -78,35 +78,66 @@ RUN_BY = {
     "deploy/encryption.md": {
         ("## Changing keys", "sh"): "test_readme_encryption.py::test_both_kinds_of_keys_are_changed",
     },
+    "docs/frameworks/langchain.md": {
+        ("# LangChain and LangGraph", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
+    },
+    "docs/frameworks/pydantic-ai.md": {
+        ("# Pydantic AI", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
+    },
+    "docs/frameworks/llama-index.md": {
+        ("# LlamaIndex", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
+    },
+    "docs/frameworks/agent-framework.md": {
+        ("# Microsoft Agent Framework", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
+    },
+    "docs/frameworks/openai-agents.md": {
+        ("# OpenAI Agents SDK", "python"): "test_readme.py::test_the_agents_sdk_runs_on_windows",
+    },
+    "docs/frameworks/google-adk.md": {
+        ("# Google ADK", "python"): "test_readme.py::test_the_adk_runs_on_windows",
+    },
+    "docs/frameworks/litellm.md": {
+        ("# LiteLLM's proxy", "python"): "clients/test_litellm.py::test_a_tool_loop_is_kept",
+        ("# LiteLLM's proxy", "yaml"): "clients/test_litellm.py::test_a_tool_loop_is_kept",
+    },
+    "docs/frameworks/ai-sdk.md": {
+        ("# AI SDK and useChat", "sh"): "test_readme.py::test_the_vercel_sdk_runs_on_windows",
+        ("# AI SDK and useChat", "ts"): "test_readme.py::test_the_vercel_sdk_runs_on_windows",
+    },
+    "docs/frameworks/mcp.md": {
+        ("# MCP", "python"): "test_readme.py::test_a_model_finds_what_its_window_leaves_out",
+    },
+    "docs/providers/openai.md": {
+        ("# OpenAI, with its SDK", "python"): "test_readme.py::test_the_responses_loop_sends_windows",
+    },
+    "docs/providers/anthropic.md": {
+        ("# Claude, with the Anthropic SDK", "python"): "test_readme.py::test_the_claude_loop_sends_windows_and_reports_the_bill",
+    },
+    "docs/providers/gemini.md": {
+        ("# Gemini, with the Google GenAI SDK", "python"): "test_readme.py::test_the_gemini_loop_sends_windows_and_reports_the_bill",
+    },
+    "docs/providers/bedrock.md": {
+        ("# Amazon Bedrock, with boto3", "python"): "test_readme.py::test_the_bedrock_loop_sends_windows_and_reports_the_bill",
+    },
+    "docs/providers/ollama.md": {
+        ("# Ollama", "python"): "test_readme.py::test_the_ollama_loop_sends_windows",
+    },
+    "docs/agents/memory.md": {
+        ("# A long memory", "python"): "test_readme.py::test_turn_400_has_what_turn_3_said",
+    },
+    "docs/agents/history-tools.md": {
+        ("# Tools that read the history", "python"): "test_readme.py::test_a_model_finds_what_its_window_leaves_out",
+    },
+    "docs/agents/several-agents.md": {
+        ("# Several agents", "python"): "test_readme.py::test_each_of_several_agents_sees_its_part",
+    },
+    "docs/agents/tool-results.md": {
+        ("# Huge tool results", "python"): "test_readme.py::test_an_agent_goes_on_behind_a_huge_result",
+    },
+    "docs/agents/compaction.md": {
+        ("# A provider's own compaction", "python"): "test_readme.py::test_a_compaction_begins_the_next_window",
+    },
     "service/sash_client/README.md": {
-        ("## OpenAI Agents SDK", "python"): "test_readme.py::test_the_agents_sdk_runs_on_windows",
-        ("## LangChain", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
-        ("## Pydantic AI", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
-        ("## Google ADK", "python"): "test_readme.py::test_the_adk_runs_on_windows",
-        (
-            "## Claude, with the Anthropic SDK",
-            "python",
-        ): "test_readme.py::test_the_claude_loop_sends_windows_and_reports_the_bill",
-        (
-            "## Bedrock, with boto3",
-            "python",
-        ): "test_readme.py::test_the_bedrock_loop_sends_windows_and_reports_the_bill",
-        ("## Ollama", "python"): "test_readme.py::test_the_ollama_loop_sends_windows",
-        ("## A long memory", "python"): "test_readme.py::test_turn_400_has_what_turn_3_said",
-        ("## Several agents", "python"): "test_readme.py::test_each_of_several_agents_sees_its_part",
-        ("## Tools for the model", "python"): "test_readme.py::test_a_model_finds_what_its_window_leaves_out",
-        ("## Tools over MCP", "python"): "test_readme.py::test_a_model_finds_what_its_window_leaves_out",
-        ("## LlamaIndex", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
-        ("## Microsoft Agent Framework", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
-        ("## LiteLLM's proxy", "python"): "clients/test_litellm.py::test_a_tool_loop_is_kept",
-        ("## LiteLLM's proxy", "yaml"): "clients/test_litellm.py::test_a_tool_loop_is_kept",
-        ("## A provider's own compaction", "python"): "test_readme.py::test_a_compaction_begins_the_next_window",
-        (
-            "## An agent with a huge tool result",
-            "python",
-        ): "test_readme.py::test_an_agent_goes_on_behind_a_huge_result",
-        ("## Vercel AI SDK", "sh"): "test_readme.py::test_the_vercel_sdk_runs_on_windows",
-        ("## Vercel AI SDK", "ts"): "test_readme.py::test_the_vercel_sdk_runs_on_windows",
         ("## A generated client", "sh"): "test_readme.py::test_a_typescript_client_is_generated_and_run",
         ("## A generated client", "ts"): "test_readme.py::test_a_typescript_client_is_generated_and_run",
     },
@@ -230,11 +261,11 @@ def _written(default: Any) -> str:
     return "none" if default is None else json.dumps(default) if isinstance(default, bool) else str(default)
 
 
-def test_the_tables_of_mends_and_media_are_those_of_the_records() -> None:
-    """The page has each mend once, with what is refused and what is sent, and the types of media that each form takes."""
-    page = mends_page.PAGE.read_text("utf-8")
-    assert page == mends_page.written(page), "run: python -m tests.mends_page"
-    assert all(mend.refused and mend.sent for mend, _ in mends_page.mends_by_name().values())
+def test_generated_pages_are_those_of_the_records() -> None:
+    """Limits, media, caches, mends and errors on the pages are the code's, and each mend says what is refused and sent."""
+    for path, text in provider_pages.write().items():
+        assert path.read_text("utf-8") == text, "run: python -m tests.provider_pages"
+    assert all(mend.refused and mend.sent for mend, _ in provider_pages.mends_by_name().values())
 
 
 def test_the_page_of_destinations_is_that_of_the_rows() -> None:
