@@ -136,7 +136,7 @@ def _entries() -> tuple[_Entry, ...]:
     """All pages, and those of problem types."""
     own = [_Entry(f"pages/{each.name}", each.title, each.group, each.text) for each in pages().values()]
     kinds = [
-        _Entry(f"../problems/{kind.slug}", kind.title, "Errors", f"{kind.slug} {kind.status}")
+        _Entry(f"../problems/{kind.slug}", f"{kind.slug}: {kind.title}", "Errors", str(kind.status))
         for kind in problem_types()
     ]
     return (*own, *kinds)
