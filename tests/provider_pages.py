@@ -137,7 +137,8 @@ def _same(forms: tuple[str, ...], told: list[str]) -> str:
 def _sections_of(page: Page) -> Iterator[str]:
     """Links to the sections of the page of mends that hold for a provider."""
     for heading in ("All forms", _SEVERAL, *(_HEADINGS[form] for form in page.forms)):
-        yield f"[{heading.lower() if heading in ('All forms', _SEVERAL) else heading}](mends.md#{heading.lower().replace(' ', '-')})"
+        told = heading.lower() if heading in ("All forms", _SEVERAL) else heading
+        yield f"[{told}](mends.md#{heading.lower().replace(' ', '-')})"
 
 
 def _ended(types: frozenset[str] | None) -> str:
@@ -147,7 +148,9 @@ def _ended(types: frozenset[str] | None) -> str:
 def _short(media_type: str) -> str:
     """A type's name without its tree: ``document`` of a word processor's."""
     name = media_type.partition("/")[2]
-    return {"vnd.ms-excel": "xls", "msword": "doc"}.get(name, {"sheet": "xlsx", "document": "docx"}.get(name.rpartition(".")[2], name))
+    return {"vnd.ms-excel": "xls", "msword": "doc"}.get(
+        name, {"sheet": "xlsx", "document": "docx"}.get(name.rpartition(".")[2], name)
+    )
 
 
 def errors_written(page: str) -> str:

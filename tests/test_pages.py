@@ -111,13 +111,22 @@ RUN_BY = {
         ("# OpenAI, with its SDK", "python"): "test_readme.py::test_the_responses_loop_sends_windows",
     },
     "docs/providers/anthropic.md": {
-        ("# Claude, with the Anthropic SDK", "python"): "test_readme.py::test_the_claude_loop_sends_windows_and_reports_the_bill",
+        (
+            "# Claude, with the Anthropic SDK",
+            "python",
+        ): "test_readme.py::test_the_claude_loop_sends_windows_and_reports_the_bill",
     },
     "docs/providers/gemini.md": {
-        ("# Gemini, with the Google GenAI SDK", "python"): "test_readme.py::test_the_gemini_loop_sends_windows_and_reports_the_bill",
+        (
+            "# Gemini, with the Google GenAI SDK",
+            "python",
+        ): "test_readme.py::test_the_gemini_loop_sends_windows_and_reports_the_bill",
     },
     "docs/providers/bedrock.md": {
-        ("# Amazon Bedrock, with boto3", "python"): "test_readme.py::test_the_bedrock_loop_sends_windows_and_reports_the_bill",
+        (
+            "# Amazon Bedrock, with boto3",
+            "python",
+        ): "test_readme.py::test_the_bedrock_loop_sends_windows_and_reports_the_bill",
     },
     "docs/providers/ollama.md": {
         ("# Ollama", "python"): "test_readme.py::test_the_ollama_loop_sends_windows",

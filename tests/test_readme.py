@@ -176,7 +176,11 @@ def test_the_stand_in_needs_what_readme_installs() -> None:
 
 def test_a_model_finds_what_its_window_leaves_out(fresh_server: str) -> None:
     """The page's window names the oldest message that the model sees, and the call finds the command of the first turn."""
-    done = run([sys.executable], block("python", "docs/agents/history-tools.md", "# Tools that read the history"), server=fresh_server)
+    done = run(
+        [sys.executable],
+        block("python", "docs/agents/history-tools.md", "# Tools that read the history"),
+        server=fresh_server,
+    )
     seen, *found = printed(done)
     assert "You see message 000" in seen
     assert "We restart the cart with: kubectl rollout restart deploy/cart" in found
@@ -186,7 +190,9 @@ def test_a_model_finds_what_its_window_leaves_out(fresh_server: str) -> None:
 
 def test_each_of_several_agents_sees_its_part(fresh_server: str) -> None:
     """The page's agents see what is for them, and of others' tools what was said."""
-    done = run([sys.executable], block("python", "docs/agents/several-agents.md", "# Several agents"), server=fresh_server)
+    done = run(
+        [sys.executable], block("python", "docs/agents/several-agents.md", "# Several agents"), server=fresh_server
+    )
     asked, told = "Why was I billed twice?", "Invoice 7 was paid twice. Billing takes over."
     assert printed(done) == [
         f"billing {[asked, told, 'assistant', 'refunded']}",

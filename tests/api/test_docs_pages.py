@@ -90,7 +90,9 @@ def part_of(page: str, anchor: str) -> str:
 
 def says(page: str, words: str) -> bool:
     """Whether a heading of a page, not of README, has these words."""
-    return page.endswith(".md") and page != "README.md" and any(words.lower() in each.lower() for each in headings(page))
+    return (
+        page.endswith(".md") and page != "README.md" and any(words.lower() in each.lower() for each in headings(page))
+    )
 
 
 @pytest.mark.parametrize("words", TRIES)

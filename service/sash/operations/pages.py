@@ -81,6 +81,7 @@ _HEAD: Final = (
     "pre{background:#8882;padding:.8em 1em;border-radius:6px;overflow-x:auto}pre code{overflow-wrap:normal}"
     "h2{margin-top:2em}:target{background:#fc06}input{font:inherit;padding:.35em .6em;width:min(24em,70%)}"
     "button{font:inherit;padding:.35em .9em}li p{margin:.1em 0 .6em}small{opacity:.75}"
+    ".groups ul{columns:2 20em;margin-top:.4em}.groups h2{margin-top:1.2em}"
     "</style><nav><a href='{up}docs/pages'>All pages</a> · <a href='{up}docs'>Try the API</a> · "
     "<a href='{up}dashboard'>Dashboard</a></nav>"
 )
@@ -146,7 +147,10 @@ def _groups() -> str:
     groups: dict[str, list[str]] = {}
     for each in _entries():
         groups.setdefault(each.group, []).append(f"<li><a href='{each.href}'>{escape(each.title)}</a></li>")
-    return "".join(f"<h2 id='{_slug(group)}'>{escape(group)}</h2><ul>{''.join(lines)}</ul>" for group, lines in groups.items())
+    lists = "".join(
+        f"<h2 id='{_slug(group)}'>{escape(group)}</h2><ul>{''.join(lines)}</ul>" for group, lines in groups.items()
+    )
+    return f"<div class=groups>{lists}</div>"
 
 
 def _found(words: Sequence[str]) -> list[_Entry]:
