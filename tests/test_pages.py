@@ -278,7 +278,7 @@ def test_generated_pages_are_those_of_the_records() -> None:
 
 
 def test_the_page_of_destinations_is_that_of_the_rows() -> None:
-    """The page has each row with its evidence."""
+    """The page has each row."""
     assert destinations_page.PAGE.read_text("utf-8") == destinations_page.written(), (
         "run: python -m tests.destinations_page"
     )
