@@ -36,7 +36,9 @@ def use(address: str | None) -> None:
     """Let the counts of this process be made there; by this process itself without an address."""
     from sash.core.counts.text.vocabularies import INSTALLED  # noqa: PLC0415
 
-    for vocabulary in INSTALLED.values() if address else ():
+    if not address:
+        return
+    for vocabulary in INSTALLED.values():
         vocabulary.load_by(partial(_counted_there, address, vocabulary.name))
 
 
