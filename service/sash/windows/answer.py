@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
+from sash.core.chat.messages import Metadata
 from sash.core.counts.costs.counting import is_estimate, reasoning_tokens
 from sash.core.counts.costs.message_cost import is_guessed
 from sash.core.counts.costs.request_shapes import RequestShape, has_stood, parts_in, parts_of, shape_of
@@ -30,7 +31,7 @@ from sash.core.law.limits.unreadable import unreadable_in
 from sash.core.law.recall.recall import Recollection, Searched
 from sash.core.law.records.costs import message_costs, written_cost
 from sash.core.law.records.explained import Explained
-from sash.core.law.records.records import StoredGrounding
+from sash.core.law.records.records import NO_SOURCE, StoredGrounding
 from sash.core.law.render import Bodies, Body, Marked, chat_messages, chat_request, other_messages
 from sash.core.law.selection.explain import documents_told
 from sash.core.law.selection.window import Window
@@ -103,14 +104,28 @@ class Trimmed(msgspec.Struct, frozen=True):
     tokens: int
 
 
-class WindowGrounding(msgspec.Struct, frozen=True):
+class SentDocument(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A document that is sent, and where it is from, for citations. ``seq`` is its message's."""
+
+    seq: int
+    id: str | None = None
+    title: str | None = None
+    url: str | None = None
+    metadata: Metadata | None = None
+
+
+class WindowGrounding(msgspec.Struct, frozen=True, omit_defaults=True):
     """Documents of the sent messages: their number, the number that is sent, and whether one was cut, shortened or left
     out."""
 
     documents: int
     documents_kept: int
     truncated: bool
-    documents_shortened: Annotated[int, Meta(description="Kept documents that are sent at a shorter level.")] = 0
+    documents_shortened: Annotated[int, Meta(description="Kept documents that are sent at a shorter level.")]
+    sources: Annotated[
+        list[SentDocument],
+        Meta(description="The kept documents, as they are sent. Only where one has a title, an address or metadata."),
+    ] = []
 
 
 class WindowRecalled(msgspec.Struct, frozen=True):
@@ -189,7 +204,7 @@ class Made(msgspec.Struct, frozen=True):
     """The window's receipt, if its history is stored."""
 
 
-_NO_DOCUMENTS = WindowGrounding(0, 0, truncated=False)
+_NO_DOCUMENTS = WindowGrounding(0, 0, truncated=False, documents_shortened=0)
 
 
 def made(
@@ -486,7 +501,20 @@ def _documents_of(asked: Asked, window: Window, history: History, documents: Doc
     kept = sum(chosen.kept for chosen in window.grounding.values())
     cut = any(chosen.cut for chosen in window.grounding.values())
     shortened = sum(chosen.shortened for chosen in window.grounding.values())
-    return WindowGrounding(given, kept, kept < given or cut or shortened > 0, shortened)
+    is_less = kept < given or cut or shortened > 0
+    return WindowGrounding(given, kept, is_less, shortened, _sent_documents(window, documents))
+
+
+def _sent_documents(window: Window, documents: Documents) -> list[SentDocument]:
+    """The documents that are sent, by their messages' seq; none where no one of them says where it is from."""
+    found, is_told = [], False
+    for seq, chosen in sorted(window.grounding.items()):
+        stored = documents.sources[seq].grounding
+        for place in chosen.places:
+            source = stored.source(place)
+            is_told = is_told or source != NO_SOURCE
+            found.append(SentDocument(seq, stored.documents[place][0], source.title, source.url, source.metadata))
+    return found if is_told else []
 
 
 def _marks(window: Window, history: History) -> tuple[dict[int, NativeParts], dict[int, int]]:

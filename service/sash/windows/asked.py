@@ -115,11 +115,15 @@ def _enough(history: History, spec: WindowSpec, problem: WindowDoesNotFit) -> Wi
 
 def documents_of(asked: Asked, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> Documents:
     """The documents that a window may send, with the query's limits."""
+    template = asked.plan.parts.template
     return Documents(
-        sources={seq: Source(stored, bodies.body(seq)[stored.start : stored.end]) for seq, stored in grounding.items()}
+        sources={
+            seq: Source(template.written(stored), bodies.body(seq)[stored.start : stored.end])
+            for seq, stored in grounding.items()
+        }
         if grounding
         else {},
-        template=asked.plan.parts.template,
+        template=template,
         max_tokens=asked.plan.query.grounding_max_tokens,
         overflow=asked.plan.query.grounding_overflow,
         dedupe=asked.plan.query.dedupe != "none",

@@ -26,8 +26,14 @@ _OTHER_NAMES = (
     OtherName(
         "score rank similarity distance relevance",
         "short",
-        "leave it out, and send the most relevant document first",
+        "send the most relevant document first; the number may go into its 'metadata'",
     ),
+    OtherName(
+        "source uri link href source_url sourceurl path file filename",
+        "short",
+        "a document's address goes into 'url', and its name into 'title'",
+    ),
+    OtherName("name heading headline", "short", "a document's title goes into 'title'"),
     OtherName(
         "content page_content pagecontent body chunk document snippet value",
         "text",
@@ -75,14 +81,14 @@ _OTHER_NAMES = (
     ),
     OtherName("q text search question", "query", "the text to search for goes into 'query'"),
     OtherName(
-        "q query text search",
+        "q query text search name subject",
         "metadata.title",
-        "GET /owners/{owner}/search?query=… searches an owner's messages",
+        "a part of the title goes into 'title'; GET /owners/{owner}/search?query=… searches an owner's messages",
     ),
     OtherName(
-        "title name tag tags label channel",
+        "tag tags label channel topic",
         "metadata.title",
-        "a member of the metadata is written with its path: ?metadata.title=Trip*",
+        "a member of the metadata is written with its path: ?metadata.channel=web",
     ),
     OtherName(
         "conversation_id conversationid session_id sessionid thread_id threadid chat_id chatid uuid",
