@@ -6,10 +6,21 @@ import httpx
 import pytest
 from rigs.dialogue import append, assistant, user, window
 
-PAGE = {"id": "s-1", "text": "Doors open at eight.", "title": "Handbook", "url": "https://x.org/1", "metadata": {"page": 3}}
+PAGE = {
+    "id": "s-1",
+    "text": "Doors open at eight.",
+    "title": "Handbook",
+    "url": "https://x.org/1",
+    "metadata": {"page": 3},
+}
 PLAIN = {"text": "Lunch is at noon."}
 FORM = "{content}\n\nSources:\n{documents:[{id}] {title}\n<{url}>\n{text}}"
-MODELS = {"openai": "gpt-4o-mini", "responses": "gpt-4o-mini", "anthropic": "claude-sonnet-4-5", "gemini": "gemini-2.5-flash"}
+MODELS = {
+    "openai": "gpt-4o-mini",
+    "responses": "gpt-4o-mini",
+    "anthropic": "claude-sonnet-4-5",
+    "gemini": "gemini-2.5-flash",
+}
 
 
 def asking(*documents: dict[str, Any], **envelope: Any) -> dict[str, Any]:
@@ -55,7 +66,8 @@ async def test_a_template_writes_sources(client: httpx.AsyncClient, conversation
 
     told = await window(client, conversation, model=MODELS[form], format=form)
 
-    written = "[s-1] Handbook\n<https://x.org/1>\nDoors open at eight.\n---\nLunch is at noon.\n---\n<https://x.org/2>\nNo title."
+    first = "[s-1] Handbook\n<https://x.org/1>\nDoors open at eight."
+    written = f"{first}\n---\nLunch is at noon.\n---\n<https://x.org/2>\nNo title."
     assert f"Sources:\n{written}" in str(told["request"]).replace("\\n", "\n")
     body = {"model": MODELS[form], **told["request"]}
     counted = (await client.post(f"/count?format={form}", json=body)).json()
@@ -66,7 +78,12 @@ async def test_a_template_writes_sources(client: httpx.AsyncClient, conversation
 async def test_written_sources_fit(client: httpx.AsyncClient, room: int) -> None:
     """Documents in a form are cut and chosen by what is sent, so a window is never over its budget."""
     short = {**PAGE, "short": "Eight."}
-    body = {"model": "gpt-4o-mini", "messages": [asking(short, PLAIN)], "grounding_template": FORM, "max_tokens": 12 + room}
+    body = {
+        "model": "gpt-4o-mini",
+        "messages": [asking(short, PLAIN)],
+        "grounding_template": FORM,
+        "max_tokens": 12 + room,
+    }
 
     told = (await client.post("/window", json=body)).json()
 
@@ -83,7 +100,9 @@ async def test_empty_texts_are_left_out(client: httpx.AsyncClient, conversation:
     assert alone["request"]["messages"] == [{"role": "user", "content": "when?"}]
     assert alone["tokens"]["grounding"] == 0
     documents = [{"text": empty}, PLAIN, {"text": empty, "short": empty}]
-    told = (await append(client, conversation, assistant("Soon."), asking(*documents), model="gpt-4o-mini", explain="true"))
+    told = await append(
+        client, conversation, assistant("Soon."), asking(*documents), model="gpt-4o-mini", explain="true"
+    )
     assert told["window"]["request"]["messages"][-1]["content"] == "when?\n\nSources:\nLunch is at noon."
     fates = [each["reason"] for each in told["window"]["explain"][-1]["documents"]]
     assert fates == ["its text is empty", "fits", "its text is empty"]

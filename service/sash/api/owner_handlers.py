@@ -50,9 +50,9 @@ class ListQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     title: Annotated[
         Annotated[str, Meta(min_length=1, max_length=200)] | None,
         Meta(
-            description="Only conversations whose `metadata.title` contains this text, in capitals or not. There is no index: "
-            "a page reads at most 1,000 conversations, so it may be shorter than `limit`, or empty, and `next_cursor` goes "
-            "on to the others. Give an `owner`, too, whose conversations are few.",
+            description="Only conversations whose `metadata.title` contains this text, in capitals or not. There is no "
+            "index: a page reads at most 1,000 conversations, so it may be shorter than `limit`, or empty, and "
+            "`next_cursor` goes on to the others. Give an `owner`, too, whose conversations are few.",
             examples=["rome"],
         ),
     ] = None

@@ -95,8 +95,8 @@ def window_of_request(
     settings = check_settings(settings)
     parts = fixed_parts(settings, send)
     plan = plan_of(wanted, parts, limits_of(wanted, settings, models))
-    asked = Asked(plan, wanted.conversation_id)
     entries = [] if isinstance(wanted, TextsRequest) else wanted.messages
+    asked = Asked(plan, wanted.conversation_id, agents=_unless_known(wanted.view, entries))
     texts = wanted.messages if isinstance(wanted, TextsRequest) else texts_of(entries)
     checked = _checked(entries, sent, send) if texts is None else []
     started = time.perf_counter()
@@ -112,6 +112,15 @@ def window_of_request(
     while not isinstance(found, Made):
         found = advance(flow, answer_from(found, seen, chat))
     return found, counting_seconds
+
+
+def _unless_known(view: str | None, entries: Sequence[Entry]) -> list[str] | None:
+    """The authors and audiences of entries, if a view is none of them."""
+    if view is None:
+        return None
+    named = (name for entry in entries for name in (entry.author, *(entry.audience or ())) if name is not None)
+    agents = [*dict.fromkeys(named)]
+    return None if view in agents else agents
 
 
 def _needs_all(query: WindowQuery) -> bool:

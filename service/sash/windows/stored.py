@@ -207,6 +207,7 @@ class Windows:
             f'"{state.etag}"',
             self._recaller.mode(settings) if query.recall_max_tokens else None,
             cache_key=cache_key(target.name, state.life) if query.cache == "auto" else "",
+            agents=_unless_known(query.view, state),
             receipt=partial(
                 receipt_of, Stub(target, state, model.column, rules, model.correction, told, model.constant)
             ),
@@ -298,6 +299,7 @@ def reach_of_query(query: WindowQuery, models: Mapping[str, Model]) -> Reach:
         limit=query.limit or 0,
         compactions=_compactions(query),
         words=query.recall_max_tokens > 0,
+        agents=query.view is not None,
     )
 
 
@@ -320,7 +322,16 @@ def reach_of(query: WindowQuery, model: Model, budget: int) -> Reach:
         whole,
         _compactions(query),
         query.recall_max_tokens > 0,
+        query.view is not None,
     )
+
+
+def _unless_known(view: str | None, state: State) -> list[str] | None:
+    """The agents of a state, if a view is none of them; None where it is, or may be."""
+    if view is None or not state.agents.is_all:
+        return None
+    agents = state.agents.before(state.version)
+    return None if view in agents else agents
 
 
 def _compactions(query: WindowQuery) -> str:

@@ -17,7 +17,18 @@ from sash.core.counts.text.unicode_scripts import SINGLE_DIGITS
 from sash.core.law.documents.document_costs import Joining, Source
 from sash.core.law.documents.grounding import Grounded, Template
 from sash.core.law.documents.levels import Leveled, highest, step_at
-from sash.core.law.records.reasons import CUT, EARLIER, EMPTY, NO_ROOM, OVER_LIMIT, SENT_LATER, TWICE, UNASKED, Fate, at_level
+from sash.core.law.records.reasons import (
+    CUT,
+    EARLIER,
+    EMPTY,
+    NO_ROOM,
+    OVER_LIMIT,
+    SENT_LATER,
+    TWICE,
+    UNASKED,
+    Fate,
+    at_level,
+)
 from sash.core.law.records.records import Record, StoredDocument
 
 
