@@ -148,7 +148,8 @@ def limits_of(query: WindowQuery, settings: ConversationSettings, models: Mappin
     place = "#" if isinstance(query, HistoryRequest) else "#/query"
     name = query.model or settings.model
     if name is None:
-        raise Unprocessable.at(f"{place}/model", "Give a model here, or in the conversation's settings")
+        where = "in the body" if place == "#" else "in the address, as in ?model=gpt-4o-mini"
+        raise Unprocessable.at(f"{place}/model", f"Name the model {where}, or in the conversation's settings")
     try:
         model = find_model(name, models)
     except UnknownModel as unknown:

@@ -666,7 +666,11 @@ def _require_types(message: Mapping[str, Any], checked: ChatMessage, pointer: st
     if isinstance(checked, _TEXT_ALONE) and isinstance(checked.content, list):
         for index, part in enumerate(message["content"]):
             if "type" not in part:
-                raise mistakes.problem_at("The field 'type' is missing", f"#{pointer}/content/{index}")
+                raise mistakes.problem_at(
+                    "The field 'type' is missing",
+                    f"#{pointer}/content/{index}",
+                    ': write {"type": "text", "text": "…"}',
+                )
 
 
 def encode_message(message: Mapping[str, Any]) -> tuple[bytes, int, int]:
