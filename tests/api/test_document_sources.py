@@ -1,9 +1,11 @@
 """Where documents are from: what is kept of it, what the model sees of it, and what a window tells for citations."""
 
+import json
 from typing import Any
 
 import httpx
 import pytest
+from readme_blocks import blocks, section
 from rigs.dialogue import append, assistant, user, window
 
 PAGE = {
@@ -50,6 +52,21 @@ async def test_sources_are_kept_and_told(client: httpx.AsyncClient, conversation
     assert (await client.delete(f"/conversations/{copy['id']}")).status_code == 204
     assert (await client.delete(f"{path}/messages/1")).status_code == 204
     assert "sources" not in (await window(client, conversation))["grounding"]
+
+
+async def test_the_pages_documents(client: httpx.AsyncClient) -> None:
+    """The page's template and answer are what the service takes and tells."""
+    template, answer = map(json.loads, blocks("json", section("service/sash/windows/README.md", "## Sources")))
+    (told,) = answer["grounding"]["sources"]
+    entry = asking(
+        {**{name: value for name, value in told.items() if name != "seq"}, "text": "Latency."}, {"text": " "}
+    )
+
+    window = (await client.post("/window", json={"model": "gpt-4o-mini", "messages": [entry], **template})).json()
+
+    assert window["grounding"] == answer["grounding"]
+    written = "when?\n\nSources:\n[s-12] Network latency\nhttps://example.org/s-12\nLatency."
+    assert window["request"]["messages"] == [{"role": "user", "content": written}]
 
 
 async def test_documents_without_a_source(client: httpx.AsyncClient, conversation: str) -> None:
