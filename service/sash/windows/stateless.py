@@ -96,7 +96,7 @@ def window_of_request(
     parts = fixed_parts(settings, send)
     plan = plan_of(wanted, parts, limits_of(wanted, settings, models))
     entries = [] if isinstance(wanted, TextsRequest) else wanted.messages
-    asked = Asked(plan, wanted.conversation_id, agents=_unless_known(wanted.view, entries))
+    asked = Asked(plan, wanted.conversation_id, agents=_unless_known(wanted.view, entries) if wanted.view else None)
     texts = wanted.messages if isinstance(wanted, TextsRequest) else texts_of(entries)
     checked = _checked(entries, sent, send) if texts is None else []
     started = time.perf_counter()
@@ -114,10 +114,8 @@ def window_of_request(
     return found, counting_seconds
 
 
-def _unless_known(view: str | None, entries: Sequence[Entry]) -> list[str] | None:
-    """The authors and audiences of entries, if a view is none of them."""
-    if view is None:
-        return None
+def _unless_known(view: str, entries: Sequence[Entry]) -> list[str] | None:
+    """The authors and audiences of entries, if a view is none of them; None where it is."""
     named = (name for entry in entries for name in (entry.author, *(entry.audience or ())) if name is not None)
     agents = [*dict.fromkeys(named)]
     return None if view in agents else agents

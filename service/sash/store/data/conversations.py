@@ -297,6 +297,6 @@ def entry_arguments(sealer: AnySealer, entry: NewEntry) -> EntryArguments:
         continues=entry.continues,
         compaction=entry.compaction,
         media=kept_media(sealer, entry.record.media, entry.contents, entry.lost) if entry.record.media else (),
-        agents=entry.record.party.names if entry.record.party is not EVERYBODY else (),
+        agents=entry.record.party.names if entry.record.party != EVERYBODY else (),
     )
     return EntryArguments(id_field(entry.identity.id), *entry.tokens, stored, rest)
