@@ -1,6 +1,5 @@
 """A window as JSON: the encoded figures, then the stored bodies, spliced in unchanged."""
 
-import difflib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -145,15 +144,6 @@ class Mended(msgspec.Struct, frozen=True):
     reasons: Annotated[dict[str, int], Meta(title="MendReasons", description="The number of messages by mend.")]
 
 
-class UnknownView(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A view that is no author and no audience of the conversation: its window has what is for all, and may be meant for
-    another."""
-
-    view: str
-    agents: Annotated[list[str], Meta(description="The authors and audiences so far, at most 50.")]
-    nearest: Annotated[str | None, Meta(description="The one of them that is spelt nearly so.")] = None
-
-
 class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A window's members, except ``request``, whose bytes are spliced in after them."""
 
@@ -189,7 +179,13 @@ class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         Meta(description="The model or family whose figures stand in for a name that no source lists."),
     ] = None
     recalled: WindowRecalled | None = None
-    unknown_view: UnknownView | None = None
+    unknown_view: Annotated[
+        str | None,
+        Meta(
+            description="The view, where it is none of the conversation's `agents`: the window has what is for all, and may "
+            "be meant for another. `GET /conversations/{conversation_id}` lists them."
+        ),
+    ] = None
     explain: list[Any] | None = None
     receipt: Annotated[
         str | None,
@@ -215,7 +211,6 @@ class Made(msgspec.Struct, frozen=True):
     """The window's receipt, if its history is stored."""
 
 
-_MOST_AGENTS = 50
 _NO_DOCUMENTS = WindowGrounding(0, 0, truncated=False, documents_shortened=0)
 
 
@@ -275,9 +270,7 @@ def made(
         recalled=_recalled(window.recalled) if window.recalled else None,
         mended=Mended(len(mends.told), mends.reasons()) if mends.told else None,
         waiting_for=[*window.waiting_for],
-        unknown_view=_unknown(query.view, asked.agents)
-        if query.view is not None and asked.agents is not None
-        else None,
+        unknown_view=query.view if asked.is_unknown_view else None,
         explain=window.explain and _explain(asked, window, history.question, documents, mends),
     )
     before, named = _encode(head)[:-1] + b',"request":', asked.receipt
@@ -291,12 +284,6 @@ def made(
         receipt = named(body, head.tokens.total)
         body = b"".join((body, b',"receipt":"', receipt, b'"}'))
     return Made(body, asked, history, window, head, documents, hints, bodies, receipt)
-
-
-def _unknown(view: str, agents: Sequence[str]) -> UnknownView:
-    small = {name.casefold(): name for name in reversed(agents)}
-    near = difflib.get_close_matches(view.casefold(), small, n=1)
-    return UnknownView(view, [*agents[:_MOST_AGENTS]], small[near[0]] if near else None)
 
 
 def _note(mends: Mends, order: Order, history: History, window: Window) -> None:

@@ -57,8 +57,8 @@ class Asked(msgspec.Struct, frozen=True):
     recollection: Recollection | None = None
     cache_key: str = ""
     """The conversation's ``prompt_cache_key``, with ``cache=auto``."""
-    agents: list[str] | None = None
-    """The conversation's agents, if the query's view is none of them."""
+    is_unknown_view: bool = False
+    """Whether the query's view is none of the conversation's agents."""
     receipt: Callable[[bytes, int], bytes] | None = None
     """Names the window of a stored conversation, from the answer's bytes and its tokens."""
 

@@ -96,7 +96,9 @@ def window_of_request(
     parts = fixed_parts(settings, send)
     plan = plan_of(wanted, parts, limits_of(wanted, settings, models))
     entries = [] if isinstance(wanted, TextsRequest) else wanted.messages
-    asked = Asked(plan, wanted.conversation_id, agents=_unless_known(wanted.view, entries) if wanted.view else None)
+    asked = Asked(
+        plan, wanted.conversation_id, is_unknown_view=wanted.view is not None and _is_unknown(wanted.view, entries)
+    )
     texts = wanted.messages if isinstance(wanted, TextsRequest) else texts_of(entries)
     checked = _checked(entries, sent, send) if texts is None else []
     started = time.perf_counter()
@@ -114,11 +116,9 @@ def window_of_request(
     return found, counting_seconds
 
 
-def _unless_known(view: str, entries: Sequence[Entry]) -> list[str] | None:
-    """The authors and audiences of entries, if a view is none of them; None where it is."""
-    named = (name for entry in entries for name in (entry.author, *(entry.audience or ())) if name is not None)
-    agents = [*dict.fromkeys(named)]
-    return None if view in agents else agents
+def _is_unknown(view: str, entries: Sequence[Entry]) -> bool:
+    """Whether a view is no author and in no audience of these entries."""
+    return not any(view == entry.author or view in (entry.audience or ()) for entry in entries)
 
 
 def _needs_all(query: WindowQuery) -> bool:

@@ -207,7 +207,7 @@ class Windows:
             f'"{state.etag}"',
             self._recaller.mode(settings) if query.recall_max_tokens else None,
             cache_key=cache_key(target.name, state.life) if query.cache == "auto" else "",
-            agents=_unless_known(query.view, state) if query.view is not None else None,
+            is_unknown_view=query.view is not None and _is_unknown(query.view, state),
             receipt=partial(
                 receipt_of, Stub(target, state, model.column, rules, model.correction, told, model.constant)
             ),
@@ -326,12 +326,9 @@ def reach_of(query: WindowQuery, model: Model, budget: int) -> Reach:
     )
 
 
-def _unless_known(view: str, state: State) -> list[str] | None:
-    """The agents of a state, if a view is none of them; None where it is, or may be."""
-    if not state.agents.is_all:
-        return None
-    agents = state.agents.before(state.version)
-    return None if view in agents else agents
+def _is_unknown(view: str, state: State) -> bool:
+    """Whether a view is none of the agents of a state, which are all known."""
+    return state.agents.is_all and view not in state.agents.before(state.version)
 
 
 def _compactions(query: WindowQuery) -> str:
