@@ -19,7 +19,7 @@ from sash import problems
 from sash.cli import main
 from sash.core.counts.models.models import find_model, load_models_toml
 from sash.core.law.records.parameters import WindowQuery
-from sash.settings import VARIABLES, Settings
+from sash.settings import GROUPS, VARIABLES, Settings
 
 README_BYTES = 16_000
 PARAMETERS = "service/sash/windows/parameters.md"
@@ -164,6 +164,7 @@ RUN_BY = {
         ("## Moving in", "sh"): "test_migration.py::test_the_pages_way_in_works_and_may_be_taken_twice",
     },
     "service/sash/windows/README.md": {
+        ("## Sources", "json"): "api/test_document_sources.py::test_the_pages_documents",
         ("## Levels of documents", "json"): "api/test_document_levels.py::test_the_pages_example",
     },
     "tests/bench/README.md": {
@@ -285,13 +286,19 @@ def test_the_page_of_destinations_is_that_of_the_rows() -> None:
 
 
 def test_every_setting_has_its_line() -> None:
-    """The table has all variables, in their order, with their defaults, and marks those that a file may hold."""
-    lines = rows(section("deploy/README.md", "## Settings").partition("\n### ")[0])
-    shown = [(name.strip("`"), default, "†" in meaning) for name, meaning, default in lines]
+    """The four tables have all variables by who needs them, with their defaults and the reasons of these; a dagger marks
+    those that a file may hold."""
+    said = section("deploy/README.md", "## Settings").partition("\n### ")[0]
     defaults = Settings()
-    assert shown == [
-        (variable.name, _set(getattr(defaults, variable.field)), variable.secret) for variable in VARIABLES
-    ]
+    for group in GROUPS:
+        table = said.partition(f"**{group.title}**, for {group.who}:\n")[2].partition("\n\n**")[0]
+        shown = [(name.strip("`"), default, why, "†" in meaning) for name, meaning, default, why in rows(table)]
+        assert shown == [
+            (variable.name, _set(getattr(defaults, variable.field)), variable.why, variable.secret)
+            for variable in group.variables
+        ]
+    assert [variable for group in GROUPS for variable in group.variables] == [*VARIABLES]
+    assert all(variable.why for variable in VARIABLES)
 
 
 def _set(default: Any) -> str:
