@@ -12,7 +12,7 @@ HEAD = """# Destinations
 
 A destination is who reads a request: the form, the model's maker, the host and the chat template together. A window heeds
 the strictest fact of each kind. `GET /models/{model}` shows those of one model, with their evidence. A form's media, limits
-and mends [have their own tables](../../../../../docs/providers/mends.md).
+and mends [have their own tables](../../../../docs/providers/mends.md).
 
 `python -m tests.destinations_page` writes this page from the rows beside it.
 

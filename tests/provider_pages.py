@@ -18,7 +18,7 @@ from sash.core.providers.form.request_limits import RequestLimits
 from sash.core.providers.messages.mends import OF_ALL, Mend
 from sash.problems import problem_types
 
-DOCS: Final = Path(__file__).parents[1] / "docs"
+DOCS: Final = Path(__file__).parents[1] / "service" / "docs"
 MENDS: Final = DOCS / "providers" / "mends.md"
 ERRORS: Final = DOCS / "errors.md"
 FACTS: Final = "| of a request | |"

@@ -78,72 +78,72 @@ RUN_BY = {
     "deploy/encryption.md": {
         ("## Changing keys", "sh"): "test_readme_encryption.py::test_both_kinds_of_keys_are_changed",
     },
-    "docs/frameworks/langchain.md": {
+    "service/docs/frameworks/langchain.md": {
         ("# LangChain and LangGraph", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
     },
-    "docs/frameworks/pydantic-ai.md": {
+    "service/docs/frameworks/pydantic-ai.md": {
         ("# Pydantic AI", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
     },
-    "docs/frameworks/llama-index.md": {
+    "service/docs/frameworks/llama-index.md": {
         ("# LlamaIndex", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
     },
-    "docs/frameworks/agent-framework.md": {
+    "service/docs/frameworks/agent-framework.md": {
         ("# Microsoft Agent Framework", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
     },
-    "docs/frameworks/openai-agents.md": {
+    "service/docs/frameworks/openai-agents.md": {
         ("# OpenAI Agents SDK", "python"): "test_readme.py::test_the_agents_sdk_runs_on_windows",
     },
-    "docs/frameworks/google-adk.md": {
+    "service/docs/frameworks/google-adk.md": {
         ("# Google ADK", "python"): "test_readme.py::test_the_adk_runs_on_windows",
     },
-    "docs/frameworks/litellm.md": {
+    "service/docs/frameworks/litellm.md": {
         ("# LiteLLM's proxy", "python"): "clients/test_litellm.py::test_a_tool_loop_is_kept",
         ("# LiteLLM's proxy", "yaml"): "clients/test_litellm.py::test_a_tool_loop_is_kept",
     },
-    "docs/frameworks/ai-sdk.md": {
+    "service/docs/frameworks/ai-sdk.md": {
         ("# AI SDK and useChat", "sh"): "test_readme.py::test_the_vercel_sdk_runs_on_windows",
         ("# AI SDK and useChat", "ts"): "test_readme.py::test_the_vercel_sdk_runs_on_windows",
     },
-    "docs/frameworks/mcp.md": {
+    "service/docs/frameworks/mcp.md": {
         ("# MCP", "python"): "test_readme.py::test_a_model_finds_what_its_window_leaves_out",
     },
-    "docs/providers/openai.md": {
+    "service/docs/providers/openai.md": {
         ("# OpenAI, with its SDK", "python"): "test_readme.py::test_the_responses_loop_sends_windows",
     },
-    "docs/providers/anthropic.md": {
+    "service/docs/providers/anthropic.md": {
         (
             "# Claude, with the Anthropic SDK",
             "python",
         ): "test_readme.py::test_the_claude_loop_sends_windows_and_reports_the_bill",
     },
-    "docs/providers/gemini.md": {
+    "service/docs/providers/gemini.md": {
         (
             "# Gemini, with the Google GenAI SDK",
             "python",
         ): "test_readme.py::test_the_gemini_loop_sends_windows_and_reports_the_bill",
     },
-    "docs/providers/bedrock.md": {
+    "service/docs/providers/bedrock.md": {
         (
             "# Amazon Bedrock, with boto3",
             "python",
         ): "test_readme.py::test_the_bedrock_loop_sends_windows_and_reports_the_bill",
     },
-    "docs/providers/ollama.md": {
+    "service/docs/providers/ollama.md": {
         ("# Ollama", "python"): "test_readme.py::test_the_ollama_loop_sends_windows",
     },
-    "docs/agents/memory.md": {
+    "service/docs/agents/memory.md": {
         ("# A long memory", "python"): "test_readme.py::test_turn_400_has_what_turn_3_said",
     },
-    "docs/agents/history-tools.md": {
+    "service/docs/agents/history-tools.md": {
         ("# Tools that read the history", "python"): "test_readme.py::test_a_model_finds_what_its_window_leaves_out",
     },
-    "docs/agents/several-agents.md": {
+    "service/docs/agents/several-agents.md": {
         ("# Several agents", "python"): "test_readme.py::test_each_of_several_agents_sees_its_part",
     },
-    "docs/agents/tool-results.md": {
+    "service/docs/agents/tool-results.md": {
         ("# Huge tool results", "python"): "test_readme.py::test_an_agent_goes_on_behind_a_huge_result",
     },
-    "docs/agents/compaction.md": {
+    "service/docs/agents/compaction.md": {
         ("# A provider's own compaction", "python"): "test_readme.py::test_a_compaction_begins_the_next_window",
     },
     "service/sash_client/README.md": {
