@@ -226,7 +226,7 @@ def made(
         conversation_id=asked.conversation if asked.version is not None else None,
         version=asked.version,
         etag=asked.etag,
-        model=model.id,
+        model=model.known_as,
         encoding=model.counted_with,
         exact=model.exact and _is_exact(asked, history, window),
         context_window=model.context_window if known else None,
@@ -316,18 +316,18 @@ def _request(
             tools=parts.fixed.tools,
             tool_choice=parts.fixed.tool_choice,
             mends=mends,
-            model=model.id,
+            model=model.known_as,
             drops=drops,
             hinted=asked.plan.query.cache == "auto",
             now=history.now,
             came=history.came,
         )
-    if not (refused_by(model.provider, model.id) or is_rich or parts.odd_shots):
+    if not (refused_by(model.provider, model.known_as) or is_rich or parts.odd_shots):
         return chat_messages(parts, window, bodies, grounding, Marked(), mends)
     beside, odd = _marks(window, history)
-    for seq, bits in refused_by_servers(window, history, model.provider, model.id).items():
+    for seq, bits in refused_by_servers(window, history, model.provider, model.known_as).items():
         odd[seq] = odd.get(seq, 0) | bits
-    marked = Marked(beside, odd, model.provider, model.id, drops)
+    marked = Marked(beside, odd, model.provider, model.known_as, drops)
     return chat_messages(parts, window, bodies, grounding, marked, mends)
 
 

@@ -71,11 +71,11 @@ def message_cost(row: Row, model: Model, by: Arithmetic, *, parallel: Number = 0
     sent_in = PROVIDERS[model.format]
     if sent_in.is_chat_form:
         sent = _as_chat(row, model, by) if "pictured0" in row else Row(row)
-        if "spoken0" in row and not hears(model.provider, model.id):
+        if "spoken0" in row and not hears(model.provider, model.known_as):
             _add_spoken(sent, row, by)
-        if "has_call_objects" in row and refused_by(model.provider, model.id) & ARGUMENTS:
+        if "has_call_objects" in row and refused_by(model.provider, model.known_as) & ARGUMENTS:
             _with_objects(sent, model, by)
-        if refused_by(model.provider, model.id) & SILENT:
+        if refused_by(model.provider, model.known_as) & SILENT:
             _with_words(sent, model, by)
     else:
         sent = _as_sent(row, model, sent_in, by)

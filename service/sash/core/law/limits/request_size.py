@@ -76,7 +76,7 @@ def check_tools(tools: Sequence[Mapping[str, Any]], model: Model, pointer: str =
 
 def _check_names(tools: Sequence[Mapping[str, Any]], model: Model, form: str) -> None:
     """Raise FormatCannotCarry for tools whose names are not in the alphabet of the form, for this model."""
-    wanted = meet(form, model.provider, model.id).values.get("tool_names")
+    wanted = meet(form, model.provider, model.known_as).values.get("tool_names")
     if wanted is None:
         return
     errors = [

@@ -344,7 +344,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         if (thoughts := view.thoughts) is not None:
             sent, left = thoughts.sent, thoughts.left
             tokens["messages"] -= int(sent[rows].sum())
-            if binds_reasoning(spec.plan.model.id):
+            if binds_reasoning(spec.plan.model.known_as):
                 room = self.budget - sum(fixed.values())
                 accepted = accepted_from(view, spec, selected, self.allowed, room, noted=bool(note))
                 is_refused = (sent > 0) & (np.arange(len(sent)) < accepted)

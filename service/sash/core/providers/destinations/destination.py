@@ -10,8 +10,9 @@ from sash.core.providers.destinations.facts import Fact, Kind, Party
 from sash.core.providers.destinations.grammars import FORMS, TEMPLATES
 from sash.core.providers.destinations.hosts import HOSTS, OF_FORMS, host_of
 from sash.core.providers.destinations.makers import MAKERS
+from sash.core.providers.destinations.media import MODELS
 
-FACTS: Final = (*FORMS, *MAKERS, *HOSTS, *TEMPLATES)
+FACTS: Final = (*FORMS, *MAKERS, *HOSTS, *TEMPLATES, *MODELS)
 """Every row."""
 COMPATIBLE: Final = "compatible"
 """The name of every server of chat completions, beside its own, that is not OpenAI's."""

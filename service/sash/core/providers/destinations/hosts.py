@@ -52,6 +52,16 @@ def host_of(model: str) -> str | None:
     return next((host for pattern, host in _IDS if pattern.search(name)), None)
 
 
+def at_host_of(name: str, meant: str) -> str:
+    """Return the name of a model with the host that another name says, if it says none itself.
+
+    >>> at_host_of("groq/fast", "qwen3-32b"), at_host_of("fast", "groq/qwen3-32b"), at_host_of("prod", "gpt-4")
+    ('groq/qwen3-32b', 'groq/qwen3-32b', 'gpt-4')
+    """
+    host = host_of(name)
+    return meant if host is None or host_of(meant) else f"{host}/{meant}"
+
+
 _STRICT: Final = {
     "cerebras": "400: \"property 'messages.2.assistant.reasoning_content' is unsupported\" (Kilo-Org/kilocode 10375, "
     "QwenLM/qwen-code 11045)",

@@ -14,6 +14,7 @@ import msgspec
 
 from sash.core.providers.destinations.destination import Destination
 from sash.core.providers.destinations.facts import Kind
+from sash.core.providers.destinations.sent_media import SentKind, media_in
 from sash.core.providers.destinations.tool_names import ALPHABETS
 
 Object = Mapping[str, Any]
@@ -31,7 +32,7 @@ def refusals(request: Object, to: Destination) -> Iterator[BrokenRule]:
     messages: list[Object] = request.get("messages") or []
     for kind, value in to.values.items():
         judge = _JUDGES.get(kind)
-        if judge is not None and (messages or kind == "tool_names"):
+        if judge is not None and (messages or kind in _OF_ALL_FORMS):
             yield from (BrokenRule(kind, place) for place in judge(request, messages, value))
 
 
@@ -46,6 +47,8 @@ _MEMBERS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 )
 """Members of other servers' messages, by the value of the fact. What an operator sends by setting is not among them."""
 _SAID: Final = ("content", "tool_calls", "function_call", "refusal", "audio")
+_OF_ALL_FORMS: Final = frozenset({"files", "pictures", "sounds", "tool_names"})
+"""Kinds whose judges read the whole request, whatever its form calls its messages."""
 _NINE: Final = re.compile(r"[a-zA-Z0-9]{9}")
 _NAMED: Final = frozenset({"toolSpec", "function", "custom"})
 _SPOKEN: Final = frozenset({"text", "thinking"})
@@ -134,6 +137,15 @@ def _beside_calls(_request: Object, messages: list[Object], _value: str) -> Iter
             yield f"#/messages/{index}/content"
 
 
+def _without(kind: SentKind) -> _Judge:
+    """Return the judge that refuses media of a kind."""
+
+    def judge(request: Object, _messages: list[Object], _value: str) -> Iterator[str]:
+        yield from (place for found, place in media_in(request) if found == kind)
+
+    return judge
+
+
 def _tool_names(request: Object, _messages: list[Object], value: str) -> Iterator[str]:
     pattern = ALPHABETS[value]
     for place, name in _declared(request):
@@ -160,9 +172,12 @@ _JUDGES: Final[Mapping[Kind, _Judge]] = MappingProxyType(
         "empty_question": _each(_is_empty_question),
         "empty_reply": _each(_is_empty_reply),
         "ending": _ending,
+        "files": _without("files"),
         "members": _members,
+        "pictures": _without("pictures"),
         "reasoning": _reasoning,
         "roles": _each(lambda message: message["role"] == "developer"),
+        "sounds": _without("sounds"),
         "system": _system,
         "tool_names": _tool_names,
     }

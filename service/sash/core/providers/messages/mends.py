@@ -102,6 +102,15 @@ ENDED_REFERENCE: Final = Mend(
     "deprecated-generative-ai-python 692, vicajilau/quizdy 214); a signed address of S3, Google or Azure answers 403 after "
     "its time, which it tells",
 )
+UNTAKEN_BY_MODEL: Final = Mend(
+    name="untaken_by_model",
+    refused="A picture, a sound or a file that the model does not take, as `GET /models/{model}` tells: a picture by GPT-3.5, "
+    "DeepSeek, Kimi K2 and others that read text alone, a sound by GPT-4o and GPT-5",
+    sent="One line of text in its place, with its type and size, and where it is kept. A model that takes it gets it",
+    evidence="DeepSeek answers 400: 'unknown variant `image_url`, expected `text`' (rikkahub/rikkahub 1433), Z.ai: "
+    "\"messages.content.type … ['text']\" (TriDefender/zcode-api 26), OpenRouter 404: 'No endpoints found that support image "
+    "input' (nexu-io/nexu 875); destinations/README.md has a row for each family",
+)
 SYSTEM_NOTE: Final = Mend(
     name="system_note",
     refused="A system message behind other messages, where the form has system texts before them alone",
@@ -131,6 +140,7 @@ OF_ALL: Final = (
     LOST_MEDIUM,
     FOREIGN_REFERENCE,
     ENDED_REFERENCE,
+    UNTAKEN_BY_MODEL,
     SYSTEM_NOTE,
     TOOL_SCHEMA,
 )
