@@ -422,7 +422,7 @@ class DestinationFact(msgspec.Struct, frozen=True):
 
 
 class TakenMedia(msgspec.Struct, frozen=True):
-    """The media types that a model takes in a format, beside texts; null where each is taken, and an empty list where none is.
+    """The media types that a model takes in a format, beside texts; null where each is taken, an empty list where none is.
     Others are sent as a line of text."""
 
     pictures: list[str] | None

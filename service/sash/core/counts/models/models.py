@@ -116,7 +116,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def known_as(self) -> str:
-        """The name by which facts of its destinations are known: its id, or the name that it stands for, at its id's host."""
+        """The name by which facts of its destinations are known: its id, or the name that this stands for, at its host."""
         return at_host_of(self.id, self.meant) if self.meant else self.id
 
     @property

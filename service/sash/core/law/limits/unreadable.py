@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from sash.core.counts.measures.media_facts import AUDIO, FILE, IMAGE, Medium
+from sash.core.counts.measures.media_facts import AUDIO, FILE, Medium
 from sash.core.counts.models.models import Model
 from sash.core.law.history.view import History
+from sash.core.law.limits.untaken_media import is_taken
 from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS
-from sash.core.providers.destinations.destination import meet
-from sash.core.providers.destinations.facts import Kind
 from sash.core.providers.messages.mends import AS_TEXT, ENDED_REFERENCE, FOREIGN_REFERENCE, UNTAKEN_BY_MODEL, Mend
 from sash.core.providers.messages.references import is_readable
 from sash.core.providers.writing.media_types import UNTAKEN
@@ -18,8 +17,6 @@ UNREADABLE: Final = (FOREIGN_REFERENCE, ENDED_REFERENCE, UNTAKEN_BY_MODEL, UNTAK
 """The mends of these media."""
 _NAMES: Final = {FILE: "file", AUDIO: "audio"}
 """Kinds of media of which a type that is not taken is a line here. Pictures have their lines in their cost."""
-_TAKEN: Final[dict[int, Kind]] = {IMAGE: "pictures", FILE: "files", AUDIO: "sounds"}
-"""The kind of the fact that a model takes none of a kind of media."""
 
 
 def why_unreadable(medium: Medium, model: Model, now: int) -> Mend | None:
@@ -32,18 +29,11 @@ def why_unreadable(medium: Medium, model: Model, now: int) -> Mend | None:
         return FOREIGN_REFERENCE
     if 0 < medium.until < now:
         return ENDED_REFERENCE
-    if medium.kind in _TAKEN and not takes(model, medium.kind, medium.media_type):
+    if not is_taken(medium, model):
         return UNTAKEN_BY_MODEL
     if medium.kind not in _NAMES or medium.issuer or (sent_in.is_chat_form and model.provider != sent_in.maker):
         return None
     return sent_in.takes.mend_of(_NAMES[medium.kind], medium.media_type, is_link=medium.is_linked and medium.size > 0)
-
-
-def takes(model: Model, kind: int, media_type: str) -> bool:
-    """Whether a model takes pictures, files or sounds, whatever its form has a place for."""
-    if _TAKEN[kind] not in meet(model.format, model.provider, model.known_as).values:
-        return True
-    return kind == FILE and media_type.startswith("text/") and model.provider == PROVIDERS[model.format].maker
 
 
 def told_among(media: Sequence[Medium], numbers: Iterable[int], model: Model, now: int) -> list[int]:

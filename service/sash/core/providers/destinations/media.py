@@ -50,9 +50,9 @@ _TEXT_ALONE: Final = (
         "glm",
         r"\bglm-?(?:4(?:[.p-][5-7])?|5(?:[.p-][1-3])?|z1)(?![\dv]|[.p-]\d+(?![\db]))(?!-flash(?<=3-flash))",
         (
-            "Z.ai answers 400: \"messages.content.type … ['text']\" (TriDefender/zcode-api 26, BigPizzaV3/CodexPlusPlus 1760; "
-            "openkursar/hello-halo 346: GLM 5.3 takes text alone, GLM 5.3 Flash pictures), OpenRouter 404: 'No endpoints found "
-            f"that support image input' (nexu-io/nexu 875), Ollama 400 (ollama/ollama 17301); {_LISTED}"
+            "Z.ai answers 400: \"messages.content.type … ['text']\" (TriDefender/zcode-api 26; "
+            "openkursar/hello-halo 346: GLM 5.3 takes text alone, GLM 5.3 Flash pictures), OpenRouter 404: 'No endpoints "
+            f"found that support image input' (nexu-io/nexu 875), Ollama 400 (ollama/ollama 17301); {_LISTED}"
         ),
     ),
     (

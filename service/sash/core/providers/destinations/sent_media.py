@@ -45,7 +45,7 @@ def _kind_of(part: Object) -> SentKind | None:
     data = part.get("inlineData") or part.get("inline_data") or part.get("fileData") or part.get("file_data")
     if isinstance(data, dict):
         begins = str(data.get("mimeType") or data.get("mime_type")).partition("/")[0]
-        return {"image": "pictures", "audio": "sounds", "text": None}.get(begins, "files")  # type: ignore[return-value]
+        return {"image": "pictures", "audio": "sounds", "text": None}.get(begins, "files")
     kind = part.get("type", next((name for name in _TYPES if isinstance(part.get(name), dict)), ""))
     found = _TYPES.get(kind)
     return None if found == "files" and _is_words(part) else found
