@@ -23,6 +23,7 @@ from sash.core.law.cost import Cost, cost_of
 from sash.core.law.documents.documents import Documents
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.fixed_parts.plan import Plan
+from sash.core.law.history.enclosing import with_records
 from sash.core.law.history.lines import go_on_tokens, line_of
 from sash.core.law.history.results import Edit, cut_result, left_out_line, line_costs
 from sash.core.law.history.view import History, Order
@@ -550,6 +551,8 @@ def _is_exact(asked: Asked, history: History, window: Window) -> bool:
     if not PROVIDERS[query.format].is_openais:  # others join messages, which then cost less than each by itself
         return False
     fixed, summary = asked.plan.parts.fixed, window.summary
+    if window.lined:  # they are sent as these are
+        history = with_records(history, {window.row_of[seq]: each for seq, each in window.lined.items()})
     return (
         not window.tokens["reasoning"]
         and not (fixed.tools and (model.is_resold or not fixed.declared(CHAT)[0].is_priced))

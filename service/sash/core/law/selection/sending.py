@@ -114,10 +114,8 @@ def _lasting_and_passing(
 
 def _is_owed(row: Row, model: Model, form: str) -> Number:
     """Whether a message's reasoning is sent in every window, because it calls."""
-    return (
-        meet(form, model.provider, model.known_as).values.get("reasoning") in ("with_calls", "filled")
-        and row["calls"] > 0
-    )
+    wanted = meet(form, model.provider, model.known_as).values.get("reasoning")
+    return wanted in ("with_calls", "filled") and row["calls"] > 0
 
 
 def _of_each(

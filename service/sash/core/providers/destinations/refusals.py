@@ -116,8 +116,10 @@ def _members(_request: Object, messages: list[Object], value: str) -> Iterator[s
 
 
 def _reasoning(_request: Object, messages: list[Object], value: str) -> Iterator[str]:
-    if value == "refused":  # what is owed cannot be seen: a call may have had none
-        yield from (f"#/messages/{i}" for i, message in enumerate(messages) if message.keys() & _REASONING)
+    for index, message in enumerate(messages):  # what is owed alone cannot be seen: a call may have had none
+        has_none = not any(message.get(name) for name in _REASONING)
+        if message.keys() & _REASONING if value == "refused" else value == "filled" and _calls(message) and has_none:
+            yield f"#/messages/{index}"
 
 
 def _ending(_request: Object, messages: list[Object], _value: str) -> Iterator[str]:
