@@ -56,6 +56,7 @@ RULE_BREAKERS: dict[str, tuple[str, ...]] = {
     "files": ("deepseek-chat", "o3-mini"),
     "empty_reply": ("deepseek-chat", "llama-3.3-70b", "venice/openai-gpt-54-pro"),
     "ending": ("mistral-large-latest", "claude-opus-4-8", "deepseek-reasoner"),
+    "links": ("ollama/gemma3:4b",),
     "members": ("groq/qwen/qwen3-32b", "cerebras/zai-glm-4.7", "gpt-4o", "mistral-large-latest"),
     "pictures": (
         "gpt-3.5-turbo",
@@ -68,7 +69,7 @@ RULE_BREAKERS: dict[str, tuple[str, ...]] = {
     ),
     "reasoning": ("groq/qwen/qwen3-32b", "cerebras/zai-glm-4.7", "gpt-4o", "mistral-large-latest"),
     "sounds": ("gpt-4o-mini", "gpt-5", "deepseek-chat", "glm-4.6"),
-    "roles": ("deepseek-chat", "qwen3.5-plus", "mistral-large-latest"),
+    "roles": ("deepseek-chat", "openrouter/openai/gpt-oss-120b", "qwen3.5-plus", "mistral-large-latest"),
     "system": ("qwen3.5-plus", "google/gemma-3-27b-it", "mistral-large-latest"),
 }
 """Models whose destinations have a rule of single chat messages, or of their order."""
@@ -79,6 +80,7 @@ BROKEN: dict[str, list[Object]] = {
     "empty_question": [{"role": "user", "content": ""}],
     "empty_reply": [ASKED, {"role": "assistant", "content": ""}],
     "ending": [ASKED, REPLY],
+    "links": [shown({"type": "image_url", "image_url": {"url": "https://x.test/a.png"}})],
     "members": [ASKED, {**REPLY, "reasoning_content": "Hm."}],
     "files": [shown({"type": "file", "file": {"filename": "a.pdf", "file_data": PDF}})],
     "pictures": [shown({"type": "image_url", "image_url": {"url": PIXEL}}), REPLY],

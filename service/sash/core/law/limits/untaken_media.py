@@ -16,8 +16,10 @@ _KINDS: Final[Mapping[int, Kind]] = MappingProxyType({IMAGE: "pictures", FILE: "
 
 def is_taken(medium: Medium, model: Model) -> bool:
     """Return whether a model takes a medium of this kind. A text file is sent to OpenAI's models as its text."""
-    kind = _KINDS.get(medium.kind)
-    if kind is None or kind not in meet(model.format, model.provider, model.known_as).values:
+    kind, values = _KINDS.get(medium.kind), meet(model.format, model.provider, model.known_as).values
+    if medium.kind == IMAGE and medium.is_linked and "links" in values:
+        return False
+    if kind is None or kind not in values:
         return True
     is_words = medium.kind == FILE and medium.media_type.startswith("text/")
     return is_words and model.provider == PROVIDERS[model.format].maker

@@ -24,6 +24,7 @@ Kind = Literal[
     "empty_reply",
     "ending",
     "files",
+    "links",
     "members",
     "pictures",
     "reasoning",
@@ -42,6 +43,7 @@ VALUES: Final[Mapping[Kind, Mapping[str, str]]] = MappingProxyType(
         "empty_reply": {"refused": "each message of the assistant's has a text or calls"},
         "ending": {"no_reply": "the last message is no reply without calls"},
         "files": {"refused": "no files, such as PDFs"},
+        "links": {"refused": "no pictures by their addresses, only with their bytes"},
         "members": {
             "known": "messages have the members of OpenAI's requests alone",
             "own": "the maker's own members alone",

@@ -148,6 +148,15 @@ def _without(kind: SentKind) -> _Judge:
     return judge
 
 
+def _links(_request: Object, messages: list[Object], _value: str) -> Iterator[str]:
+    for index, message in enumerate(messages):
+        for number, part in enumerate(_blocks(message)):
+            given = part.get("image_url")
+            url = given.get("url") if isinstance(given, dict) else given
+            if isinstance(url, str) and not url.startswith("data:"):
+                yield f"#/messages/{index}/content/{number}"
+
+
 def _tool_names(request: Object, _messages: list[Object], value: str) -> Iterator[str]:
     pattern = ALPHABETS[value]
     for place, name in _declared(request):
@@ -175,6 +184,7 @@ _JUDGES: Final[Mapping[Kind, _Judge]] = MappingProxyType(
         "empty_reply": _each(_is_empty_reply),
         "ending": _ending,
         "files": _without("files"),
+        "links": _links,
         "members": _members,
         "pictures": _without("pictures"),
         "reasoning": _reasoning,
