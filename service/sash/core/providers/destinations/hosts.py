@@ -104,7 +104,7 @@ HOSTS: Final = (
         kind="roles",
         value="no_developer",
         forms=_CHAT,
-        evidence="Servers behind it answer 400: 'unknown variant `developer`', also for gpt-oss (earendil-works/pi 5229, 5221)",
+        evidence="400 by servers behind it: 'unknown variant `developer`', also for gpt-oss (earendil-works/pi 5229, 5221)",
         read_on=_DAY,
     ),
     Fact(
