@@ -8,7 +8,7 @@ from sash.core.counts.models.models import find_model, list_models
 from sash.core.providers import PROVIDERS
 from sash.core.providers.destinations.destination import COMPATIBLE, FACTS, meet
 from sash.core.providers.destinations.facts import VALUES
-from sash.core.providers.destinations.hosts import PREFIXES, host_of
+from sash.core.providers.destinations.hosts import AS_MADE, PREFIXES, UNRECORDED, host_of
 from sash.core.providers.destinations.tool_names import ALPHABETS
 
 HOSTS = {
@@ -27,11 +27,33 @@ HOSTS = {
     "claude-sonnet-4-5@20250929": "vertex",
     "ollama/gemma3:4b": "ollama",
     "hosted_vllm/google/gemma-3-27b-it": "vllm",
+    "deepinfra/Qwen/Qwen3-32B": "deepinfra",
     "openai/gpt-4o": None,
     "deepseek/deepseek-chat": None,
     "gpt-4.1-mini": None,
     "qwen3.5-27b": None,
 }
+
+
+def test_a_host_without_a_record_gets_the_strict_meet() -> None:
+    """What the strictest hosts refuse is not sent to one that nobody recorded; others have rows, or a reason for none."""
+    strict = {each.kind: each.value for each in FACTS if each.name == UNRECORDED}
+    found = meet("openai", "deepseek", "deepinfra/deepseek-ai/DeepSeek-V4-Pro").values
+    assert {kind: found[kind] for kind in strict} == strict
+    assert "alternation" not in meet("openai", "deepseek", "together_ai/deepseek-ai/DeepSeek-V4-Pro").values
+    recorded = {each.name for each in FACTS if each.of == "host"} | AS_MADE.keys()
+    assert {
+        "azure",
+        "bedrock",
+        "cerebras",
+        "fireworks",
+        "groq",
+        "ollama",
+        "openrouter",
+        "together",
+        "vertex",
+        "vllm",
+    } < recorded
 
 
 @pytest.mark.parametrize("name", HOSTS)
@@ -51,7 +73,7 @@ def test_each_row_has_a_value_of_its_kind_and_evidence(fact: object) -> None:
     """A row's value is one of its kind's, its forms are known, its host can be said, and its evidence is told."""
     assert fact.value in VALUES[fact.kind]
     assert fact.forms <= PROVIDERS.keys()
-    assert fact.of != "host" or fact.name in {*PREFIXES.values(), COMPATIBLE}
+    assert fact.of != "host" or fact.name in {*PREFIXES.values(), COMPATIBLE, UNRECORDED}
     assert len(fact.evidence) > 10
     assert fact.of != "template" or fact.models
 

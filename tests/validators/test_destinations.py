@@ -1,6 +1,6 @@
 """Every predicate holds at every destination: for recorded requests of all forms, and for drawn histories.
 
-The destinations are chosen so that each row of ``FACTS`` holds at one of them. What is asked about reasoning changes no rule.
+Each row of ``FACTS`` holds at one of the destinations. What is asked about reasoning changes no rule.
 """
 
 import json
@@ -39,6 +39,7 @@ CHAT = (
     *("glm-4.6", "minimax-m2.5", "sonar-pro", "grok-2-1212", "llama-3.3-70b", "command-r-plus", "phi4", "gemma2:9b"),
     *("claude-opus-4-8", "claude-2.1", "nova-micro", "amazon.titan-text-express-v1", "olmo-3-32b-think"),
     *("groq/qwen/qwen3-32b", "cerebras/zai-glm-4.7", "groq/moonshotai/kimi-k2.5", "openrouter/openai/gpt-oss-120b"),
+    *("deepinfra/moonshotai/Kimi-K2.5", "novita/deepseek/deepseek-v4-pro"),
     *(
         "openrouter/perplexity/sonar-pro",
         "venice/openai-gpt-54-pro",

@@ -39,7 +39,10 @@ def result(identity: str = "call_1") -> Object:
     return {"role": "tool", "tool_call_id": identity, "content": "Hall 2."}
 
 
-PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPj/HwAEAQH/7yMK/gAAAABJRU5ErkJggg=="
+PIXEL = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPj/HwAEAQH/7yMK/"
+    "gAAAABJRU5ErkJggg=="
+)
 PDF = "data:application/pdf;base64,JVBERi0xLjQK"
 
 

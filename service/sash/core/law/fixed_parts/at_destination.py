@@ -11,7 +11,7 @@ from sash.core.counts.costs.over_limits import tool_names
 from sash.core.counts.measures.measures import measure
 from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.conversation_settings import FixedParts, encode_settings
-from sash.core.law.limits.untaken_media import is_taken
+from sash.core.law.records.untaken_media import is_taken
 from sash.core.providers.destinations.destination import meet
 from sash.core.providers.destinations.tool_names import names_in, renamed
 from sash.core.providers.messages.hosted import media_line
