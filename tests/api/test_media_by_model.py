@@ -6,7 +6,10 @@ import pytest
 
 from sash import count, window
 
-PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPj/HwAEAQH/7yMK/gAAAABJRU5ErkJggg=="
+PIXEL = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPj/HwAEAQH/7yMK/"
+    "gAAAABJRU5ErkJggg=="
+)
 PICTURE = {"type": "image_url", "image_url": {"url": PIXEL}}
 LINKED = {"type": "image_url", "image_url": {"url": "https://x.test/a.png"}}
 SOUND = {"type": "input_audio", "input_audio": {"data": "UklGRiQAAABXQVZFZm10IBAAAAABAAEA", "format": "wav"}}
@@ -95,7 +98,7 @@ def test_a_sound_is_a_line_for_a_model_that_does_not_hear(model: str) -> None:
     assert "UklGR" in str(window([asked(SOUND)], model="gpt-4o-audio-preview").request)
 
 
-def test_a_file_is_a_line_and_a_text_file_its_text_for_openais_models_of_text() -> None:
+def test_a_file_is_a_line_and_a_text_file_its_text_for_openais_model_media() -> None:
     """o3-mini gets the words of a text file, and a line for a PDF."""
     sent = str(window([asked(PDF, WORDS)], model="o3-mini").request)
     assert "hello" in sent

@@ -198,7 +198,7 @@ SEEING = (
 
 
 @pytest.mark.parametrize("model", TEXT_ALONE)
-def test_models_of_text_alone_take_no_media(model: str) -> None:
+def test_model_media_alone_take_no_media(model: str) -> None:
     """A model that reads text alone refuses pictures and sounds, however its seller spells it."""
     assert meet("openai", "", model).values.keys() >= {"pictures", "sounds"}
 

@@ -160,8 +160,9 @@ class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     names: Annotated[
         dict[str, str],
         Meta(
+            title="SentNames",
             description="Tools that are sent with another name, because the model's server refuses their own: each sent "
-            "name with the tool's own. A call of the reply has the sent name."
+            "name with the tool's own. A call of the reply has the sent name.",
         ),
     ] = {}
     waiting_for: Annotated[list[str], Meta(description="Ids of the calls at the end that wait for their results.")] = []

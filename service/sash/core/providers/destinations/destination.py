@@ -10,7 +10,7 @@ from sash.core.providers.destinations.facts import Fact, Kind, Party
 from sash.core.providers.destinations.grammars import FORMS, TEMPLATES
 from sash.core.providers.destinations.hosts import AS_MADE, HOSTS, OF_FORMS, UNRECORDED, host_of
 from sash.core.providers.destinations.makers import MAKERS
-from sash.core.providers.destinations.media import MODELS
+from sash.core.providers.destinations.model_media import MODELS
 
 FACTS: Final = (*FORMS, *MAKERS, *HOSTS, *TEMPLATES, *MODELS)
 """Every row."""

@@ -105,7 +105,8 @@ ENDED_REFERENCE: Final = Mend(
 UNTAKEN_BY_MODEL: Final = Mend(
     name="untaken_by_model",
     refused="A picture, a sound or a file that the model does not take, as `GET /models/{model}` tells: a picture by "
-    "GPT-3.5, DeepSeek, Kimi K2 and others that read text alone, a sound by GPT-4o and GPT-5, a picture's address by Ollama",
+    "GPT-3.5, DeepSeek, Kimi K2 and others that read text alone, a sound by GPT-4o and GPT-5; a picture's address, by a "
+    "host that fetches none",
     sent="One line of text in its place, with its type and size, and where it is kept. A model that takes it gets it",
     evidence="DeepSeek answers 400: 'unknown variant `image_url`, expected `text`' (rikkahub/rikkahub 1433), Z.ai: "
     "\"messages.content.type … ['text']\" (TriDefender/zcode-api 26), OpenRouter 404: 'No endpoints found that support "
