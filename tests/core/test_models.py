@@ -200,7 +200,7 @@ def test_whose_figures_stand_in_is_told(name: str, assumed: str | None) -> None:
 
 def _figures(name: str) -> Model:
     """A model's figures, without what its name alone says of them."""
-    told: dict[str, Any] = {"id": "", "exact": False, "assumed": None, "context_window_source": "listed"}
+    told: dict[str, Any] = {"id": "", "meant": "", "exact": False, "assumed": None, "context_window_source": "listed"}
     return msgspec.structs.replace(find_model(name), **told)
 
 

@@ -29,11 +29,12 @@ def why_unreadable(medium: Medium, model: Model, now: int) -> Mend | None:
         return FOREIGN_REFERENCE
     if 0 < medium.until < now:
         return ENDED_REFERENCE
-    if not is_taken(medium, model):
-        return UNTAKEN_BY_MODEL
-    if medium.kind not in _NAMES or medium.issuer or (sent_in.is_chat_form and model.provider != sent_in.maker):
-        return None
-    return sent_in.takes.mend_of(_NAMES[medium.kind], medium.media_type, is_link=medium.is_linked and medium.size > 0)
+    is_form_known = not (sent_in.is_chat_form and model.provider != sent_in.maker)
+    if medium.kind in _NAMES and not medium.issuer and is_form_known:
+        is_link = medium.is_linked and medium.size > 0
+        if mend := sent_in.takes.mend_of(_NAMES[medium.kind], medium.media_type, is_link=is_link):
+            return mend
+    return None if is_taken(medium, model) else UNTAKEN_BY_MODEL
 
 
 def told_among(media: Sequence[Medium], numbers: Iterable[int], model: Model, now: int) -> list[int]:
