@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from datetime import date
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -55,6 +56,7 @@ def host_of(model: str) -> str | None:
     return next((host for pattern, host in _IDS if pattern.search(name)), None)
 
 
+@lru_cache(maxsize=1024)
 def at_host_of(name: str, meant: str) -> str:
     """Return the name of a model with the host that another name says, if it says none itself.
 
