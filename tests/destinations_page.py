@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sash.core.providers.destinations.destination import FACTS
 from sash.core.providers.destinations.facts import VALUES, Fact
-from sash.core.providers.destinations.hosts import PREFIXES
+from sash.core.providers.destinations.hosts import AS_MADE, PREFIXES, UNRECORDED
 
 PAGE = Path(__file__).parents[1] / "service" / "sash" / "core" / "providers" / "destinations" / "README.md"
 HEAD = """# Destinations
@@ -33,10 +33,14 @@ def _hosts() -> Iterator[str]:
     for host in sorted({*PREFIXES.values()}):
         begins = ", ".join(f"`{each}/`" for each, meant in PREFIXES.items() if meant == host)
         kinds = dict.fromkeys(each.kind for each in FACTS if (each.of, each.name) == ("host", host))
-        yield f"| {host} | {begins} | {', '.join(kinds)} |"
+        yield f"| {host} | {begins} | {', '.join(kinds) or _reason(host)} |"
     yield ""
-    yield "A host without rows adds nothing to its maker's and its template's facts: no refusal of its own is known."
     yield "`compatible` stands for every server of chat completions to models that OpenAI did not make."
+
+
+def _reason(host: str) -> str:
+    """Why a host has no rows."""
+    return f"none: {AS_MADE[host]}" if host in AS_MADE else f"those of `{UNRECORDED}`"
 
 
 def _kinds() -> Iterator[str]:

@@ -192,7 +192,7 @@ RUN_BY = {
 
 def links(page: str) -> Iterator[str]:
     """Yield a page's links into the project, including pictures."""
-    for target in _LINK.findall(without_blocks(read(page))):
+    for target in _LINK.findall(re.sub(r"`[^`\n]*`", "``", without_blocks(read(page)))):
         if not re.match(r"[a-z]+:", target):
             yield target
 

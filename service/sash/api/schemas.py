@@ -429,7 +429,8 @@ class DestinationFact(msgspec.Struct, frozen=True):
 
 
 class TakenMedia(msgspec.Struct, frozen=True):
-    """The media types that a format takes, beside texts; null where each is taken. Others are sent as a line of text."""
+    """The media types that a model takes in a format, beside texts; null where each is taken, an empty list where none is.
+    Others are sent as a line of text."""
 
     pictures: list[str] | None
     files: list[str] | None

@@ -23,6 +23,8 @@ from sash.core.counts.models.models import NO_WINDOW, Model
 from sash.core.law.cost import Cost, cost_of
 from sash.core.law.documents.documents import Documents
 from sash.core.law.documents.grounding import Grounded
+from sash.core.law.fixed_parts.plan import Plan
+from sash.core.law.history.enclosing import with_records
 from sash.core.law.history.lines import go_on_tokens, line_of
 from sash.core.law.history.results import Edit, cut_result, left_out_line, line_costs
 from sash.core.law.history.view import History, Order
@@ -42,6 +44,7 @@ from sash.core.providers.messages.mends import (
     FOREIGN_MEMBERS,
     LATE_RESULT,
     LOST_MEDIUM,
+    TOOL_NAMES,
     TOOL_SCHEMA,
     UNANSWERED_CALL,
     Mends,
@@ -169,6 +172,14 @@ class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     note: Annotated[int, Meta(description="The number of left-out messages that the note names; 0 without a note.")]
     trimmed: Trimmed | None = None
     mended: Mended | None = None
+    names: Annotated[
+        dict[str, str],
+        Meta(
+            title="SentNames",
+            description="Tools that are sent with another name, because the model's server refuses their own: each sent "
+            "name with the tool's own. A call of the reply has the sent name.",
+        ),
+    ] = {}
     waiting_for: Annotated[list[str], Meta(description="Ids of the calls at the end that wait for their results.")] = []
     cost: Cost | None = None
     correction: Annotated[
@@ -225,16 +236,7 @@ def made(
 ) -> Made:
     """The JSON of a window whose edits are applied. Raises FormatCannotCarry."""
     query, parts, model = asked.plan.query, asked.plan.parts, asked.plan.model
-    mends = Mends()
-    if history.order is not None:
-        _note(mends, history.order, history, window)
-    if window.goes_on:
-        mends.add(REPLY_AT_END, window.goes_on)
-    if window.lined:
-        for seq in lost_seqs(window, history):
-            mends.add(LOST_MEDIUM, seq)
-        for seq, mend in unreadable_in(window, history, model):
-            mends.add(mend, seq)
+    mends = _told(window, history, asked.plan)
     seqs = window.seqs
     request = _request(asked, history, window, bodies, documents, mends)
     less = saved_by_turns(window, history, asked.plan) if PROVIDERS[query.format].fills else None
@@ -268,6 +270,7 @@ def made(
         summary_used=window.summary is not None,
         note=window.note,
         recalled=_recalled(window.recalled) if window.recalled else None,
+        names={sent: own for own, sent in parts.names.items()},
         mended=Mended(len(mends.told), mends.reasons()) if mends.told else None,
         waiting_for=[*window.waiting_for],
         unknown_view=query.view if asked.is_unknown_view else None,
@@ -284,6 +287,25 @@ def made(
         receipt = named(body, head.tokens.total)
         body = b"".join((body, b',"receipt":"', receipt, b'"}'))
     return Made(body, asked, history, window, head, documents, hints, bodies, receipt)
+
+
+def _told(window: Window, history: History, plan: Plan) -> Mends:
+    """The mends that are made before the request is written."""
+    mends = Mends()
+    if history.order is not None:
+        _note(mends, history.order, history, window)
+    if plan.parts.changed:
+        mends.add_names(plan.parts.changed, 0)
+    for seq in window.renamed:
+        mends.add(TOOL_NAMES, seq)
+    if window.goes_on:
+        mends.add(REPLY_AT_END, window.goes_on)
+    if window.lined:
+        for seq in lost_seqs(window, history):
+            mends.add(LOST_MEDIUM, seq)
+        for seq, mend in unreadable_in(window, history, plan.model):
+            mends.add(mend, seq)
+    return mends
 
 
 def _note(mends: Mends, order: Order, history: History, window: Window) -> None:
@@ -339,18 +361,18 @@ def _request(
             tools=parts.fixed.tools,
             tool_choice=parts.fixed.tool_choice,
             mends=mends,
-            model=model.id,
+            model=model.known_as,
             drops=drops,
             hinted=asked.plan.query.cache == "auto",
             now=history.now,
             came=history.came,
         )
-    if not (refused_by(model.provider, model.id) or is_rich or parts.odd_shots):
+    if not (refused_by(model.provider, model.known_as) or is_rich or parts.odd_shots):
         return chat_messages(parts, window, bodies, grounding, Marked(), mends)
     beside, odd = _marks(window, history)
-    for seq, bits in refused_by_servers(window, history, model.provider, model.id).items():
+    for seq, bits in refused_by_servers(window, history, model.provider, model.known_as).items():
         odd[seq] = odd.get(seq, 0) | bits
-    marked = Marked(beside, odd, model.provider, model.id, drops)
+    marked = Marked(beside, odd, model.provider, model.known_as, drops)
     return chat_messages(parts, window, bodies, grounding, marked, mends)
 
 
@@ -566,6 +588,8 @@ def _is_exact(asked: Asked, history: History, window: Window) -> bool:
     if not PROVIDERS[query.format].is_openais:  # others join messages, which then cost less than each by itself
         return False
     fixed, summary = asked.plan.parts.fixed, window.summary
+    if window.lined:  # they are sent as these are
+        history = with_records(history, {window.row_of[seq]: each for seq, each in window.lined.items()})
     return (
         not window.tokens["reasoning"]
         and not (fixed.tools and (model.is_resold or not fixed.declared(CHAT)[0].is_priced))

@@ -9,6 +9,7 @@ from sash.core.counts.models.models import Model, countable_model, find_model, u
 from sash.core.law.build import build_window
 from sash.core.law.documents.document_costs import Source
 from sash.core.law.documents.documents import Documents
+from sash.core.law.fixed_parts.at_destination import at_destination
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.fixed_parts.window_spec import WindowSpec
@@ -135,7 +136,8 @@ def documents_of(asked: Asked, bodies: Bodies, grounding: Mapping[int, StoredGro
 def plan_of(query: WindowQuery, parts: FixedParts, limits: Limits) -> Plan:
     """The plan of a window with these fixed parts and limits."""
     model, reserve, budget = limits.model, limits.reserve, limits.budget
-    return Plan(decided_reasoning(settled(query, model, budget), model), parts, model, reserve, budget)
+    query = decided_reasoning(settled(query, model, budget), model)
+    return Plan(query, at_destination(parts, model), model, reserve, budget)
 
 
 def limits_of(query: WindowQuery, settings: ConversationSettings, models: Mapping[str, Model]) -> Limits:

@@ -1,8 +1,9 @@
 """A conversation's settings, and the parts of every window that follow from them."""
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -103,6 +104,10 @@ class FixedParts(msgspec.Struct, frozen=True):
     """What chat completions refuse in each few-shot (``chat_mends.oddities``); empty if nothing."""
     has_odd_tools: bool = False
     """Whether a tool's definition is not sent as it is stored."""
+    names: Mapping[str, str] = MappingProxyType({})
+    """The sent name of each tool that is not sent with its own (``tool_names.py``)."""
+    changed: tuple[str, ...] = ()
+    """The names of the mends of these parts, where they are those of one destination (``at_destination.py``)."""
     plans: dict[Any, Any] = msgspec.field(default_factory=dict)
     """Plans of windows with these parts (``plan.py``), by what they were asked with."""
 
