@@ -136,7 +136,7 @@ def test_a_message_of_claude_in_a_window_of_gemini() -> None:
     text = np.ceil(a * measured.o200k + b * measured.cl100k)
     name = np.ceil(a * extra.call_names[0] + b * extra.call_names[1])
     arguments = np.ceil(a * extra.call_arguments[0] + b * extra.call_arguments[1])
-    assert cost == text + rules.names * name + arguments + rules.call == 32
+    assert cost == text + rules.names * name + arguments + rules.call == 36
     assert reasoning_cost(columns, model, "gemini", MANY) == 0  # Claude's thoughts are not sent to Gemini
 
 
@@ -154,7 +154,7 @@ def test_an_empty_tail_has_no_costs(form: str) -> None:
 def test_marks_of_a_text_are_kept_with_its_mix() -> None:
     """A text of lines that end with a mark has a mix with their number, and costs Gemini a token a line."""
     text = json.dumps([{"name": "x"}] * 20, indent=2)
-    ends = sum(line[-1] in "{}[],\"" for line in text.splitlines()[:-1])
+    ends = sum(line[-1] in '{}[],"' for line in text.splitlines()[:-1])
     measured = measure({"role": "user", "content": text})
     assert measured.extra is not None
     assert measured.extra.mix is not None

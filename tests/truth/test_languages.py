@@ -90,7 +90,15 @@ def test_english_text_has_no_mix() -> None:
 
 @pytest.mark.parametrize(
     ("text", "marks"),
-    [("it's", 2), ("'it' is", 0), ("x-ray_1 of a.b", 2), ("ann@boats", 1), ("[1,\n2]", 1), ("- a\n- b", 0), ("One.\n\nTwo", 1)],
+    [
+        ("it's", 2),
+        ("'it' is", 0),
+        ("x-ray_1 of a.b", 2),
+        ("ann@boats", 1),
+        ("[1,\n2]", 1),
+        ("- a\n- b", 0),
+        ("One.\n\nTwo", 1),
+    ],
 )
 def test_marks_that_some_vocabularies_keep_apart(text: str, marks: int) -> None:
     """A mark before a letter, one at a line's end, and a contraction have tokens of their own in such a vocabulary."""

@@ -104,7 +104,11 @@ def _as_billed(model: Model, chat: ChatRequest, request: Mapping[str, Any]) -> M
     A request that says which reasoning Claude keeps (``context_management``) is billed as if it kept all. Gemini bills
     nothing around a system text without a role: 22 of 23 bills, which Gemma's vocabulary shows.
     """
-    if isinstance(model.rules, VendorRules) and model.rules.wrapped and any(map(_lacks_role, map(request.get, _SYSTEM))):
+    if (
+        isinstance(model.rules, VendorRules)
+        and model.rules.wrapped
+        and any(map(_lacks_role, map(request.get, _SYSTEM)))
+    ):
         model = msgspec.structs.replace(model, rules=msgspec.structs.replace(model.rules, told=0))
     if isinstance(model.rules, VendorRules) and chat.rest.get("context_management"):
         return msgspec.structs.replace(model, rules=msgspec.structs.replace(model.rules, forgets_thinking=False))
