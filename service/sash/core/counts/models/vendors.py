@@ -30,10 +30,11 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     ``definitions`` is added once if there are tool definitions, ``forced`` if the model must call a tool, ``definition`` for
     each definition. The definitions' JSON, each as a ``function`` of Claude's or a ``tool`` of OpenAI's, costs ``spelled``
     times its tokens as text. If ``spelled`` is 0, the tokens of their words count instead, a parameter's name ``named``
-    times. ``parameter`` is added for each parameter, ``undescribed`` for one without a description, ``optional`` for one that
-    may be left out, ``member`` for each description, other fact and value of an enumeration, ``value`` for each value but the
-    first, ``nested`` for each object in an object, and ``inner`` for each other schema in one. With ``types_alone`` no other fact than descriptions and values is
-    told. If it ``escapes``, words are written as in a string of code.
+    times. ``parameter`` is added for each parameter, ``undescribed`` for one without a description, ``optional`` for an
+    optional one, ``member`` for each description, other fact and value of an enumeration, ``value`` for each value but
+    the first, ``nested`` for each object in an object, and ``inner`` for each other schema in a schema. With
+    ``types_alone`` no fact is told but descriptions and values. If it ``escapes``, words are written as in a string of
+    code.
 
     A called function's name counts ``names`` times, for the call and its result together. ``call`` is added for a call and
     its result, and ``together`` for each of several calls. The tags of a call's arguments cost ``tagged`` times the
@@ -195,8 +196,12 @@ _GEMINI_3 = msgspec.structs.replace(
     images=TileRules(base=1_120, tile=0),
 )
 _WORDS_ALONE = {
-    **{"named": 1, "parameter": 1, "undescribed": 0, "member": 0, "value": 0, "optional": 0, "nested": 0, "inner": 0},
-    **{"types_alone": True, "escapes": False, "call": 0, "result": 0.9},
+    "named": 1,
+    "parameter": 1,
+    **dict.fromkeys(("undescribed", "member", "value", "optional", "nested", "inner", "call"), 0),
+    "types_alone": True,
+    "escapes": False,
+    "result": 0.9,
 }
 
 VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
