@@ -208,7 +208,8 @@ def _silent_tokens(chat: ChatRequest, counted: RequestCount, model: Model) -> in
     """Tokens around Gemini's contents without a word, which windows leave out: one each, in one bill."""
     around = model.rules.wrapped if isinstance(model.rules, VendorRules) else 0
     costs = zip(chat.messages, counted.messages, strict=True)
-    return around * sum(message["role"] == "assistant" and not cost for message, cost in costs)
+    silent = [message for message, cost in costs if message["role"] == "assistant" and not cost]
+    return around * len(silent)
 
 
 def _rest_tokens(form: str, chat: ChatRequest, model: Model) -> int:
