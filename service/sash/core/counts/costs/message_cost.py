@@ -213,7 +213,7 @@ def _beside_name(mix: Mix, is_named: Number, by: Arithmetic) -> Mix:
 
 
 def _sized(mix: Mix, size: Number) -> Mix:
-    return Mix(size, mix.digits, mix.shares, mix.characters, mix.indents)
+    return Mix(size, mix.digits, mix.shares, mix.characters, mix.marks)
 
 
 def _part(sent: Row, model: Model, by: Arithmetic) -> None:
