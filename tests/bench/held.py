@@ -1,8 +1,8 @@
 """How long one command holds the store, of requests about a long conversation: ``python -m tests.bench.held [--readme]``.
 
 A conversation of 200,000 messages of 400 characters in an embedded store is forked, exported, read, rewound and erased over
-HTTP. ``SLOWLOG`` has the store's own time of each command: nobody else is served meanwhile. Where this user may set priorities,
-the store's main thread comes before all other programs, so that their time is not in it. Takes some minutes.
+HTTP. ``SLOWLOG`` has the store's own time of each command: nobody else is served meanwhile. Where this user may set
+priorities, the store's main thread comes before all other programs, so that their time is not in it. Takes some minutes.
 """
 
 import argparse
