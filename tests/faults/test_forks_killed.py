@@ -12,7 +12,7 @@ import redis
 from conftest import Served
 from rigs.servers import Server, binaries, wait_until
 
-MESSAGES = 1_500
+MESSAGES = 1_000
 
 
 @contextmanager
