@@ -11,8 +11,8 @@ PAGE = Path(__file__).parents[1] / "service" / "sash" / "core" / "providers" / "
 HEAD = """# Destinations
 
 A destination is who reads a request: the form, the model's maker, the host and the chat template together. A window heeds
-the strictest fact of each kind. `GET /models/{model}` shows those of one model. A form's media, limits and mends
-[have their own tables](../../../../sash_client/README.md#what-a-window-mends).
+the strictest fact of each kind. `GET /models/{model}` shows those of one model, with their evidence. A form's media, limits
+and mends [have their own tables](../../../../../docs/providers/mends.md).
 
 `python -m tests.destinations_page` writes this page from the rows beside it.
 
@@ -46,8 +46,8 @@ def _kinds() -> Iterator[str]:
         for value, meaning in values.items():
             yield f"- `{value}`: {meaning}"
         yield ""
-        yield "| value | of | format | models | evidence | read on |"
-        yield "| --- | --- | --- | --- | --- | --- |"
+        yield "| value | of | format | models |"
+        yield "| --- | --- | --- | --- |"
         yield from (_row(fact) for fact in FACTS if fact.kind == kind)
         yield ""
 
@@ -55,8 +55,7 @@ def _kinds() -> Iterator[str]:
 def _row(fact: Fact) -> str:
     models = f"`{fact.models}`".replace("|", "\\|") if fact.models else "all"
     forms = ", ".join(sorted(fact.forms)) or "all"
-    evidence = fact.evidence.replace("|", "\\|")
-    return f"| {fact.value} | {fact.of} {fact.name} | {forms} | {models} | {evidence} | {fact.read_on} |"
+    return f"| {fact.value} | {fact.of} {fact.name} | {forms} | {models} |"
 
 
 if __name__ == "__main__":

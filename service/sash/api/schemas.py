@@ -147,6 +147,13 @@ class Conversation(ExportedConversation, frozen=True, kw_only=True, omit_default
     """A conversation's settings and state."""
 
     etag: ETag
+    agents: Annotated[
+        list[str],
+        Meta(
+            description="Every author and audience so far, in the order in which they came: the views that there are. Up to "
+            "16 KiB of names."
+        ),
+    ] = msgspec.field(default_factory=list)
 
 
 class RewoundTail(TypedDict, total=False):

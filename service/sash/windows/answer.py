@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
+from sash.core.chat.messages import Metadata
 from sash.core.counts.costs.counting import is_estimate, reasoning_tokens
 from sash.core.counts.costs.message_cost import is_guessed
 from sash.core.counts.costs.request_shapes import RequestShape, has_stood, parts_in, parts_of, shape_of
@@ -30,7 +31,7 @@ from sash.core.law.limits.unreadable import unreadable_in
 from sash.core.law.recall.recall import Recollection, Searched
 from sash.core.law.records.costs import message_costs, written_cost
 from sash.core.law.records.explained import Explained
-from sash.core.law.records.records import StoredGrounding
+from sash.core.law.records.records import NO_SOURCE, StoredGrounding
 from sash.core.law.render import Bodies, Body, Marked, chat_messages, chat_request, other_messages
 from sash.core.law.selection.explain import documents_told
 from sash.core.law.selection.window import Window
@@ -103,14 +104,28 @@ class Trimmed(msgspec.Struct, frozen=True):
     tokens: int
 
 
-class WindowGrounding(msgspec.Struct, frozen=True):
+class SentDocument(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A document that is sent, and where it is from, for citations. ``seq`` is its message's."""
+
+    seq: int
+    id: str | None = None
+    title: str | None = None
+    url: str | None = None
+    metadata: Metadata | None = None
+
+
+class WindowGrounding(msgspec.Struct, frozen=True, omit_defaults=True):
     """Documents of the sent messages: their number, the number that is sent, and whether one was cut, shortened or left
     out."""
 
     documents: int
     documents_kept: int
     truncated: bool
-    documents_shortened: Annotated[int, Meta(description="Kept documents that are sent at a shorter level.")] = 0
+    documents_shortened: Annotated[int, Meta(description="Kept documents that are sent at a shorter level.")]
+    sources: Annotated[
+        list[SentDocument],
+        Meta(description="The kept documents, as they are sent. Only where one has a title, an address or metadata."),
+    ] = []
 
 
 class WindowRecalled(msgspec.Struct, frozen=True):
@@ -164,6 +179,13 @@ class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         Meta(description="The model or family whose figures stand in for a name that no source lists."),
     ] = None
     recalled: WindowRecalled | None = None
+    unknown_view: Annotated[
+        str | None,
+        Meta(
+            description="The view, where it is none of the conversation's `agents`: the window has what is for all, and may "
+            "be meant for another. `GET /conversations/{conversation_id}` lists them."
+        ),
+    ] = None
     explain: list[Any] | None = None
     receipt: Annotated[
         str | None,
@@ -189,7 +211,7 @@ class Made(msgspec.Struct, frozen=True):
     """The window's receipt, if its history is stored."""
 
 
-_NO_DOCUMENTS = WindowGrounding(0, 0, truncated=False)
+_NO_DOCUMENTS = WindowGrounding(0, 0, truncated=False, documents_shortened=0)
 
 
 def made(
@@ -248,6 +270,7 @@ def made(
         recalled=_recalled(window.recalled) if window.recalled else None,
         mended=Mended(len(mends.told), mends.reasons()) if mends.told else None,
         waiting_for=[*window.waiting_for],
+        unknown_view=query.view if asked.is_unknown_view else None,
         explain=window.explain and _explain(asked, window, history.question, documents, mends),
     )
     before, named = _encode(head)[:-1] + b',"request":', asked.receipt
@@ -486,7 +509,20 @@ def _documents_of(asked: Asked, window: Window, history: History, documents: Doc
     kept = sum(chosen.kept for chosen in window.grounding.values())
     cut = any(chosen.cut for chosen in window.grounding.values())
     shortened = sum(chosen.shortened for chosen in window.grounding.values())
-    return WindowGrounding(given, kept, kept < given or cut or shortened > 0, shortened)
+    is_less = kept < given or cut or shortened > 0
+    return WindowGrounding(given, kept, is_less, shortened, _sent_documents(window, documents))
+
+
+def _sent_documents(window: Window, documents: Documents) -> list[SentDocument]:
+    """The documents that are sent, by their messages' seq; none where no one of them says where it is from."""
+    found, is_told = [], False
+    for seq, chosen in sorted(window.grounding.items()):
+        stored = documents.sources[seq].grounding
+        for place in chosen.places:
+            source = stored.source(place)
+            is_told = is_told or source != NO_SOURCE
+            found.append(SentDocument(seq, stored.documents[place][0], source.title, source.url, source.metadata))
+    return found if is_told else []
 
 
 def _marks(window: Window, history: History) -> tuple[dict[int, NativeParts], dict[int, int]]:

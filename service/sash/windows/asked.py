@@ -57,6 +57,8 @@ class Asked(msgspec.Struct, frozen=True):
     recollection: Recollection | None = None
     cache_key: str = ""
     """The conversation's ``prompt_cache_key``, with ``cache=auto``."""
+    is_unknown_view: bool = False
+    """Whether the query's view is none of the conversation's agents."""
     receipt: Callable[[bytes, int], bytes] | None = None
     """Names the window of a stored conversation, from the answer's bytes and its tokens."""
 
@@ -115,11 +117,15 @@ def _enough(history: History, spec: WindowSpec, problem: WindowDoesNotFit) -> Wi
 
 def documents_of(asked: Asked, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> Documents:
     """The documents that a window may send, with the query's limits."""
+    template = asked.plan.parts.template
     return Documents(
-        sources={seq: Source(stored, bodies.body(seq)[stored.start : stored.end]) for seq, stored in grounding.items()}
+        sources={
+            seq: Source(template.written(stored), bodies.body(seq)[stored.start : stored.end])
+            for seq, stored in grounding.items()
+        }
         if grounding
         else {},
-        template=asked.plan.parts.template,
+        template=template,
         max_tokens=asked.plan.query.grounding_max_tokens,
         overflow=asked.plan.query.grounding_overflow,
         dedupe=asked.plan.query.dedupe != "none",
@@ -142,7 +148,8 @@ def limits_of(query: WindowQuery, settings: ConversationSettings, models: Mappin
     place = "#" if isinstance(query, HistoryRequest) else "#/query"
     name = query.model or settings.model
     if name is None:
-        raise Unprocessable.at(f"{place}/model", "Give a model here, or in the conversation's settings")
+        where = "in the body" if place == "#" else "in the address, as in ?model=gpt-4o-mini"
+        raise Unprocessable.at(f"{place}/model", f"Name the model {where}, or in the conversation's settings")
     try:
         model = find_model(name, models)
     except UnknownModel as unknown:

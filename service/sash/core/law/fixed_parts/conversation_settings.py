@@ -15,7 +15,7 @@ from sash.core.chat.mistakes import invalid
 from sash.core.chat.regular import regular_choice, regular_tool
 from sash.core.counts.costs.over_limits import tool_names
 from sash.core.counts.measures.measures import measure
-from sash.core.law.documents.grounding import Template, parse_template
+from sash.core.law.documents.grounding import Template, check_template, parse_template
 from sash.core.law.fixed_parts.fixed import Fixed
 from sash.core.law.recall.recall import DEFAULT_RECALL_TEMPLATE
 from sash.core.law.records.parameters import Name, Reserve
@@ -233,7 +233,7 @@ def check_settings(settings: ConversationSettings) -> ConversationSettings:
     check_tools(settings.tools)
     if settings.recall_template is not None and settings.recall_template.count("{messages}") != 1:
         raise BadRequest.at("#/recall_template", "The template must contain {messages} once")
-    parse_template(settings.grounding_template, settings.document_separator)
+    check_template(settings.grounding_template, settings.document_separator)
     choice = regular_choice(settings.tool_choice)
     return settings if choice is settings.tool_choice else msgspec.structs.replace(settings, tool_choice=choice)
 
