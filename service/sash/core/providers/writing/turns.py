@@ -292,7 +292,7 @@ def _as_it_came(
     outgoing: Outgoing, native: Block, calls: "_Calls", shape: Shape, writing: RequestWriting
 ) -> NativeMessages:
     """The step of a message that came in this form."""
-    if native.get("beside"):
+    if any(name not in shape.envelope for _, name, _ in native.get("beside", ())):
         writing.mends.add(FOREIGN_MEMBERS, outgoing.seq)
     answered, made = calls.follow(outgoing, as_it_came=True)
     is_renamed = calls.tell_renamed(made, answered, outgoing.seq)
