@@ -31,7 +31,12 @@ def text(kind: str, words: str, **more: Any) -> Object:
 
 
 CITED: Final = {"type": "url_citation", "url": "https://x.test/zlink", "title": "t", "start_index": 0, "end_index": 3}
-SOURCE: Final = {"type": "web_search_result", "url": "https://x.test/zpage", "title": "A page", "encrypted_content": "E"}
+SOURCE: Final = {
+    "type": "web_search_result",
+    "url": "https://x.test/zpage",
+    "title": "A page",
+    "encrypted_content": "E",
+}
 CITATION: Final = {
     "type": "web_search_result_location",
     "url": "https://x.test/zpage",
@@ -175,9 +180,7 @@ REPLIES: Final[dict[str, dict[str, list[Object]]]] = {
                 "result": [{"url": "https://x.test/zpage", "title": "A page"}],
             },
         ],
-        "picture": [
-            {"type": "model_output", "content": [{"type": "image", "mime_type": "image/png", "data": PIXEL}]}
-        ],
+        "picture": [{"type": "model_output", "content": [{"type": "image", "mime_type": "image/png", "data": PIXEL}]}],
         "text": [{"type": "model_output", "content": [text("text", "zwords")]}],
     },
     "openai": {
@@ -194,7 +197,12 @@ ASKED: Final[dict[str, dict[str, list[Object]]]] = {
         "link": [{"type": "document", "source": {"type": "url", "url": "https://x.test/zlink.pdf"}}],
         "stored": [{"type": "document", "source": {"type": "file", "file_id": "file_zstored"}}],
         "found": [
-            {"type": "search_result", "source": "https://x.test/zsource", "title": "t", "content": [text("text", "zpart")]}
+            {
+                "type": "search_result",
+                "source": "https://x.test/zsource",
+                "title": "t",
+                "content": [text("text", "zpart")],
+            }
         ],
         "text": [text("text", "zasked")],
     },

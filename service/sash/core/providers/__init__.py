@@ -105,6 +105,9 @@ def render_request(
     writing = RequestWriting(format, mends, model=model, drops=drops, hinted=hinted, now=now, came=came)
     request = PROVIDERS[format].write(messages, offered, tool_choice if offered else None, writing)
     writing.check()
+    if writing.left_out:
+        contents = {each.seq: each.message["content"] for each in messages}
+        writing.mends.left_out += [(seq, contents[seq][place]) for seq, place in writing.left_out]
     return request
 
 
