@@ -1,4 +1,4 @@
-"""Counted as sent: each mend has a smallest history here, and its windows cost what ``POST /count`` of their requests says."""
+"""Counted as sent: each mend has a smallest history here, whose windows cost what ``POST /count`` of them says."""
 
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ MODELS: Final = {
         "meta.llama3-1-70b-instruct-v1:0",
     ),
     "ollama": ("qwen3:8b",),
+    "cohere": ("command-a-03-2025",),
 }
 ROUNDED: Final = 2
 """Tokens a message by which an estimate may be rounded up."""
@@ -362,130 +363,130 @@ HISTORIES: Final[dict[str, tuple[str, list[Object]]]] = {
 }
 UNREACHED: Final = frozenset(
     {
-        "gemini untaken_medium",
-        "tool_schema",
-        "responses lone_reasoning",
-        "ollama untaken_medium",
-        "responses call_id",
-        "ended_reference",
-        "anthropic system_role",
-        "openai developer_role",
-        "lost_medium",
-        "interactions unsigned_thought",
-        "anthropic null_member",
-        "anthropic unsigned_thinking",
-        "gemini content_role",
-        "ollama broken_arguments",
-        "gemini result_order",
-        "late_result",
         "anthropic nested_mark",
-        "responses item_twice",
+        "anthropic null_member",
+        "anthropic system_role",
+        "anthropic unsigned_thinking",
+        "ended_reference",
+        "gemini content_role",
+        "gemini result_order",
+        "gemini untaken_medium",
+        "interactions unsigned_thought",
         "interactions untaken_medium",
+        "late_result",
+        "lost_medium",
+        "ollama broken_arguments",
+        "ollama untaken_medium",
+        "openai developer_role",
         "openai empty_member",
+        "responses call_id",
+        "responses item_twice",
+        "responses lone_reasoning",
+        "tool_schema",
     }
 )
 """Mends without a row: those of a log, of a store, of settings, and those that other mends come before."""
 OVER: Final[dict[str, frozenset[str]]] = {
     "converse": frozenset(
         {
-            "Gemini's results turned",
-            "JSON of a result",
-            "a failed picture",
-            "a failed silence",
-            "a failed use",
-            "a file of a wrong type",
-            "a lone document",
-            "a long id",
-            "a nested mark",
-            "a reference",
-            "a silent use",
-            "a sound",
-            "a spoken reply",
-            "a strange chat name",
-            "a strange document",
-            "a strange id",
-            "a strange name",
-            "a strange use",
-            "an item's shape",
-            "an unanswered call",
-            "another output",
-            "blank use",
-            "cut args",
+            "system in a form",
             "cut arguments",
             "cut input",
-            "cut step",
+            "cut args",
             "cut use",
+            "cut step",
+            "a long id",
+            "a strange id",
+            "a strange name",
+            "a strange chat name",
+            "a strange use",
             "host members",
             "reasoning and a call",
-            "results turned",
-            "signed",
-            "six documents",
-            "system in a form",
+            "a file of a wrong type",
+            "a sound",
+            "a spoken reply",
+            "blank use",
+            "a nested mark",
+            "a failed picture",
+            "a failed silence",
             "text before a result",
-            "text before a use's result",
+            "a reference",
+            "another output",
+            "an item's shape",
             "unsigned calls",
             "unsigned chat calls",
+            "results turned",
+            "Gemini's results turned",
+            "a lone document",
+            "a strange document",
+            "six documents",
+            "JSON of a result",
+            "a failed use",
+            "a silent use",
+            "text before a use's result",
             "words and a use",
+            "an unanswered call",
+            "signed",
+        }
+    ),
+    "responses": frozenset(
+        {"a name", "host members", "prefix", "a spoken reply", "an open search", "a search without id"}
+    ),
+    "ollama": frozenset({"a name", "host members", "a spoken reply", "six points", "six documents"}),
+    "cohere": frozenset(
+        {
+            "a name",
+            "host members",
+            "a file of a wrong type",
+            "five marks",
+            "six points",
+            "a strange document",
+            "six documents",
         }
     ),
     "openai": frozenset(
         {
-            "a failed picture",
-            "a failed use",
-            "a file of a wrong type",
-            "a lone document",
-            "a spoken reply",
-            "a strange document",
             "host members",
             "prefix",
+            "a file of a wrong type",
+            "a spoken reply",
+            "a failed picture",
+            "a lone document",
+            "a strange document",
             "six documents",
+            "a failed use",
         }
     ),
     "anthropic": frozenset(
         {
-            "a file of a wrong type",
-            "a lone document",
-            "a spoken reply",
-            "a strange document",
-            "a title",
             "host members",
+            "a file of a wrong type",
+            "a spoken reply",
+            "a title",
+            "a lone document",
+            "a strange document",
             "six documents",
         }
     ),
     "gemini": frozenset(
         {
+            "host members",
             "a file of a wrong type",
+            "an archive",
             "a lone document",
             "a strange document",
-            "an archive",
-            "host members",
             "six documents",
         }
     ),
     "interactions": frozenset(
         {
+            "host members",
             "a file of a wrong type",
-            "a lone document",
-            "a strange document",
             "an archive",
-            "host members",
-            "six documents",
-        }
-    ),
-    "ollama": frozenset(
-        {
-            "a file of a wrong type",
             "a lone document",
-            "a name",
-            "a spoken reply",
             "a strange document",
-            "host members",
             "six documents",
-            "six points",
         }
-    ),
-    "responses": frozenset(
-        {"a name", "a search without id", "a spoken reply", "an open search", "host members", "prefix"}
     ),
 }
 """Windows that are counted higher than their requests: file names and other members that a form has no place for."""
@@ -509,8 +510,8 @@ def test_a_mended_window_costs_what_its_request_costs(name: str, form: str) -> N
         counted = count_provider_request(form, made["request"], find_model(model))
         more = made["tokens"]["total"] - counted.tokens
         slack = 0 if counted.exact else ROUNDED * len(HISTORIES[name][1])
-        assert 0 <= more, (model, more)
-        assert more <= slack or name in OVER[form], (model, more, made.get("mended"), made["request"])
+        assert more >= 0, (model, more)
+        assert more <= slack or name in OVER.get(form, ()), (model, more, made.get("mended"), made["request"])
 
 
 def test_the_table_has_each_mend() -> None:

@@ -21,6 +21,7 @@ MODELS: Final = {
     "interactions": ("gemini-2.5-flash",),
     "converse": ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "amazon.nova-pro-v1:0"),
     "ollama": ("qwen3:8b",),
+    "cohere": ("command-a-03-2025",),
 }
 THOUGHTS: Final = ("zthought",)
 """Marks in reasoning, which is left out by rules of its own and told in ``tokens``."""

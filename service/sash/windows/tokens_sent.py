@@ -137,9 +137,9 @@ def saved_by_mends(window: Window, history: History, model: Model, mends: Mends)
     for seq, was, now in mends.replaced:
         if seq in window.row_of:
             saved[seq] += max(0, _cost(was, model) - _cost(now, model) - rounded)
-    for seq, part in mends.left_out:
+    for seq, was, now in mends.chat_replaced:
         if seq in window.row_of:
-            saved[seq] += max(0, _chat_cost(part, model) - _chat_cost(None, model) - rounded)
+            saved[seq] += max(0, _chat_cost(was, model) - _chat_cost(now, model) - rounded)
     return saved
 
 

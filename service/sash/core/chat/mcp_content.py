@@ -22,8 +22,8 @@ def of_mcp(block: Any) -> Any:
         case {"type": "resource", "resource": {"uri": str(uri), "text": str(text)}}:
             return {"type": "text", "text": f"{uri}\n{text}"}
         case {"type": "resource", "resource": {"uri": str(uri), "blob": str(data), **more}}:
-            kind = more.get("mimeType")
-            return _file(_data_url(kind if isinstance(kind, str) else "application/octet-stream", data), uri)
+            told = more.get("mimeType")
+            return _file(_data_url(told if isinstance(told, str) else "application/octet-stream", data), uri)
         case {"type": "resource_link", "uri": str(uri)}:
             name = block.get("name")
             return {"type": "text", "text": f"{name}: {uri}" if isinstance(name, str) and name else uri}

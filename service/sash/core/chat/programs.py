@@ -101,6 +101,9 @@ CONVERSED: Final = Program(
 OLLAMA_CHAT: Final = Program(
     "ollama-chat", "a whole answer of Ollama", "append its message: `message`, with ?format=ollama"
 )
+COHERE_CHAT: Final = Program(
+    "cohere-chat", "a whole answer of Cohere", "append its message: `message`, with ?format=cohere"
+)
 
 _LANGCHAIN_KINDS: Final = frozenset({"human", "ai", "system", "tool", "function", "chat", "developer", "remove"})
 _LANGCHAIN_ENDS: Final = ("Message", "MessageChunk")
@@ -285,6 +288,8 @@ def whole_reply(record: Any) -> Program | None:  # noqa: PLR0911 - one line a fo
             return CONVERSED
         case {"model": str(), "message": {"role": str()}, "done": bool()}:
             return OLLAMA_CHAT
+        case {"finish_reason": str(), "message": {"role": str()}}:
+            return COHERE_CHAT
     return None
 
 
