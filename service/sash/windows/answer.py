@@ -240,7 +240,7 @@ def made(
     seqs = window.seqs
     request = _request(asked, history, window, bodies, documents, mends)
     less = saved_by_turns(window, history, asked.plan) if PROVIDERS[query.format].fills else None
-    if mends.told:
+    if mends.told or mends.chat_replaced:
         less = (less or Counter[int]()) + saved_by_mends(window, history, model, mends)
     window = cheaper(window, less) if less else window
     if hints is not None:

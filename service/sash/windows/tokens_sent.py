@@ -137,7 +137,15 @@ def saved_by_mends(window: Window, history: History, model: Model, mends: Mends)
     for seq, was, now in mends.replaced:
         if seq in window.row_of:
             saved[seq] += max(0, _cost(was, model) - _cost(now, model) - rounded)
+    for seq, was, now in mends.chat_replaced:
+        if seq in window.row_of:
+            saved[seq] += max(0, _chat_cost(was, model) - _chat_cost(now, model) - rounded)
     return saved
+
+
+def _chat_cost(part: Object | None, model: Model) -> int:
+    """The tokens of a part of a chat message of the user, with those around the message."""
+    return written_cost({"role": "user", "content": [] if part is None else [part]}, model)
 
 
 def _cost(part: Object | None, model: Model) -> int:

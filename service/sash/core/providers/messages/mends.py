@@ -30,6 +30,8 @@ class Mends(msgspec.Struct):
     told: dict[int, set[str]] = {}
     replaced: list[tuple[int, dict[str, Any], dict[str, Any] | None]] = []
     """Parts of own messages that are left out or replaced: a message's seq, the part, and what is sent in its place."""
+    chat_replaced: list[tuple[int, dict[str, Any], dict[str, Any] | None]] = []
+    """The same of parts of chat messages."""
 
     def add(self, mend: Mend, seq: int) -> None:
         """Note that message ``seq`` was changed by this mend."""
