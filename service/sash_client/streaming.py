@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
-from sash_client.client import Ask, Sash, SashError, TokenEndpoint, append, asked, path_of, window_query
+from sash_client.client import Ask, Sash, SashError, TokenEndpoint, append, asked, before, path_of, window_query
 from sash_client.ids import safe_id
 from sash_client.streamed_reply import CONFLICT, Paces, Speak, StreamedReply
 
@@ -111,7 +111,7 @@ class StreamingChats:
         """The reply to a new question; None where another request asked the same, or changed the chat, meanwhile."""
         after_seq, etag = None, None
         if instead_of is not None:
-            after_seq, etag = await self.sash.ado(_before(path, instead_of))
+            after_seq, etag = await self.sash.ado(before(path, instead_of))
         return await self._begin(path, [question, _draft(safe_id(f"{question['id']}-reply"))], after_seq, etag)
 
     async def _begin(
@@ -177,16 +177,6 @@ class StreamingChats:
 
 def _draft(identity: str) -> dict[str, Any]:
     return {"id": identity, "role": "assistant", "content": "", "status": "in_progress"}
-
-
-def _before(path: str, question: str) -> TokenEndpoint[tuple[int, str | None]]:
-    """The seq before a stored question, and the chat's ETag. Raises SashError where it is not there."""
-    _, etag = yield Ask("GET", path)
-    entry, _ = yield Ask("GET", f"{path}/messages/id:{question}")
-    if entry is None:
-        detail = f"There is no question {question!r} to ask this one instead of: a rewind or an erasure took it away."
-        raise SashError(404, {"status": 404, "title": "There is nothing here", "detail": detail})
-    return entry["seq"] - 1, etag
 
 
 def _standing(path: str, question: Mapping[str, Any]) -> TokenEndpoint[_Standing | None]:

@@ -76,7 +76,7 @@ def usual_turn(request: Incoming, sent: SentList, asked: AgreeQuery) -> Compared
     if place == len(said) or len(said) - place > _MOST_NEW or not all(map(_is_plain, said[:place])):
         return None
     behind = None if asked.part == "end" else int(asked.after_seq or 0)
-    if behind is None and not place and not (said[0].id and sum(each.kind == USER for each in said) == 1):
+    if behind is None and not place:
         return None  # only the log tells where it begins
     found = Agreement(place, place, tuple(map(Given, range(place, len(said)))))
     return ComparedLog(
