@@ -292,17 +292,21 @@ def agreed(path: str, chat: Sequence[Mapping[str, Any]], parameters: Mapping[str
     """Make the log agree with the end of a chat, entries; with ``list="whole"`` among the parameters, with the chat.
 
     What agrees stays as it is stored. What differs becomes a branch: a regenerated reply, an edited question. An entry
-    without an id gets one. A long chat that is not in the log yet is appended, 100 entries in a request. Returns the answer.
+    without an id gets one. A long chat that is not in the log yet takes several requests. Returns the last answer.
     """
-    messages = [{"id": uuid4().hex, **entry} for entry in chat]
+    messages, query = [{"id": uuid4().hex, **entry} for entry in chat], {"list": "end", **parameters}
     try:
-        answer, _ = yield Ask("PUT", f"{path}/messages", {"list": "end", **parameters}, {"messages": messages})
+        return (yield from asked(Ask("PUT", f"{path}/messages", query, {"messages": messages})))
     except SashError as error:
-        known = None if error.status != _TOO_LARGE else (yield Ask("GET", path))
-        if known is None or known.value is not None:
+        if error.status != _TOO_LARGE:
             raise
-        window = {name: value for name, value in parameters.items() if name != "list"}
-        answer = yield from append(path, messages, window)
+        if (yield Ask("GET", path)).value is None:
+            return (yield from append(path, messages, {name: query[name] for name in parameters if name != "list"}))
+        if query["list"] != "whole":
+            raise
+    # What a part puts away is a branch, in which the next part finds it.
+    for end in range(_ENTRIES, len(messages) + _ENTRIES, _ENTRIES):
+        answer = yield from asked(Ask("PUT", f"{path}/messages", query, {"messages": messages[:end]}))
     return answer
 
 

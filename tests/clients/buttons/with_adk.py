@@ -58,6 +58,9 @@ class Chat:
     async def retry(self, text: str) -> None:
         await self.send(text)
 
+    async def load(self) -> None:
+        pass  # the session has it
+
     async def back(self, branch: str) -> None:
         path = self.path(self.named["session_id"])
         await self.sessions.sash.ado(asked(Ask("POST", f"{path}/branches/{branch}")))

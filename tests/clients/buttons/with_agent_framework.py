@@ -54,6 +54,9 @@ class Chat:
     async def retry(self, text: str) -> None:
         await self.send(text)
 
+    async def load(self) -> None:
+        pass  # the provider has it
+
     async def back(self, branch: str) -> None:
         await self.sash.sash.ado(asked(Ask("POST", f"{self.path}/branches/{branch}")))
 

@@ -59,7 +59,11 @@ class Chat:
         await self.invoke(HumanMessage(text, id=edited.id), *(RemoveMessage(each.id) for each in behind))
 
     async def retry(self, text: str) -> None:
+        del text  # the checkpoint has it
         await self.agent.ainvoke(None, self.thread)
+
+    async def load(self) -> None:
+        pass  # the checkpoint is the screen's
 
     async def back(self, branch: str) -> None:
         await self.sash.sash.ado(asked(Ask("POST", self.path.replace("messages", f"branches/{branch}"))))

@@ -41,9 +41,12 @@ class Chat:
     async def retry(self, text: str) -> None:
         await self.send(text)
 
+    async def load(self) -> None:
+        self.shown = to_history(await self.sash.sash.ado(listed(self.path)))
+
     async def back(self, branch: str) -> None:
         await self.sash.sash.ado(asked(Ask("POST", f"{self.path}/branches/{branch}")))
-        self.shown = to_history(await self.sash.sash.ado(listed(self.path)))
+        await self.load()
 
 
 def text_of(content: Any) -> str:
