@@ -1,7 +1,7 @@
 """The Claude Agent SDK's ``SessionStore`` over a Sash server: transcripts as conversations of their project.
 
-``SashSessionStore`` has the protocol's methods, but for summaries, and imports no SDK. An entry's metadata has the line of the
-transcript; its message has the words, so that windows, search and the dashboard show the chat. (Written for
+``SashSessionStore`` has the protocol's methods, but for summaries, and imports no SDK. An entry's metadata has the line of
+the transcript; its message has the words, so that windows, search and the dashboard show the chat. (Written for
 claude-agent-sdk 0.2.)
 """
 
@@ -21,7 +21,7 @@ class SashSessionStore:
     """A store for ``ClaudeAgentOptions(session_store=…)``: what one machine mirrors there, another one resumes.
 
     The conversation of a transcript is named after project, session and subpath; its owner is the project, so that
-    ``DELETE /owners/{owner}`` erases all of it. A refused request raises ``SashError``, which the SDK tells as a mirror's error.
+    ``DELETE /owners/{owner}`` erases all of it. A refused request raises ``SashError``; the SDK tells that the mirror failed.
     """
 
     def __init__(self, *, url: str = LOCAL, api_key: str | None = None) -> None:
