@@ -45,6 +45,11 @@ class Chat:
         return [(each["message"]["content"], each.get("status")) for each in self.page]
 
     @property
+    def branches(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = httpx.get(f"{self.url}/conversations/{self.name}/branches").json()["branches"]
+        return found
+
+    @property
     def page(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = httpx.get(f"{self.url}/conversations/{self.name}/messages").json()["messages"]
         return found
@@ -304,8 +309,7 @@ async def test_a_chat_that_went_on_keeps_what_was_said(chat: Chat) -> None:
     chat.post({"role": "user", "content": "Hello?"})
     assert await told(reply, failing) == ("", "interrupted")
     assert [text for text, _ in chat.stored] == ["is there no talk?", "", "Hello?"]
-    (branch,) = httpx.get(f"{chat.url}/conversations/{chat.name}/branches").json()["branches"]
-    assert (branch["messages"], branch["first"]["text"]) == (2, QUESTION["content"])
+    assert [(each["messages"], each["first"]["text"]) for each in chat.branches] == [(2, QUESTION["content"])]
 
 
 async def test_half_a_reply_comes_back_when_its_retry_fails(chat: Chat) -> None:

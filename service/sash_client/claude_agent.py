@@ -21,7 +21,7 @@ class SashSessionStore:
     """A store for ``ClaudeAgentOptions(session_store=…)``: what one machine mirrors there, another one resumes.
 
     The conversation of a transcript is named after project, session and subpath; its owner is the project, so that
-    ``DELETE /owners/{owner}`` erases all of it. A refused request raises ``SashError``; the SDK tells that the mirror failed.
+    ``DELETE /owners/{owner}`` erases all of it. A refused request raises ``SashError``; the SDK says that the mirror failed.
     """
 
     def __init__(self, *, url: str = LOCAL, api_key: str | None = None) -> None:
