@@ -62,6 +62,13 @@ def test_results_without_ids_answer_calls_of_their_name_in_order() -> None:
     assert [(message["tool_call_id"], message["content"]) for message in made[2:]] == [(ids[0], "one"), (ids[1], "two")]
 
 
+def test_a_call_without_arguments_has_an_empty_object_of_them() -> None:
+    """Ollama's SDK refuses a call whose arguments are missing."""
+    called_bare = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "look"}}]}
+    sent = window(user("q"), called_bare, found("one"))["request"]["messages"][1]
+    assert sent["tool_calls"] == [{"function": {"name": "look", "arguments": {}}}]
+
+
 def test_results_stand_in_the_order_of_their_calls() -> None:
     """Chat messages' results, which have ids, are sorted by their calls, and name their tools."""
     calls = [

@@ -208,10 +208,10 @@ def _sent(step: HistoryStep, behind: list[Block], writing: RequestWriting) -> It
 
 
 def _with_arguments(call: Object, seq: int, writing: RequestWriting) -> Object:
-    """Return a call whose arguments are an object, or are not there."""
+    """Return a call whose arguments are an object, which Ollama's SDK wants also of a call without any."""
     function = call["function"]
     if function.get("arguments") is None:
-        return call
+        function = {**function, "arguments": {}}
     return {**call, "function": with_object(function, "arguments", seq, writing.mends)}
 
 
