@@ -30,6 +30,7 @@ from sash_client.ids import safe_id
 
 REQUIREMENTS = ROOT / "tests" / "clients" / "requirements-adapters.txt"
 REQUIREMENTS_LLAMA_INDEX = ROOT / "tests" / "clients" / "requirements-llama-index.txt"
+REQUIREMENTS_CLAUDE_AGENT = ROOT / "tests" / "clients" / "requirements-claude-agent.txt"
 REQUIREMENTS_ADK = ROOT / "tests" / "clients" / "requirements-adk.txt"
 _NPM_SECONDS = 300
 _NPM = pytest.mark.skipif(
@@ -452,6 +453,12 @@ def with_adk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return environment(tmp_path_factory.mktemp("adk"), REQUIREMENTS_ADK)
 
 
+@pytest.fixture(scope="session")
+def with_claude_agent(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the Python of an environment with the Claude Agent SDK."""
+    return environment(tmp_path_factory.mktemp("claude-agent"), REQUIREMENTS_CLAUDE_AGENT)
+
+
 _ALONE = {
     "PYTHONPATH": str(ROOT / "service"),
     "PYTHONWARNINGS": "ignore",
@@ -648,6 +655,7 @@ ADAPTED = {
         "still running",
         "still running",
     ],
+    "with_claude_agent": ["the contract's suite", "a transcript, and a window of its words"],
 }
 
 
@@ -659,6 +667,7 @@ def test_an_adapter_gives_back_what_its_framework_added(
     """Each adapter's program passes its checks: of round trips, of windows and of refusals."""
     fixture = {
         "with_adk": "with_adk",
+        "with_claude_agent": "with_claude_agent",
         "with_llama_index": "with_llama_index",
         "with_agent_framework": "with_llama_index",
     }

@@ -692,7 +692,10 @@ def encode_message(message: Mapping[str, Any]) -> tuple[bytes, int, int]:
 
 def digest(value: Any, size_bytes: int) -> bytes:
     """A hash of a JSON value with sorted keys, so that the order of members does not matter."""
-    return blake2b(msgspec.json.encode(value, order="deterministic"), digest_size=size_bytes).digest()
+    return blake2b(_SORTED.encode(value), digest_size=size_bytes).digest()
+
+
+_SORTED = msgspec.json.Encoder(order="deterministic")
 
 
 class Calls(msgspec.Struct, frozen=True):
