@@ -143,7 +143,8 @@ async def _screen(
     cursor = cursor_of(f"{order[0]}{found.following}:{page.life}") if found.following else None
     headers |= _next(target, query, cursor)
     messages = found.messages if query.order == "asc" else found.messages[::-1]
-    return Response(msgspec.json.encode(ScreenMessages(messages, cursor)), headers=headers, media_type=SCREEN_TYPE)
+    body = msgspec.json.encode(ScreenMessages(messages, cursor, found.ways))
+    return Response(body, headers=headers, media_type=SCREEN_TYPE)
 
 
 def _next(target: Target, query: PageQuery, cursor: str | None) -> dict[str, str]:
