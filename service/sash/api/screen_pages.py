@@ -35,6 +35,8 @@ class ScreenPage(NamedTuple):
     state: Page
     ways: ScreenWays | None
     """The ways behind the last message, where the path ends at a fork."""
+    begins: list[int]
+    """The places in ``messages`` where units begin."""
 
 
 class _Gathered(NamedTuple):
@@ -77,10 +79,15 @@ async def screen_page(
     address = f"{request.scope['scheme']}://{request.headers.get('host', '')}"
     is_end = end > state.length
     units = units_of(told, starts, is_end=is_end)
-    shown = [each for unit in units for each in SCREENS[form].show(unit, address)]
+    shown: list[Object] = []
+    begins: list[int] = []
+    for unit in units:
+        begins.append(len(shown))
+        shown += SCREENS[form].show(unit, address)
     first = _last_in_unit(messages, before=starts[0]) if starts else 0
     here = [each for each in others if first <= each.after_seq < end]
-    return ScreenPage(shown, following, state, tell_ways(shown, entries, here, is_end=is_end) if here else None)
+    ways = tell_ways(shown, entries, here, is_end=is_end) if here else None
+    return ScreenPage(shown, following, state, ways, begins)
 
 
 def _ahead(messages: list[Message], length: int, limit: int) -> tuple[list[int], int, int | None]:
