@@ -39,7 +39,7 @@ class Model:
     def __init__(self) -> None:
         self.sent: list[list[str]] = []
 
-    def __call__(self, form: str, body: dict[str, Any]) -> Said:
+    def __call__(self, _: str, body: dict[str, Any]) -> Said:
         """The next reply."""
         self.sent.append([str(each["content"]) for each in body["messages"]])
         return Said(f"r{len(self.sent) - 1} has some words")
@@ -95,7 +95,7 @@ class Page:
     @property
     def ways(self) -> list[str]:
         """What its pickers say."""
-        script = "return [...document.querySelectorAll('.ways')].map((each) => each.textContent.replace(/[‹›]/g, ''))"
+        script = "return [...document.querySelectorAll('.ways')].map((each) => each.textContent.replace(/[←→]/g, ''))"
         found: list[str] = self.browser.run(script)
         return found
 

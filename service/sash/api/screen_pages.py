@@ -6,13 +6,17 @@ from typing import NamedTuple
 
 import msgspec
 
+from sash.api.conversation_handlers import timestamp
 from sash.api.incoming import Incoming
-from sash.api.shown_messages import stored_message
+from sash.api.shown_messages import body_in
 from sash.core.counts.models.families import DEVELOPER, USER
+from sash.core.law.records.records import Flags
+from sash.core.providers import CHAT
 from sash.core.screens import SCREENS
 from sash.core.screens.forks import ScreenWays, tell_ways
 from sash.core.screens.screen_form import Object, ShownEntry, units_of
 from sash.problems import edited_too_fast
+from sash.store.data.beside_entries import read_beside
 from sash.store.data.layout import Target
 from sash.store.data.replies import Message, Page
 from sash.store.data.stored_messages import STEP_BYTES
@@ -193,21 +197,23 @@ def _starts(messages: list[Message]) -> list[int]:
 
 def _told(message: Message, page: Page, target: Target, in_window: Collection[int] | None) -> ShownEntry:
     """A message as a screen's form shows it."""
-    stored = stored_message(message, page, target)
+    body, _ = body_in(message, target, CHAT)
+    metadata, _ = read_beside(page.metadata.get(message.seq))
+    identity, record = message.identity, message.record
     grounding = page.grounding.get(message.seq)
     documents = []
-    for index, (identity, text) in enumerate(grounding.documents if grounding else ()):
+    for index, (name, text) in enumerate(grounding.documents if grounding else ()):
         title = grounding.levels(index)[-1] if grounding else text
-        documents.append((identity, title[:_TITLE]))
+        documents.append((name, title[:_TITLE]))
     return ShownEntry(
-        seq=stored.seq,
-        id=stored.id,
-        created_at=stored.created_at,
-        message=msgspec.json.decode(stored.message),
-        status=stored.status,
-        is_redacted=stored.redacted,
-        is_sent=stored.sent,
-        metadata=msgspec.json.decode(stored.metadata) if stored.metadata else {},
+        seq=message.seq,
+        id=identity.id,
+        created_at=timestamp(identity.created_ms),
+        message=msgspec.json.decode(body),
+        status=identity.status,
+        is_redacted=bool(record.flags & Flags.REDACTED),
+        is_sent=not record.is_left_out,
+        metadata=msgspec.json.decode(metadata) if metadata else {},
         documents=documents,
         in_window=None if in_window is None else message.seq in in_window,
     )

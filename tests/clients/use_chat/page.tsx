@@ -33,9 +33,9 @@ function Chat(loaded: { messages: Message[]; ways?: Ways }) {
   };
   const picker = ({ at, ids }: Ways) => (
     <span className="ways">
-      <button className="older" disabled={at === 1} onClick={() => void go(ids[at - 2]!)}>‹</button>
+      <button className="older" disabled={at === 1} onClick={() => void go(ids[at - 2]!)}>←</button>
       {at} of {ids.length}
-      <button className="newer" disabled={at === ids.length} onClick={() => void go(ids[at]!)}>›</button>
+      <button className="newer" disabled={at === ids.length} onClick={() => void go(ids[at]!)}>→</button>
     </span>
   );
   const send = () => {
