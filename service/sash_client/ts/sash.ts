@@ -212,6 +212,9 @@ export interface Change {
   conversations?: { id: string; version: number; updated_at: string; metadata: Record<string, unknown> | null }[];
 }
 
+/** An event of AG-UI, as `@ag-ui/core` has it. */
+export type AgUiEvent = { type: string; [member: string]: any };
+
 export interface FollowOptions {
   /** The version that is known, or an ETag; without it the first event is `reset`. */
   after?: number | string;
@@ -344,6 +347,36 @@ export class Sash {
   /** The changes of all of an owner's conversations, for a sidebar. The first is `listed`, and says what there is. */
   followOwner(owner: string, options: { signal?: AbortSignal } = {}): AsyncGenerator<Change> {
     return this.#changes(`/owners/${encodeURIComponent(owner)}/events`, {}, options.signal);
+  }
+
+  /**
+   * A conversation as AG-UI's events: its messages, and with `live` what is new as it comes. A thread that does not exist is empty.
+   *
+   * An agent's `connect` is `from(sash.agUi(threadId))`, and so CopilotKit shows the thread after a reload.
+   */
+  async *agUi(conversation: string, options: { live?: boolean; signal?: AbortSignal } = {}): AsyncGenerator<AgUiEvent> {
+    const run = { threadId: conversation, runId: `${conversation}-events` };
+    const signal = options.signal ?? new AbortController().signal;
+    let response: Response;
+    try {
+      response = await this.#open(`${path(conversation)}/events`, { format: "ag-ui" }, "", signal);
+    } catch (error) {
+      if (!(error instanceof SashError) || error.status !== 404) throw error;
+      yield* [{ type: "RUN_STARTED", ...run }, { type: "MESSAGES_SNAPSHOT", messages: [] }, { type: "RUN_FINISHED", ...run }];
+      return;
+    }
+    const open = new Set<string>();
+    for await (const { data } of events(response.body!)) {
+      if (!data) continue;
+      const event: AgUiEvent = JSON.parse(data);
+      yield event;
+      if (event.type === "TEXT_MESSAGE_START") open.add(event["messageId"]);
+      if (event.type === "TEXT_MESSAGE_END") open.delete(event["messageId"]);
+      if (!options.live && event["name"] === "sash.version") break;
+      if (event.type === "RUN_FINISHED") return;
+    }
+    for (const messageId of open) yield { type: "TEXT_MESSAGE_END", messageId };
+    yield { type: "RUN_FINISHED", ...run };
   }
 
   async *#changes(path: string, query: object, signal?: AbortSignal): AsyncGenerator<Change> {
