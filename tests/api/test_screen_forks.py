@@ -118,6 +118,18 @@ async def test_ways_that_come_back_are_told_anew(client: httpx.AsyncClient, conv
     assert [ways(each) for each in await shown(client, conversation)] == [None, None]
 
 
+@pytest.mark.parametrize("form", ["ui", "ag-ui"])
+async def test_a_list_of_branches_has_their_messages(client: httpx.AsyncClient, conversation: str, form: str) -> None:
+    """A screen that draws the whole tree gets each branch's messages as the page had them, and else no content."""
+    await ask(client, conversation, "q1", "a1", "q2", "a2")
+    before = await shown(client, conversation, form=form)
+    await ask(client, conversation, "q1", "a1", "q3", "a3")
+    path = f"/conversations/{conversation}/branches"
+    (branch,) = (await client.get(path, params={"messages": True, "format": form})).json()["branches"]
+    assert branch["content"] == before[2:]
+    assert "content" not in (await client.get(path)).json()["branches"][0]
+
+
 _presses = st.lists(
     st.tuples(st.sampled_from(["ask", "again", "edit", "go"]), st.integers(0, 5)), min_size=2, max_size=10
 )

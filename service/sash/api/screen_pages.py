@@ -80,18 +80,29 @@ async def screen_page(
         if starts and starts[0] <= message.seq < end:
             told.append(_told(message, page, target, in_window))
             entries.append((message.seq, message.identity.created_ms))
-    address = f"{request.scope['scheme']}://{request.headers.get('host', '')}"
     is_end = end > state.length
     units = units_of(told, starts, is_end=is_end)
     shown: list[Object] = []
     begins: list[int] = []
     for unit in units:
         begins.append(len(shown))
-        shown += SCREENS[form].show(unit, address)
+        shown += SCREENS[form].show(unit, _address(request))
     first = _last_in_unit(messages, before=starts[0]) if starts else 0
     here = [each for each in others if first <= each.after_seq < end]
     ways = tell_ways(shown, entries, here, is_end=is_end) if here else None
     return ScreenPage(shown, following, state, ways, begins)
+
+
+def _address(request: Incoming) -> str:
+    """The address of the service, as the request has it."""
+    return f"{request.scope['scheme']}://{request.headers.get('host', '')}"
+
+
+def shown_branch(request: Incoming, page: Page, form: str) -> list[Object]:
+    """A branch's messages in a screen's form."""
+    told = [_told(message, page, request.target, None) for message in page.messages]
+    units = units_of(told, _starts(page.messages), is_end=False)
+    return [each for unit in units for each in SCREENS[form].show(unit, _address(request))]
 
 
 def _ahead(messages: list[Message], length: int, limit: int) -> tuple[list[int], int, int | None]:

@@ -986,6 +986,106 @@ async function drained(body: ReadableStream<Uint8Array>): Promise<void> {
   while (!(await reader.read()).done);
 }
 
+// ---- assistant-ui
+
+/** A message of assistant-ui's tree, and the one that it stands behind. */
+export interface TreeItem {
+  parentId: string | null;
+  message: any;
+}
+
+/** All branches of a conversation as assistant-ui's tree of UIMessages, whose head is the path's last message. */
+export async function tree(sash: Sash, conversation: string): Promise<{ headId: string | null; messages: TreeItem[] }> {
+  const page: UIMessage[] = [];
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const read = await sash.call("GET", `${path(conversation)}/messages`, { format: "ui", limit: 1000, cursor }).catch(absent);
+    page.push(...read.messages);
+    cursor = read.next_cursor;
+  }
+  const { branches } = await sash.call("GET", `${path(conversation)}/branches`, { messages: true }).catch(absent);
+  const items: TreeItem[] = [];
+  const ways = new Map<string | null, TreeItem[]>();
+  /** Put a row of messages behind the one with a seq of its parent. An id that stands already gets the branch's name. */
+  const put = (name: string | null, messages: UIMessage[], before: TreeItem[]) => {
+    const own = [...before];
+    for (const message of messages) {
+      const isTaken = items.some((each) => each.message.id === message.id);
+      const item = { parentId: own.at(-1)?.message.id ?? null, message: isTaken ? { ...message, id: `${message.id}.${name}` } : message };
+      items.push(item);
+      own.push(item);
+    }
+    ways.set(name, own);
+  };
+  put(null, page, []);
+  for (let left: any[] = branches; left.length; ) {
+    const next = left.filter(({ parent }) => ways.has(parent));
+    if (!next.length) break;
+    for (const { id, parent, after_seq, content } of next) {
+      put(id, content, ways.get(parent)!.filter(({ message }) => message.metadata.sash.last_seq <= after_seq));
+    }
+    left = left.filter((each) => !next.includes(each));
+  }
+  return { headId: ways.get(null)!.at(-1)?.message.id ?? null, messages: items };
+}
+
+function absent(error: unknown): any {
+  if (error instanceof SashError && error.status === 404) return { messages: [], next_cursor: null, branches: [] };
+  throw error;
+}
+
+/**
+ * assistant-ui's adapters: `threads` for its thread list, which has an owner's conversations, and `history` of one. In a browser,
+ * `sash` is of a proxy of yours that adds the key. A history appends nothing, as the chat's route has the log agree.
+ */
+export function assistantUi(sash: Sash, owner: string) {
+  const shown = ({ id, metadata, updated_at }: any) => ({
+    remoteId: id as string,
+    status: metadata?.archived ? ("archived" as const) : ("regular" as const),
+    title: metadata?.title as string | undefined,
+    lastMessageAt: new Date(updated_at),
+    custom: metadata?.custom as Record<string, unknown> | undefined,
+  });
+  const change = async (id: string, metadata: object) => void (await sash.call("PATCH", path(id), {}, { metadata }));
+  const nothing = async () => undefined;
+  return {
+    threads: {
+      async list({ after }: { after?: string | undefined } = {}) {
+        const page = await sash.call("GET", "/conversations", { owner, limit: 100, cursor: after });
+        return { threads: page.conversations.map(shown), nextCursor: page.next_cursor ?? undefined };
+      },
+      async initialize(_: string, { custom }: { custom?: Record<string, unknown> | undefined } = {}) {
+        const { id } = await sash.create(custom ? { owner, metadata: { custom } } : { owner });
+        return { remoteId: id, externalId: undefined };
+      },
+      fetch: async (id: string) => shown(await sash.call("GET", path(id))),
+      rename: (id: string, title: string) => change(id, { title }),
+      updateCustom: (id: string, custom: Record<string, unknown> | undefined) => change(id, { custom: custom ?? null }),
+      archive: (id: string) => change(id, { archived: true }),
+      unarchive: (id: string) => change(id, { archived: null }),
+      delete: async (id: string) => void (await sash.call("DELETE", path(id))),
+      /** The title is the beginning of the first question. */
+      async generateTitle(id: string, messages: readonly any[]): Promise<ReadableStream<any>> {
+        const said = messages.find(({ role }) => role === "user")?.content ?? [];
+        const title = said.map((part: any) => part.text ?? "").join(" ").slice(0, 60);
+        await change(id, { title });
+        return new ReadableStream({
+          start(controller) {
+            controller.enqueue({ type: "part-start", part: { type: "text" }, path: [0] });
+            controller.enqueue({ type: "text-delta", textDelta: title, path: [0] });
+            controller.enqueue({ type: "part-finish", path: [0] });
+            controller.close();
+          },
+        });
+      },
+    },
+    history: (conversation: string) => ({
+      load: async () => ({ headId: null, messages: [] }), // the runtime of the AI SDK asks with a format
+      append: nothing,
+      withFormat: () => ({ load: () => tree(sash, conversation), append: nothing }),
+    }),
+  };
+}
+
 // ---- a reply in progress, for a page that was loaded anew
 
 /** A part of a UIMessage of the AI SDK. */
