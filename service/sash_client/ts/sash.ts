@@ -82,9 +82,13 @@ export interface WindowQuery {
   format?: Format;
 }
 
-/** `after_seq` forgets the messages after that one first, in the same step: its seq, or `id:` and its own id. */
+/**
+ * `after_seq` replaces the messages after that one, in the same step: its seq, or `id:` and its own id. They become a branch, or are
+ * gone with `forget`.
+ */
 export interface AppendQuery extends WindowQuery {
   after_seq?: number | `id:${string}`;
+  forget?: boolean;
 }
 
 /** What the list is: the whole chat, its end, or what stands behind a message. The messages' form may be a screen's. */
