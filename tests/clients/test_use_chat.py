@@ -17,6 +17,7 @@ import pytest
 from clients.test_dashboard import browsed
 from clients.test_generated import needs, run
 from conftest import Served
+from readme_blocks import block, rows, section
 from readme_provider import Provider, Said, provided
 from rigs.browser import Browser, chromium
 
@@ -24,6 +25,7 @@ from sash.api.docs import TYPESCRIPT_CLIENT
 
 pytestmark = [pytest.mark.clients, browsed]
 HERE = Path(__file__).parent
+CLIENTS, SECTION = "service/sash_client/README.md", "## useChat"
 PACKAGES = {
     "6": {"ai": "6.0.326", "@ai-sdk/react": "3.0.328", "@ai-sdk/openai": "3"},
     "7": {"ai": "7.0.173", "@ai-sdk/react": "4.0.177", "@ai-sdk/openai": "4.0.118"},
@@ -125,12 +127,21 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """The folder of the page and its server, with one version of the AI SDK."""
     needs("node", "npm")
     folder = tmp_path_factory.mktemp(f"use_chat_{request.param}")
-    shutil.copytree(HERE / "use_chat", folder, dirs_exist_ok=True)
     (folder / "sash.ts").write_bytes(TYPESCRIPT_CLIENT)
-    package = json.loads((folder / "package.json").read_text())
-    package["dependencies"] |= PACKAGES[request.param]
+    (folder / "server.ts").write_text(block("ts", CLIENTS, SECTION))
+    (folder / "page.tsx").write_text(block("tsx", CLIENTS, SECTION))
+    package = {"private": True, "type": "module", "dependencies": PACKAGES[request.param]}
     (folder / "package.json").write_text(json.dumps(package))
-    run("npm", "install", "--no-package-lock", "--no-audit", "--no-fund", cwd=folder)
+    wanted = [word for word in block("sh", CLIENTS, SECTION).split() if "@" in word or word == "esbuild"]
+    others = [word for word in wanted if word.rpartition("@")[0] not in PACKAGES[request.param]]
+    run("npm", "install", *others, "--no-package-lock", "--no-audit", "--no-fund", cwd=folder)
+    if request.param == "7":
+        shutil.copy(HERE / "sash_ts" / "tsconfig.json", folder)
+        settings = json.loads((folder / "tsconfig.json").read_text())
+        settings["compilerOptions"] |= {"jsx": "react-jsx", "lib": ["es2022", "dom", "dom.iterable"]}
+        settings["include"] = ["*.ts", "*.tsx"]
+        (folder / "tsconfig.json").write_text(json.dumps(settings))
+        run("npx", "tsc", cwd=folder)
     run("npx", "esbuild", "page.tsx", "--bundle", "--outfile=page.js", "--jsx=automatic", "--format=esm", cwd=folder)
     return folder
 
@@ -139,7 +150,9 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def site(built: Path, served: Served) -> Iterator[tuple[str, Provider]]:
     """The page's address, and the provider behind its server."""
     with provided(served.url) as provider:
-        environment = {**os.environ, **provider.environment, "SASH_URL": served.url, "PORT": "0"}
+        environment = {**os.environ, **provider.environment, "PORT": "0"}
+        program = (built / "server.ts").read_text().replace("http://127.0.0.1:8000", served.url)
+        (built / "server.ts").write_text(program)
         command = [built / "node_modules" / ".bin" / "tsx", "server.ts"]
         with subprocess.Popen(command, cwd=built, env=environment, stdout=subprocess.PIPE, text=True) as server:
             assert server.stdout is not None
@@ -154,6 +167,14 @@ def page(browser: Browser, site: tuple[str, Provider], served: Served, conversat
     provider.plan = model = Model()
     provider.pause_seconds, provider.failures = 0.0, 0
     return Page(browser, url, served.url, conversation, provider, model)
+
+
+def test_the_page_has_each_button() -> None:
+    """The page's table has each of these tests, for both versions."""
+    table = section(CLIENTS, SECTION).partition("| `useChat` in Chromium")[2].splitlines()
+    buttons = [cell.strip().replace(" ", "_") for cell in table[0].strip("| ").split("|")]
+    assert [row[1:] for row in rows("\n".join(["|", *table]))[1:]] == [["yes"] * len(buttons)] * len(PACKAGES)
+    assert {f"test_{button}" for button in buttons} <= globals().keys()
 
 
 def test_send(page: Page) -> None:
