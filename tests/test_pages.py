@@ -101,8 +101,13 @@ RUN_BY = {
         ("# LiteLLM's proxy", "yaml"): "clients/test_litellm.py::test_a_tool_loop_is_kept",
     },
     "service/docs/frameworks/ai-sdk.md": {
-        ("# AI SDK and useChat", "sh"): "test_readme.py::test_the_vercel_sdk_runs_on_windows",
-        ("# AI SDK and useChat", "ts"): "test_readme.py::test_the_vercel_sdk_runs_on_windows",
+        ("# AI SDK", "sh"): "test_readme.py::test_the_vercel_sdk_runs_on_windows",
+        ("# AI SDK", "ts"): "test_readme.py::test_the_vercel_sdk_runs_on_windows",
+    },
+    "service/docs/frameworks/use-chat.md": {
+        ("# useChat", "sh"): "clients/test_use_chat.py::built",
+        ("# useChat", "ts"): "clients/test_use_chat.py::test_send",
+        ("# useChat", "tsx"): "clients/test_use_chat.py::test_send",
     },
     "service/docs/frameworks/mcp.md": {
         ("# MCP", "python"): "test_readme.py::test_a_model_finds_what_its_window_leaves_out",

@@ -585,7 +585,7 @@ def test_the_adk_runs_on_windows(fresh_server: str, provider: Provider, with_adk
 @_NPM
 def test_the_vercel_sdk_runs_on_windows(fresh_server: str, provider: Provider, tmp_path: Path) -> None:
     """The section's commands run in a new folder, and its program passes the compiler and sends the tool loop."""
-    text = section("service/docs/frameworks/ai-sdk.md", "# AI SDK and useChat").replace(SERVER, fresh_server)
+    text = section("service/docs/frameworks/ai-sdk.md", "# AI SDK").replace(SERVER, fresh_server)
     (tmp_path / "agent.ts").write_text(blocks("ts", text)[0])
     options = "--noEmit --strict --skipLibCheck --module nodenext --target es2023 --allowImportingTsExtensions"
     commands = "\n".join(["set -e", *blocks("sh", text), f"npx tsc {options} agent.ts", "npx tsx agent.ts"])

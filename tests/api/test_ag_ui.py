@@ -82,12 +82,12 @@ async def test_each_call_of_the_past_has_a_result(client: httpx.AsyncClient, con
         ("r-r", "reasoning"),
         ("r", "assistant"),
         ("s", "assistant"),
-        ("s-1", "tool"),
         ("t", "tool"),
+        ("s-1", "tool"),
         ("v", "user"),
         ("w", "assistant"),
     ]
-    assert told[5]["content"] == "No result was recorded: the call was interrupted."
+    assert told[6]["content"] == "No result was recorded: the call was interrupted."
     assert await etag_of(client, conversation) == tag
     await put(client, conversation, [*told, {"id": "z", "role": "tool", "toolCallId": "c3", "content": "clicked"}])
     assert (await history(client, conversation))[-1]["message"]["content"] == "clicked"

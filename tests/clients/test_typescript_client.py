@@ -202,9 +202,10 @@ def test_what_came_of_a_broken_stream_is_stored(programs: Path, served: Served) 
         httpx.delete(f"{served.url}/conversations/ts-{number}")
     found = seen(programs, "interrupted", served.url)
     replies = [entries[1] for entries in found["stored"]]
-    assert [len(entries) for entries in found["stored"]] == [2, 2, 2, 2]
-    assert {reply["status"] for reply in replies} == {"interrupted"}
-    assert [reply["message"]["content"] for reply in replies] == ["I look.", "I look.", "I look.", "I look"]
+    assert [len(entries) for entries in found["stored"]] == [2, 2, 2, 3]
+    assert {entries[-1]["status"] for entries in found["stored"]} == {"interrupted"}
+    assert [reply["message"]["content"] for reply in replies] == ["I look.", "I look.", "I look.", None]
+    assert found["stored"][3][2]["message"]["content"] == "I look"
     assert [len(reply["message"].get("tool_calls", ())) for reply in replies] == [0, 2, 0, 1]
     assert (found["broken"], found["ended"]) == ("TypeError", "The provider's stream ended before the reply.")
 
@@ -281,3 +282,30 @@ def test_no_button_of_a_chat_page_doubles_a_question(programs: Path, served: Ser
     assert found["ids"][0] == found["ids"][1]
     assert found["ids"][0][1] == "half"
     assert (found["status"], found["nothing to resume"], found["none"]) == ("ready", 204, None)
+
+
+@pytest.mark.clients
+def test_ag_uis_client_has_the_messages(programs: Path, served: Served) -> None:
+    """AG-UI's schemas take each event, and an agent that connects, or goes on following, has the messages of a page.
+
+    CopilotKit connects to a thread so. A thread that does not exist is empty.
+    """
+    httpx.delete(f"{served.url}/conversations/ag-ui")
+    found = told(run("npx", "tsx", "ag_ui.ts", served.url, cwd=programs))
+    assert found["connected"] == found["first"]
+    assert found["followed"] == found["then"]
+    assert [each["id"] for each in found["then"]] == ["u1", "a1", "u2", "R", "a3-r", "a3", "t3", "a5"]
+    assert {"TEXT_MESSAGE_CONTENT", "REASONING_MESSAGE_CONTENT", "TOOL_CALL_ARGS", "TOOL_CALL_RESULT"} <= {*found["kinds"]}
+    assert found["none"] == []
+
+
+@pytest.mark.clients
+def test_assistant_ui_has_threads_and_every_branch(programs: Path, served: Served) -> None:
+    """Its thread list creates, names, archives and erases conversations; its own tree of messages has each way once."""
+    found = told(run("npx", "tsx", "assistant_ui.ts", served.url, "assistant-ui", cwd=programs))
+    assert (found["listed"], found["archived"], found["title"]) == ([["Talks", "regular"]], "archived", "is there a talk?")
+    assert (found["empty"], found["generated"], found["left"]) == (0, 3, 0)
+    assert found["path"] == ["q1", "a1", "q2 edited", "a4"]
+    assert sorted(found["ways"]) == ["q2", "q2 edited"]
+    assert found["answers"] == ["a2", "a3"]
+    assert found["other"] == ["q1", "a1", "q2"]

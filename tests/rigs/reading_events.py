@@ -43,8 +43,8 @@ class Followed:
                     fields[name] = value.removeprefix(" ")
                 elif "data" in fields:
                     event = json.loads(fields["data"])
-                    assert event["type"] == fields["event"]
-                    self.ids.append(fields["id"])
+                    assert event["type"] == fields.get("event", event["type"])
+                    self.ids.append(fields.get("id", ""))
                     self.events.append(event)
                     fields = {}
                 self._news.set()

@@ -1,6 +1,6 @@
 """Branches: list them, make one the conversation's end again, drop one."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from litestar import Response, delete, get, post
@@ -8,18 +8,28 @@ from litestar.params import FromPath
 from msgspec import Meta
 
 from sash.api.append_handlers import told_of
-from sash.api.body import etag, is_known
+from sash.api.body import etag, is_known, query_of
 from sash.api.conversation_handlers import timestamp
 from sash.api.history_handlers import change_of, standing_state, touched
 from sash.api.incoming import Incoming
 from sash.api.openapi.operation import documented
-from sash.api.schemas import ETag, ForgottenBranches, SealedBranch
+from sash.api.schemas import ETag, ForgottenBranches, ScreenMessage, SealedBranch
+from sash.api.screen_pages import shown_branch
 from sash.core.counts.models.families import ROLES
 from sash.core.law.records.details import decode_details
-from sash.store.data.branches import BranchesRead, Head, name_of
+from sash.store.data.branches import BranchesRead, Head, name_of, number_of
 from sash.store.data.replies import Message, Page
 
 _FIRST_CHARACTERS = 200
+
+
+class BranchesQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """How the branches are listed."""
+
+    messages: Annotated[bool, Meta(description="Give the messages of each, as `content`.")] = False
+    format: Annotated[
+        Literal["ui", "ag-ui"], Meta(title="ScreenFormat", description="The screen's format of these messages.")
+    ] = "ui"
 
 
 class FirstMessage(msgspec.Struct, frozen=True):
@@ -39,6 +49,9 @@ class ListedBranch(msgspec.Struct, frozen=True):
     messages: int
     created_at: Annotated[str, Meta(description="When the messages were replaced.")]
     first: FirstMessage
+    content: Annotated[
+        list[ScreenMessage] | msgspec.UnsetType, Meta(description="Its messages, with `messages=true`.")
+    ] = msgspec.UNSET
 
 
 class BranchList(msgspec.Struct, frozen=True):
@@ -63,16 +76,22 @@ class SwappedBranch(msgspec.Struct, frozen=True):
 
 
 @get("/conversations/{conversation_id:str}/branches", operation_id="listBranches")
-@documented("List the branches", "branches", gives=BranchList)
+@documented("List the branches", "branches", query=BranchesQuery, gives=BranchList)
 async def list_branches(request: Incoming) -> Response[bytes]:
     """The branches: ends of the conversation that an agreement, an edit, a rewind or another branch replaced."""
     context, target = request.context, request.target
+    query = query_of(request, BranchesQuery)
     read = await context.store.conversations.branches.all(target)
     headers = {"ETag": etag(read.etag)}
     if is_known(request, read.etag):
         return Response(b"", status_code=304, headers=headers)
     pages = await context.store.conversations.branches.pages(target, read, read.branches)
     branches = [_branch(read, pages, head) for head in reversed(read.heads) if head.number in pages]
+    if query.messages:
+        branches = [
+            msgspec.structs.replace(each, content=shown_branch(request, pages[number_of(each.id)], query.format))
+            for each in branches
+        ]
     answer = BranchList(target.id, int(read.reply.version), etag(read.etag), branches)
     return Response(msgspec.json.encode(answer), headers=headers)
 

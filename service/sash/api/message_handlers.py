@@ -87,12 +87,12 @@ async def list_messages(request: Incoming) -> Response[bytes]:
     start, life = _place(query.cursor, query.order) if query.cursor is not None else (None, None)
     if query.order == "asc":
         first = start or 1
-        page, seen = await _page(request, target, query, first, first + query.limit - 1)
+        page, seen = await history_page(request, target, query, first, first + query.limit - 1)
         last = page.messages[-1].seq if page.messages else page.length
         following = last + 1 if last < page.length else None
     else:
         span = (max(1, start - query.limit + 1), start) if start else (-query.limit, -1)
-        page, seen = await _page(request, target, query, *span)
+        page, seen = await history_page(request, target, query, *span)
         first = page.messages[0].seq if page.messages else 1
         following = first - 1 if first > 1 else None
     if life not in (None, page.life):
@@ -125,7 +125,7 @@ async def _screen(
         request,
         target,
         query.format,
-        partial(_page, request, target, query),
+        partial(history_page, request, target, query),
         order=query.order,
         start=start,
         limit=query.limit,
@@ -143,7 +143,8 @@ async def _screen(
     cursor = cursor_of(f"{order[0]}{found.following}:{page.life}") if found.following else None
     headers |= _next(target, query, cursor)
     messages = found.messages if query.order == "asc" else found.messages[::-1]
-    return Response(msgspec.json.encode(ScreenMessages(messages, cursor)), headers=headers, media_type=SCREEN_TYPE)
+    body = msgspec.json.encode(ScreenMessages(messages, cursor, found.ways))
+    return Response(body, headers=headers, media_type=SCREEN_TYPE)
 
 
 def _next(target: Target, query: PageQuery, cursor: str | None) -> dict[str, str]:
@@ -194,7 +195,7 @@ async def get_message(request: Incoming, seq: FromPath[str]) -> Response[bytes]:
     return Response(msgspec.json.encode(stored_message(page.messages[0], page, target)), headers=headers)
 
 
-async def _page(request: Incoming, target: Target, query: PageQuery, first: int, last: int) -> tuple[Page, Page]:
+async def history_page(request: Incoming, target: Target, query: PageQuery, first: int, last: int) -> tuple[Page, Page]:
     """A page of messages, and what the view sees of it. With pictures and files in their places it may be shorter."""
     newest_first = query.order == "desc"
     read = partial(request.context.store.reader.page, target, first, last, newest_first=newest_first)

@@ -25,6 +25,7 @@ from sash.core.law.records.parameters import WindowFormat, WindowQuery
 from sash.core.providers.destinations.facts import Kind, Party
 from sash.core.providers.form.cache_marks import CacheKind
 from sash.core.providers.form.request_limits import RequestLimits
+from sash.core.screens.forks import ScreenWays
 from sash.operations.summary import Prices
 from sash.problems import ProblemDocument, all_figures
 from sash.windows.answer import WindowHead
@@ -337,7 +338,8 @@ ScreenMessage = Annotated[
     dict[str, Any],
     Meta(
         title="ScreenMessage",
-        description="A message as a screen's framework has it, such as a UIMessage of the AI SDK.",
+        description="A message as a screen's framework has it, such as a UIMessage of the AI SDK. `metadata.sash` is "
+        "Sash's: `seq`, `created_at`, `status`, and the `ways` of a message behind a fork.",
     ),
 ]
 
@@ -347,6 +349,13 @@ class ScreenMessages(msgspec.Struct, frozen=True):
 
     messages: list[ScreenMessage]
     next_cursor: str | None
+    ways: Annotated[
+        ScreenWays | None,
+        Meta(
+            description="The ways behind the newest message, where branches hang there. `metadata.sash.ways` has a "
+            "message's own."
+        ),
+    ] = None
 
 
 class Calibration(msgspec.Struct, frozen=True):

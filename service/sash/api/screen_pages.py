@@ -2,17 +2,21 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
+from sash.api.conversation_handlers import timestamp
 from sash.api.incoming import Incoming
-from sash.api.shown_messages import stored_message
+from sash.api.shown_messages import body_in
 from sash.core.counts.models.families import DEVELOPER, USER
-from sash.core.law.records.records import NO_SOURCE
+from sash.core.law.records.records import NO_SOURCE, Flags
+from sash.core.providers import CHAT
 from sash.core.screens import SCREENS
-from sash.core.screens.screen_form import ShownEntry, units_of
+from sash.core.screens.forks import ScreenWays, tell_ways
+from sash.core.screens.screen_form import Object, ShownEntry, units_of
 from sash.problems import edited_too_fast
+from sash.store.data.beside_entries import read_beside
 from sash.store.data.layout import Target
 from sash.store.data.replies import Message, Page
 from sash.store.data.stored_messages import STEP_BYTES
@@ -30,9 +34,13 @@ ReadPages = Callable[[int, int], Awaitable[tuple[Page, Page]]]
 class ScreenPage(NamedTuple):
     """The screen's messages, ascending; where the next page begins, None at the end; and the page that tells the state."""
 
-    messages: list[dict[str, Any]]
+    messages: list[Object]
     following: int | None
     state: Page
+    ways: ScreenWays | None
+    """The ways behind the last message, where the path ends at a fork."""
+    begins: list[int]
+    """The places in ``messages`` where units begin."""
 
 
 class _Gathered(NamedTuple):
@@ -57,36 +65,73 @@ async def screen_page(
     """A page of at most ``limit`` units. It begins at the seq ``start``; with the order ``desc`` it ends there."""
     for _ in range(_ATTEMPTS):
         gathered = await (_onwards if order == "asc" else _backwards)(read, start, limit)
-        if gathered is not None:
+        made, others = await request.context.store.conversations.branches.other_ways(target)
+        if gathered is not None and gathered.state.made == made:
             break
     else:
         raise edited_too_fast()
     messages, seen, state = gathered
-    starts = _starts(messages)
-    last = messages[-1].seq if messages else state.length
-    following: int | None = None
-    if order == "asc":
-        end = starts[limit] if len(starts) > limit else last + 1
-        if last < state.length and len(starts) <= limit:
-            end = starts.pop() if len(starts) > 1 else end  # of the last one more may follow
-        following = end if end <= state.length else None
-        starts = [seq for seq in starts if seq < end][:limit]
-    else:
-        if messages and messages[0].seq > 1 and not _is_begun(messages[0]) and len(starts) > 1:
-            starts = starts[1:]  # the first one began before
-        starts = starts[-limit:]
-        end = last + 1
-        following = starts[0] - 1 if starts and starts[0] > 1 else None
+    starts, end, following = (_ahead if order == "asc" else _back)(messages, state.length, limit)
     told: list[ShownEntry] = []
+    entries: list[tuple[int, int]] = []
     for place, (message, page) in enumerate(seen):
         if place % _AT_ONCE == _AT_ONCE - 1:
             await asyncio.sleep(0)  # let other requests run between them
         if starts and starts[0] <= message.seq < end:
             told.append(_told(message, page, target, in_window))
-    address = f"{request.scope['scheme']}://{request.headers.get('host', '')}"
-    show = SCREENS[form].show
-    units = units_of(told, starts, is_end=end > state.length)
-    return ScreenPage([each for unit in units for each in show(unit, address)], following, state)
+            entries.append((message.seq, message.identity.created_ms))
+    is_end = end > state.length
+    units = units_of(told, starts, is_end=is_end)
+    shown: list[Object] = []
+    begins: list[int] = []
+    for unit in units:
+        begins.append(len(shown))
+        shown += SCREENS[form].show(unit, _address(request))
+    first = _last_in_unit(messages, before=starts[0]) if starts else 0
+    here = [each for each in others if first <= each.after_seq < end]
+    ways = tell_ways(shown, entries, here, is_end=is_end) if here else None
+    return ScreenPage(shown, following, state, ways, begins)
+
+
+def _address(request: Incoming) -> str:
+    """The address of the service, as the request has it."""
+    return f"{request.scope['scheme']}://{request.headers.get('host', '')}"
+
+
+def shown_branch(request: Incoming, page: Page, form: str) -> list[Object]:
+    """A branch's messages in a screen's form."""
+    told = [_told(message, page, request.target, None) for message in page.messages]
+    units = units_of(told, _starts(page.messages), is_end=False)
+    return [each for unit in units for each in SCREENS[form].show(unit, _address(request))]
+
+
+def _ahead(messages: list[Message], length: int, limit: int) -> tuple[list[int], int, int | None]:
+    """Of messages from a place on: where the first ``limit`` units begin, where the last one ends, and the next place."""
+    starts = _starts(messages)
+    last = messages[-1].seq if messages else length
+    end = starts[limit] if len(starts) > limit else last + 1
+    if last < length and len(starts) <= limit:
+        end = starts.pop() if len(starts) > 1 else end  # of the last one more may follow
+    starts = [seq for seq in starts if seq < end][:limit]
+    if end > length:
+        return starts, end, None
+    return starts, end, _last_in_unit(messages, before=end) + 1 if starts else end
+
+
+def _back(messages: list[Message], length: int, limit: int) -> tuple[list[int], int, int | None]:
+    """The same of messages up to a place, for the last ``limit`` units and the place before them."""
+    starts = _starts(messages)
+    if messages and messages[0].seq > 1 and not _is_begun(messages[0]) and len(starts) > 1:
+        starts = starts[1:]  # the first one began before
+    starts = starts[-limit:]
+    end = messages[-1].seq + 1 if messages else length + 1
+    return starts, end, starts[0] - 1 if starts and starts[0] > 1 else None
+
+
+def _last_in_unit(messages: list[Message], *, before: int) -> int:
+    """The seq of the last message before a place that is no system message; the one before all where there is none."""
+    inside = (each.seq for each in reversed(messages) if each.seq < before and each.record.measure.role > DEVELOPER)
+    return next(inside, messages[0].seq - 1 if messages else 0)
 
 
 async def _onwards(read: ReadPages, start: int | None, limit: int) -> _Gathered | None:
@@ -163,22 +208,24 @@ def _starts(messages: list[Message]) -> list[int]:
 
 def _told(message: Message, page: Page, target: Target, in_window: Collection[int] | None) -> ShownEntry:
     """A message as a screen's form shows it."""
-    stored = stored_message(message, page, target)
+    body, _ = body_in(message, target, CHAT)
+    metadata, _ = read_beside(page.metadata.get(message.seq))
+    identity, record = message.identity, message.record
     grounding = page.grounding.get(message.seq)
     documents = []
-    for index, (identity, text) in enumerate(grounding.documents if grounding else ()):
+    for index, (name, text) in enumerate(grounding.documents if grounding else ()):
         source = grounding.source(index) if grounding else NO_SOURCE
         title = source.title or (grounding.levels(index)[-1] if grounding else text)
-        documents.append((source.url or identity, title[:_TITLE]))
+        documents.append((source.url or name, title[:_TITLE]))
     return ShownEntry(
-        seq=stored.seq,
-        id=stored.id,
-        created_at=stored.created_at,
-        message=msgspec.json.decode(stored.message),
-        status=stored.status,
-        is_redacted=stored.redacted,
-        is_sent=stored.sent,
-        metadata=msgspec.json.decode(stored.metadata) if stored.metadata else {},
+        seq=message.seq,
+        id=identity.id,
+        created_at=timestamp(identity.created_ms),
+        message=msgspec.json.decode(body),
+        status=identity.status,
+        is_redacted=bool(record.flags & Flags.REDACTED),
+        is_sent=not record.is_left_out,
+        metadata=msgspec.json.decode(metadata) if metadata else {},
         documents=documents,
         in_window=None if in_window is None else message.seq in in_window,
     )

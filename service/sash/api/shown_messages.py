@@ -83,7 +83,7 @@ def stored_message(message: Message, page: Page, target: Target, form: str = CHA
     """A message of a page in the form that clients read."""
     record, grounding = message.record, page.grounding.get(message.seq)
     metadata, receipt = read_beside(page.metadata.get(message.seq))
-    body, own = _read(message, target, form)
+    body, own = body_in(message, target, form)
     return StoredMessage(
         seq=message.seq,
         id=message.identity.id,
@@ -120,7 +120,7 @@ def _documents(stored: StoredGrounding) -> Grounding:
     return Grounding(documents)
 
 
-def _read(message: Message, target: Target, form: str) -> tuple[bytes, list[dict[str, Any]] | None]:
+def body_in(message: Message, target: Target, form: str) -> tuple[bytes, list[dict[str, Any]] | None]:
     """The message as JSON, and in a provider's form: None in chat form, and where the form has no place for it."""
     extra, media = message.record.measure.extra, message.record.media
     has_foreign = extra is not None and extra.native_in(FOREIGN) is not None

@@ -85,9 +85,13 @@ export interface WindowQuery {
   format?: Format;
 }
 
-/** `after_seq` forgets the messages after that one first, in the same step: its seq, or `id:` and its own id. */
+/**
+ * `after_seq` replaces the messages after that one, in the same step: its seq, or `id:` and its own id. They become a branch, or are
+ * gone with `forget`.
+ */
 export interface AppendQuery extends WindowQuery {
   after_seq?: number | `id:${string}`;
+  forget?: boolean;
 }
 
 /** What the list is: the whole chat, its end, or what stands behind a message. The messages' form may be a screen's. */
@@ -103,6 +107,8 @@ export interface Agreed {
   etag: string;
   agreed: number;
   messages: { seq: number; id: string; duplicate: boolean }[];
+  /** What the log had in place of what is new; null where nothing was replaced. */
+  branch?: { id: string; after_seq: number; messages: number } | null;
   ignored: string[];
   waiting_for?: string[];
   window?: Window | null;
@@ -213,6 +219,9 @@ export interface Change {
   conversations?: { id: string; version: number; updated_at: string; metadata: Record<string, unknown> | null }[];
 }
 
+/** An event of AG-UI, as `@ag-ui/core` has it. */
+export type AgUiEvent = { type: string; [member: string]: any };
+
 export interface FollowOptions {
   /** The version that is known, or an ETag; without it the first event is `reset`. */
   after?: number | string;
@@ -320,9 +329,7 @@ export class Sash {
   /** Append messages and return the window to send. A window that cannot be made is a SashError; the messages are stored. */
   async turn(conversation: string, messages: readonly (Message | Entry)[], query: AppendQuery = {}): Promise<Window> {
     const asked = { explain: false, ...query }; // any parameter asks for a window, also of the conversation's model
-    const { window, window_error } = await this.append(conversation, messages, asked);
-    if (window) return window;
-    throw new SashError(window_error?.status ?? 0, window_error ?? { detail: "The answer has no window." });
+    return windowOf(await this.append(conversation, messages, asked));
   }
 
   /** The window of what is stored. */
@@ -347,6 +354,36 @@ export class Sash {
   /** The changes of all of an owner's conversations, for a sidebar. The first is `listed`, and says what there is. */
   followOwner(owner: string, options: { signal?: AbortSignal } = {}): AsyncGenerator<Change> {
     return this.#changes(`/owners/${encodeURIComponent(owner)}/events`, {}, options.signal);
+  }
+
+  /**
+   * A conversation as AG-UI's events: its messages, and with `live` what is new as it comes. A thread that does not exist is empty.
+   *
+   * An agent's `connect` is `from(sash.agUi(threadId))`, and so CopilotKit shows the thread after a reload.
+   */
+  async *agUi(conversation: string, options: { live?: boolean; signal?: AbortSignal } = {}): AsyncGenerator<AgUiEvent> {
+    const run = { threadId: conversation, runId: `${conversation}-events` };
+    const signal = options.signal ?? new AbortController().signal;
+    let response: Response;
+    try {
+      response = await this.#open(`${path(conversation)}/events`, { format: "ag-ui" }, "", signal);
+    } catch (error) {
+      if (!(error instanceof SashError) || error.status !== 404) throw error;
+      yield* [{ type: "RUN_STARTED", ...run }, { type: "MESSAGES_SNAPSHOT", messages: [] }, { type: "RUN_FINISHED", ...run }];
+      return;
+    }
+    const open = new Set<string>();
+    for await (const { data } of events(response.body!)) {
+      if (!data) continue;
+      const event: AgUiEvent = JSON.parse(data);
+      yield event;
+      if (event.type === "TEXT_MESSAGE_START") open.add(event["messageId"]);
+      if (event.type === "TEXT_MESSAGE_END") open.delete(event["messageId"]);
+      if (!options.live && event["name"] === "sash.version") break;
+      if (event.type === "RUN_FINISHED") return;
+    }
+    for (const messageId of open) yield { type: "TEXT_MESSAGE_END", messageId };
+    yield { type: "RUN_FINISHED", ...run };
   }
 
   async *#changes(path: string, query: object, signal?: AbortSignal): AsyncGenerator<Change> {
@@ -412,9 +449,9 @@ export class Sash {
   }
 
   /** Any call: the answer's JSON, undefined for 204. A path has its parts encoded. Throws SashError. */
-  async call<T = any>(method: string, path: string, query: object = {}, body?: unknown): Promise<T> {
+  async call<T = any>(method: string, path: string, query: object = {}, body?: unknown, more: Record<string, string> = {}): Promise<T> {
     const url = `${this.url}${path}${searchOf(query)}`;
-    const headers = { ...this.#headers };
+    const headers = { ...this.#headers, ...more };
     if (method !== "GET" && !path.endsWith("/messages")) headers["Idempotency-Key"] = crypto.randomUUID();
     const init: RequestInit = { method, headers, redirect: "error" }; // a redirected POST may become a GET
     if (body !== undefined) init.body = JSON.stringify(body);
@@ -643,63 +680,135 @@ export async function collect(response: Response, onText: (text: string) => void
   return reply.messages;
 }
 
+/** What a `fetch` for SDKs sends: a window's parameters, and whether the request's messages are always the whole chat. */
+export interface ThroughOptions extends WindowQuery {
+  list?: "whole";
+}
+
 /**
  * A `fetch` for SDKs of OpenAI's form, which keeps their chat in a conversation: give it to `createOpenAI({ fetch })`.
  *
- * A request's new messages, those behind its last reply, are appended, and the window is sent in place of all messages but
- * the system's. A reply is begun in the log with its question, in one step, and ended before the SDK sees its end, whole or
- * streamed; a streamed text grows there every two seconds. Of one that ends early what came is stored as `interrupted`. A reply
- * that another request took away meanwhile is not stored. Requests that are not to chat completions or Responses pass as they are.
+ * The log agrees with a request's chat, and the window is sent in place of all messages but the system's. A request without a
+ * reply, and the results of a tool loop, are new messages alone, unless `list` says that it is the whole chat. A reply is begun in the log with
+ * its question, in one step, and ended before the SDK sees its end, whole or streamed; a streamed text grows there every two
+ * seconds. Of one that ends early what came is stored as `interrupted`. A reply that another request took away meanwhile is not
+ * stored. Requests that are not to chat completions or Responses pass as they are.
  */
-export function through(sash: Sash, conversation: string, window: WindowQuery = {}): typeof fetch {
-  const unanswered = new Map<string, string[]>();
+export function through(sash: Sash, conversation: string, options: ThroughOptions = {}): typeof fetch {
+  return new Turns(sash, conversation, options).fetch;
+}
 
-  async function ask(url: string, init: RequestInit, form: "openai" | "responses"): Promise<Response> {
+/** The requests of an SDK about one conversation. */
+class Turns {
+  readonly sash: Sash;
+  readonly conversation: string;
+  readonly options: ThroughOptions;
+  /** A reply that is begun already, and its window, for the next request. */
+  begun: { id: string; window: Window } | undefined;
+  /** Whether a reply, or a piece of one, was stored. */
+  hasWords = false;
+  /** The id of the reply in progress. */
+  open: string | undefined;
+  /** Whether `end` ends a reply of which nothing came. */
+  isPages = false;
+  readonly #unanswered = new Map<string, string[]>();
+
+  constructor(sash: Sash, conversation: string, options: ThroughOptions) {
+    this.sash = sash;
+    this.conversation = conversation;
+    this.options = options;
+  }
+
+  readonly fetch: typeof fetch = async (input, init) => {
+    const url = input instanceof Request ? input.url : String(input);
+    const form = /\/(chat\/completions|responses)(\?|$)/.exec(url)?.[1];
+    if (!form || typeof init?.body !== "string") return fetch(input, init);
+    return this.#ask(url, init, form === "responses" ? "responses" : "openai");
+  };
+
+  /** Store the end of the reply in progress, if one still is: nothing more comes of it. */
+  async end(): Promise<void> {
+    this.isPages = false;
+    if (this.open) await this.#store(this.open, [], "interrupted", "openai").catch(() => undefined);
+  }
+
+  async #ask(url: string, init: RequestInit, form: "openai" | "responses"): Promise<Response> {
     const member = form === "openai" ? "messages" : "input";
     const { [member]: given, ...body } = JSON.parse(init.body as string);
     const chat: Message[] = typeof given === "string" ? [{ role: "user", content: given }] : given;
-    const query: WindowQuery = { ...window, model: window.model ?? body.model, format: form };
-    const asked = chat.slice(chat.map(isReply).lastIndexOf(true) + 1).filter((message) => !isSystem(message));
-    // An SDK that retries sends the same again, which is stored once if it has the same ids.
-    const key = JSON.stringify(asked);
-    const ids = unanswered.get(key) ?? asked.map(() => crypto.randomUUID());
-    unanswered.set(key, ids);
-    const entries = asked.map((message, place) => ({ id: ids[place]!, message }));
-    const begun = { id: crypto.randomUUID(), message: { role: "assistant", content: "" }, status: "in_progress" as const };
-    if (!entries.length) await sash.window(conversation, query); // it is there, or this is an error
-    const made = await sash.turn(conversation, [...entries, begun], query);
-    const store = async (messages: Message[], status: Status) => {
-      const message = messages.length > 1 || form === "responses" ? messages : messages[0];
-      const part = { ...begun, message: messages.length ? message! : begun.message, status, continues: true };
-      await sash.append(conversation, [part], { format: form }).catch((error) => {
-        if (error.status !== 410) throw error; // another request took the reply away
-      });
-    };
+    const { id, window } = await this.#begin(chat, body.model, form);
+    this.open = id;
     try {
-      const { [member]: sent, ...fixed } = made.request;
+      const { [member]: sent, ...fixed } = window.request;
       const request = { ...fixed, ...body, [member]: [...chat.filter(isSystem), ...sent] };
       const response = await fetch(url, { ...init, body: JSON.stringify(request) });
       if (!response.ok || !response.body) {
-        await store([], "interrupted");
+        await this.#fail(id, window, form);
         return response;
       }
-      unanswered.delete(key);
+      this.#unanswered.clear();
+      const store = (messages: Message[], status: Status) => this.#store(id, messages, status, form);
       if (body.stream) return new Response(holding(response.body, store), head(response));
       const answer: any = await response.clone().json();
       await store(form === "openai" ? [answer.choices[0].message] : answer.output, "completed");
       return response;
     } catch (error) {
-      await store([], "interrupted").catch(() => undefined);
+      await this.#fail(id, window, form).catch(() => undefined);
       throw error;
     }
   }
 
-  return async (input, init) => {
-    const url = input instanceof Request ? input.url : String(input);
-    const form = /\/(chat\/completions|responses)(\?|$)/.exec(url)?.[1];
-    if (!form || typeof init?.body !== "string") return fetch(input, init);
-    return ask(url, init, form === "responses" ? "responses" : "openai");
-  };
+  /** Begin a reply to the chat of a request. */
+  async #begin(chat: Message[], model: string, form: "openai" | "responses"): Promise<{ id: string; window: Window }> {
+    if (this.begun) {
+      const { begun } = this;
+      this.begun = undefined;
+      return begun;
+    }
+    const { list, ...given } = this.options;
+    const query = { ...given, model: given.model ?? model, format: form };
+    const begun = { id: crypto.randomUUID(), message: { role: "assistant", content: "" }, status: "in_progress" as const };
+    const said = chat.filter((message) => !isSystem(message));
+    if (!said.length) await this.sash.window(this.conversation, query); // it is there, or this is an error
+    const place = said.map(isReply).lastIndexOf(true) + 1;
+    const asked = said.slice(place);
+    const isLoop = place > 0 && asked.length > 0 && !asked.some(({ role }) => role === "user");
+    const isWhole = list ?? (place > 0 && !said.some(({ type }) => type === "item_reference"));
+    if (isWhole && !isLoop) {
+      const entries = [...said.map((message) => ({ message })), begun];
+      return { id: begun.id, window: windowOf(await this.sash.agree(this.conversation, entries, list ? { ...query, list } : query)) };
+    }
+    // An SDK that retries sends the same again, which is stored once if it has the same ids.
+    const key = JSON.stringify(asked);
+    const ids = this.#unanswered.get(key) ?? asked.map(() => crypto.randomUUID());
+    this.#unanswered.set(key, ids);
+    const entries = asked.map((message, at) => ({ id: ids[at]!, message }));
+    return { id: begun.id, window: await this.sash.turn(this.conversation, [...entries, begun], query) };
+  }
+
+  /** The provider gave no reply. That of a page stays begun, as the SDK may ask again. */
+  async #fail(id: string, window: Window, form: Format): Promise<void> {
+    if (this.isPages) this.begun = { id, window };
+    await this.#store(id, [], "interrupted", form);
+  }
+
+  async #store(id: string, messages: Message[], status: Status, form: Format): Promise<void> {
+    if (messages.length) this.hasWords = true;
+    else if (this.isPages && status === "interrupted") return;
+    if (status !== "in_progress") this.open = undefined;
+    const begun: Message = { role: "assistant", content: "" };
+    const message = messages.length > 1 || form === "responses" ? messages : messages[0];
+    const part = { id, message: messages.length ? message! : begun, status, continues: true };
+    await this.sash.append(this.conversation, [part], { format: form }).catch((error) => {
+      if (error.status !== 410) throw error; // another request took the reply away
+    });
+  }
+}
+
+/** The window of an answer, which has none where it cannot be made. */
+function windowOf({ window, window_error }: { window?: Window | null; window_error?: Problem }): Window {
+  if (window) return window;
+  throw new SashError(window_error?.status ?? 0, window_error ?? { detail: "The answer has no window." });
 }
 
 function isSystem(message: Message): boolean {
@@ -763,6 +872,225 @@ function holding(
       await stored();
     },
   });
+}
+
+// ---- the routes of a page with the AI SDK's useChat
+
+/** What a page's reply is made of. */
+export interface Asked {
+  /** The conversation. */
+  chat: string;
+  /** The page's messages. */
+  messages: any[];
+  /** The id that the page gives the reply: `generateMessageId`. */
+  id: string;
+  /** For the provider: it sends the window in place of the messages, and stores the reply. */
+  fetch: typeof fetch;
+  /** Aborts when the reply is stopped. */
+  signal: AbortSignal;
+}
+
+/**
+ * The routes of a page with `useChat`, of the AI SDK 6 or 7, at one path such as `/api/chat`. They know no users: ask who it is before.
+ *
+ * | request | does |
+ * | --- | --- |
+ * | `POST /api/chat` | the log agrees with the page's messages, and begins the reply that `answer` streams; who leaves does not end it |
+ * | `GET /api/chat/{id}` | the history, oldest first, and `ways`; with `?cursor=` what stands before |
+ * | `GET /api/chat/{id}/stream` | the reply in progress, for `useChat({ resume: true })` |
+ * | `DELETE /api/chat/{id}/stream` | stops the reply |
+ * | `POST /api/chat/{id}/branches/{branch}` | goes to another of the answers that `metadata.sash.ways` names |
+ *
+ * A reply that fails before its first word gives way to the one that it replaced.
+ */
+export function chat(
+  sash: Sash,
+  query: WindowQuery & { model: string },
+  answer: (asked: Asked) => Response | Promise<Response>,
+): (request: Request) => Promise<Response> {
+  const running = new Map<string, AbortController>();
+
+  async function ask(request: Request): Promise<Response> {
+    const { id: conversation, messages } = (await request.json()) as { id: string; messages: any[] };
+    const id = crypto.randomUUID();
+    const begun = { id, role: "assistant", parts: [], status: "in_progress" };
+    const agreed = await sash.agree(conversation, [...messages, begun], { ...query, format: "ui", list: "end" });
+    const turns = new Turns(sash, conversation, query);
+    const stop = new AbortController();
+    running.get(conversation)?.abort(); // its reply was taken away
+    running.set(conversation, stop);
+    turns.isPages = true;
+    turns.open = id;
+    const end = async () => {
+      if (running.get(conversation) === stop) running.delete(conversation);
+      if (turns.hasWords || !(await backTo(sash, agreed))) await turns.end();
+    };
+    try {
+      turns.begun = { id, window: windowOf(agreed) };
+      const response = await answer({ chat: conversation, messages, id, fetch: turns.fetch, signal: stop.signal });
+      if (!response.ok || !response.body) {
+        await end();
+        return response;
+      }
+      const [page, own] = response.body.tee();
+      void drained(own).then(end, end);
+      return new Response(page, head(response));
+    } catch (error) {
+      await end();
+      throw error;
+    }
+  }
+
+  async function stop(conversation: string): Promise<Response> {
+    const here = running.get(conversation);
+    if (here) here.abort();
+    else {
+      const { messages } = await sash.messages(conversation, { order: "desc", limit: 1 });
+      const [newest] = messages;
+      if (newest?.status === "in_progress") {
+        const { id, message } = newest;
+        await sash.append(conversation, [{ id, message, status: "interrupted", continues: true }]);
+      }
+    }
+    return new Response(null, { status: 204 });
+  }
+
+  async function history(conversation: string, search: URLSearchParams): Promise<Response> {
+    const asked = { format: "ui", order: "desc", limit: search.get("limit") ?? 100, cursor: search.get("cursor") };
+    const page = await sash.call("GET", `${path(conversation)}/messages`, asked).catch((error) => {
+      if (error.status !== 404) throw error;
+      return { messages: [], next_cursor: null };
+    });
+    return Response.json({ ...page, messages: page.messages.reverse() });
+  }
+
+  return async (request) => {
+    const { pathname, searchParams } = new URL(request.url);
+    const found = /\/([^/]+)\/(?:(stream)|branches\/([^/]+))$/.exec(pathname);
+    const conversation = decodeURIComponent(found?.[1] ?? pathname.split("/").at(-1)!);
+    try {
+      if (found?.[2]) return request.method === "DELETE" ? await stop(conversation) : await resume(sash, conversation);
+      if (found?.[3]) return Response.json(await sash.call("POST", `${path(conversation)}/branches/${found[3]}`));
+      return request.method === "POST" ? await ask(request) : await history(conversation, searchParams);
+    } catch (error) {
+      if (!(error instanceof SashError)) throw error;
+      return Response.json(error.problem, { status: error.problem.status, headers: error.headers });
+    }
+  };
+}
+
+/** Go back to the answer that a new one was to replace, if that is all that the agreement did; returns whether it was. */
+async function backTo(sash: Sash, agreed: Agreed): Promise<boolean> {
+  if (!agreed.branch || agreed.messages.filter(({ duplicate }) => !duplicate).length > 1) return false;
+  const back = sash.call("POST", `${path(agreed.conversation_id)}/branches/${agreed.branch.id}`, {}, undefined, {
+    "If-Match": agreed.etag,
+  });
+  return back.then(() => true, () => false);
+}
+
+async function drained(body: ReadableStream<Uint8Array>): Promise<void> {
+  const reader = body.getReader();
+  while (!(await reader.read()).done);
+}
+
+// ---- assistant-ui
+
+/** A message of assistant-ui's tree, and the one that it stands behind. */
+export interface TreeItem {
+  parentId: string | null;
+  message: any;
+}
+
+/** All branches of a conversation as assistant-ui's tree of UIMessages, whose head is the path's last message. */
+export async function tree(sash: Sash, conversation: string): Promise<{ headId: string | null; messages: TreeItem[] }> {
+  const page: UIMessage[] = [];
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const read = await sash.call("GET", `${path(conversation)}/messages`, { format: "ui", limit: 1000, cursor }).catch(absent);
+    page.push(...read.messages);
+    cursor = read.next_cursor;
+  }
+  const { branches } = await sash.call("GET", `${path(conversation)}/branches`, { messages: true }).catch(absent);
+  const items: TreeItem[] = [];
+  const ways = new Map<string | null, TreeItem[]>();
+  /** Put a row of messages behind the one with a seq of its parent. An id that stands already gets the branch's name. */
+  const put = (name: string | null, messages: UIMessage[], before: TreeItem[]) => {
+    const own = [...before];
+    for (const message of messages) {
+      const isTaken = items.some((each) => each.message.id === message.id);
+      const item = { parentId: own.at(-1)?.message.id ?? null, message: isTaken ? { ...message, id: `${message.id}.${name}` } : message };
+      items.push(item);
+      own.push(item);
+    }
+    ways.set(name, own);
+  };
+  put(null, page, []);
+  for (let left: any[] = branches; left.length; ) {
+    const next = left.filter(({ parent }) => ways.has(parent));
+    if (!next.length) break;
+    for (const { id, parent, after_seq, content } of next) {
+      put(id, content, ways.get(parent)!.filter(({ message }) => message.metadata.sash.last_seq <= after_seq));
+    }
+    left = left.filter((each) => !next.includes(each));
+  }
+  return { headId: ways.get(null)!.at(-1)?.message.id ?? null, messages: items };
+}
+
+function absent(error: unknown): any {
+  if (error instanceof SashError && error.status === 404) return { messages: [], next_cursor: null, branches: [] };
+  throw error;
+}
+
+/**
+ * assistant-ui's adapters: `threads` for its thread list, which has an owner's conversations, and `history` of one. In a browser,
+ * `sash` is of a proxy of yours that adds the key. A history appends nothing, as the chat's route has the log agree.
+ */
+export function assistantUi(sash: Sash, owner: string) {
+  const shown = ({ id, metadata, updated_at }: any) => ({
+    remoteId: id as string,
+    status: metadata?.archived ? ("archived" as const) : ("regular" as const),
+    title: metadata?.title as string | undefined,
+    lastMessageAt: new Date(updated_at),
+    custom: metadata?.custom as Record<string, unknown> | undefined,
+  });
+  const change = async (id: string, metadata: object) => void (await sash.call("PATCH", path(id), {}, { metadata }));
+  const nothing = async () => undefined;
+  return {
+    threads: {
+      async list({ after }: { after?: string | undefined } = {}) {
+        const page = await sash.call("GET", "/conversations", { owner, limit: 100, cursor: after });
+        return { threads: page.conversations.map(shown), nextCursor: page.next_cursor ?? undefined };
+      },
+      async initialize(_: string, { custom }: { custom?: Record<string, unknown> | undefined } = {}) {
+        const { id } = await sash.create(custom ? { owner, metadata: { custom } } : { owner });
+        return { remoteId: id, externalId: undefined };
+      },
+      fetch: async (id: string) => shown(await sash.call("GET", path(id))),
+      rename: (id: string, title: string) => change(id, { title }),
+      updateCustom: (id: string, custom: Record<string, unknown> | undefined) => change(id, { custom: custom ?? null }),
+      archive: (id: string) => change(id, { archived: true }),
+      unarchive: (id: string) => change(id, { archived: null }),
+      delete: async (id: string) => void (await sash.call("DELETE", path(id))),
+      /** The title is the beginning of the first question. */
+      async generateTitle(id: string, messages: readonly any[]): Promise<ReadableStream<any>> {
+        const said = messages.find(({ role }) => role === "user")?.content ?? [];
+        const title = said.map((part: any) => part.text ?? "").join(" ").slice(0, 60);
+        await change(id, { title });
+        return new ReadableStream({
+          start(controller) {
+            controller.enqueue({ type: "part-start", part: { type: "text" }, path: [0] });
+            controller.enqueue({ type: "text-delta", textDelta: title, path: [0] });
+            controller.enqueue({ type: "part-finish", path: [0] });
+            controller.close();
+          },
+        });
+      },
+    },
+    history: (conversation: string) => ({
+      load: async () => ({ headId: null, messages: [] }), // the runtime of the AI SDK asks with a format
+      append: nothing,
+      withFormat: () => ({ load: () => tree(sash, conversation), append: nothing }),
+    }),
+  };
 }
 
 // ---- a reply in progress, for a page that was loaded anew

@@ -9,15 +9,15 @@ type Query<name extends keyof operations> = Given<NonNullable<operations[name]["
 function same<A, B>(_: [A] extends [B] ? ([B] extends [A] ? true : never) : never): void {}
 function holds<Contract, Client>(_: [Contract] extends [Client] ? true : never): void {}
 
-same<Given<WindowQuery>, Query<"getWindow">>(true);
+same<Given<WindowQuery>, Omit<Query<"getWindow">, "receipt">>(true);
 same<keyof AppendQuery, keyof Query<"appendMessages">>(true);
 same<keyof Document, keyof Schemas["Document"]>(true);
 same<keyof Entry, keyof Schemas["Entry"]>(true);
 holds<Given<Omit<Schemas["AppendedMessages"], "window" | "window_error" | "messages">>, Given<Appended>>(true);
 holds<Schemas["AppendedMessage"]["seq"], Appended["messages"][number]["seq"]>(true);
 type Figures = "model" | "exact" | "budget" | "kept" | "stop_reason";
-holds<Pick<Schemas["OpenAIWindow"], Figures>, Pick<Window, Figures>>(true);
-holds<Schemas["OpenAIWindow"]["tokens"], Window["tokens"]>(true);
+holds<Pick<Schemas["Window"], Figures>, Pick<Window, Figures>>(true);
+holds<Schemas["Window"]["tokens"], Window["tokens"]>(true);
 holds<Schemas["MessagePage"]["next_cursor"], Page["next_cursor"]>(true);
 same<keyof Change, keyof Schemas["OwnerEvent"]>(true);
 same<Change["type"], Schemas["OwnerEvent"]["type"]>(true);

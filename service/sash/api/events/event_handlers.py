@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Annotated, Protocol
+from typing import Annotated, Literal, Protocol
 
 import msgspec
 from litestar import get
@@ -12,19 +12,23 @@ from msgspec import Meta
 
 from sash.api.body import NoQuery, header, query_of
 from sash.api.context import Context
+from sash.api.events.ag_ui_reader import AgUiReader
 from sash.api.events.conversation_reader import ConversationReader
 from sash.api.events.event_steps import NAMED, EventForm, ReaderPlace
 from sash.api.events.event_stream import EventStream
 from sash.api.events.event_texts import ConversationEvent
-from sash.api.events.feed import AGAIN_SECONDS, LOOK_SECONDS, ended_by
+from sash.api.events.feed import AGAIN_SECONDS, LOOK_SECONDS, Feed, ended_by
 from sash.api.events.owner_feed import OwnerFeed
 from sash.api.events.owner_reader import OwnerEvent, OwnerReader
 from sash.api.incoming import Incoming
+from sash.api.message_handlers import PageQuery, history_page
 from sash.api.middleware.asgi import Receive, Scope, Send
 from sash.api.middleware.large import Making
 from sash.api.openapi.operation import EVENTS, documented
 from sash.api.owner_handlers import owner_in_path
+from sash.api.screen_pages import ScreenPage, screen_page
 from sash.core.law.records.parameters import AgentView
+from sash.core.screens.ag_ui_messages import AG_UI
 from sash.problems import BadRequest
 from sash.store.data.layout import Target, owner_key
 
@@ -47,6 +51,14 @@ class FollowQuery(msgspec.Struct, forbid_unknown_fields=True):
     ] = None
     body: Annotated[bool, Meta(description="Give each message whole, as `entry`.")] = False
     view: AgentView = None
+    format: Annotated[
+        Literal["ag-ui"] | None,
+        Meta(
+            title="EventFormat",
+            description="Events of AG-UI: a snapshot of the messages, unless the reader has the state now, and then what "
+            "is new in each version; its end is a `CUSTOM` event `sash.version`, with the id.",
+        ),
+    ] = None
 
 
 @get("/conversations/{conversation_id:str}/events", operation_id="followConversation")
@@ -68,8 +80,24 @@ async def follow_conversation(request: Incoming) -> "Followed":
     query = query_of(request, FollowQuery)
     given = header(request.exchange.headers, b"last-event-id")
     place = _place(given, "#/header/last-event-id") if given else _place(query.after, "#/query/after")
-    stream = _stream(request, EventForm(query.view, query.body))
-    return Followed(context, target, stream, place, request.line)
+    if query.format is None:
+        stream = _stream(request, EventForm(query.view, query.body))
+        make: Callable[[Feed], ConversationReader | AgUiReader] = partial(
+            ConversationReader, stream=stream, place=place
+        )
+    else:
+        stream = _stream(request, NAMED)
+        read = partial(_newest, request, target, PageQuery(order="desc", view=query.view))
+        make = partial(AgUiReader, stream=stream, place=place, thread=target.id, read=read)
+    return Followed(context, target, stream, make, request.line)
+
+
+async def _newest(request: Incoming, target: Target, query: PageQuery, limit: int) -> ScreenPage:
+    """So many of the newest of AG-UI's messages and turns."""
+    read = partial(history_page, request, target, query)
+    return await screen_page(
+        request, target, AG_UI.name, read, order=query.order, start=None, limit=limit, in_window=None
+    )
 
 
 @get("/owners/{owner_id:str}/events", operation_id="followOwner")
@@ -183,15 +211,20 @@ class Followed(FollowedAnswer):
     """The events of a conversation."""
 
     def __init__(
-        self, context: Context, target: Target, stream: EventStream, place: ReaderPlace | None, line: dict[str, object]
+        self,
+        context: Context,
+        target: Target,
+        stream: EventStream,
+        make: Callable[[Feed], ConversationReader | AgUiReader],
+        line: dict[str, object],
     ) -> None:
         super().__init__(context, stream, line)
         self._target = target
-        self._place = place
+        self._make = make
 
     async def _follow(self, serve: Serve) -> None:
         feed = await self._followers.feed(self._target)
-        reader = ConversationReader(feed, self._stream, self._place)
+        reader = self._make(feed)
         try:
             await self._serve(reader, serve)
         finally:

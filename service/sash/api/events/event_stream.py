@@ -89,6 +89,11 @@ class EventStream:
             self._waiting.append(text)
             self._go_on()
 
+    def fall_behind(self) -> None:
+        """Have the reader pull what comes next."""
+        self.is_behind = True
+        self._go_on()
+
     def look(self, now: float) -> None:
         """Cut a reader that takes nothing. ``now`` is in monotonic seconds."""
         taken = self._exchange.size_bytes

@@ -49,14 +49,17 @@ def show(unit: ShownUnit, address: str) -> Sequence[Object]:
         return _users(unit.entries[0], address)
     results, waiting = results_of(unit), waiting_of(unit)
     shown: list[Object] = []
+    lines: list[Object] = []
     for told in unit.entries:
         if told.role == "assistant":
+            shown += lines
+            lines = []
             shown += _replys(
                 told, is_begun=unit.is_newest and told is unit.entries[-1] and told.status == "in_progress"
             )
             missing = [identity for identity, _, _ in calls_of(told) if identity not in results]
             if told is not waiting or told.status == "interrupted":
-                shown += [
+                lines = [
                     {"id": f"{told.id}-{n}", "role": "tool", "toolCallId": identity, "content": NO_RESULT}
                     for n, identity in enumerate(missing, 1)
                 ]
@@ -66,7 +69,7 @@ def show(unit: ShownUnit, address: str) -> Sequence[Object]:
             )
             if call is not None:
                 shown.append(_message(told, {"role": "tool", "toolCallId": call, "content": text_of(told)}))
-    return shown
+    return shown + lines
 
 
 def _message(told: ShownEntry, message: Object) -> Object:

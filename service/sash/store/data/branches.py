@@ -28,6 +28,7 @@ import msgspec
 from sash.core.counts.models.families import ASSISTANT
 from sash.core.law.records.details import decode_details
 from sash.core.law.records.records import RECORD_BYTES, Flags, Record
+from sash.core.screens.forks import OtherWay
 from sash.problems import NotFound
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.layout import Target, etag_of, unpack
@@ -209,6 +210,17 @@ class Branches:
         self._client = client
         self._data_keys = data_keys
 
+    async def other_ways(self, target: Target) -> tuple[Made, list[OtherWay]]:
+        """Return the branches that hang in the log, and what names the history. Raises NotFound, ConversationDamaged."""
+        reply = await self._reply(target, "first")
+        firsts = zip(read_heads(reply.heads), reply.contents, strict=True)
+        ways = [
+            OtherWay(head.id, head.after_seq, decode_details(details).identity.created_ms)
+            for head, details in firsts
+            if details is not None
+        ]
+        return made_of(reply.life, reply.edited), ways
+
     async def heads(self, target: Target) -> BranchesRead:
         """Return where the branches hang. Raises NotFound, ConversationDamaged."""
         return await self._read(target, "heads")
@@ -218,8 +230,7 @@ class Branches:
         return await self._read(target, "*")
 
     async def _read(self, target: Target, which: str) -> BranchesRead:
-        reply = await self._client.run(read_branches(target.keys, which=which))
-        check_identity(reply.name, target.name)
+        reply = await self._reply(target, which)
         heads = read_heads(reply.heads)
         contents = zip(heads, reply.contents, strict=False)
         before = zip(heads, reply.before, strict=False)
@@ -229,6 +240,11 @@ class Branches:
             {head.number: Branch(head, read_content(content)) for head, content in contents if content is not None},
             {head.number: details for head, details in before if details is not None},
         )
+
+    async def _reply(self, target: Target, which: str) -> BranchesReply:
+        reply = await self._client.run(read_branches(target.keys, which=which))
+        check_identity(reply.name, target.name)
+        return reply
 
     async def pages(self, target: Target, read: BranchesRead, numbers: Iterable[int]) -> dict[int, Page]:
         """Return the messages of branches of one state, as pages of the log. Raises CannotOpen."""

@@ -185,7 +185,8 @@ class BranchesReply(NamedTuple):
 
 
 class _ReadBranches(msgspec.Struct, frozen=True, kw_only=True):
-    """Of which branches the contents are read: ``*`` for all, or ``heads`` for none."""
+    """What is read of branches: ``*`` for the contents of all, ``first`` for the details of the first message of each that
+    hangs in the log, or ``heads`` for neither."""
 
     which: str
 

@@ -275,7 +275,7 @@ def reference_tokens(measure: Measure, *, parallel: int = 0) -> Pair:
 def reference_tokens_in(column: int, measure: Measure, *, parallel: int = 0) -> int:
     """Return the tokens of a message and its reasoning for one of the reference models, as in ``reference_tokens``."""
     model = REFERENCE_MODELS[column]
-    if measure.extra is None:
+    if measure.extra is None or measure.extra.is_mix:  # no estimate is made for these models
         return model.rules.role_costs[measure.role] + (measure.cl100k if column else measure.o200k)
     row = whole_row(measure, model)
     tokens: int = message_cost(row, model, ONE, parallel=int(bool(parallel))) + reasoning_of(row, column)
