@@ -30,7 +30,7 @@ def found(text: str, name: str = "look", **more: Any) -> Object:
 
 
 def window(*messages: Object, of: str = "ollama", form: str = "ollama", **ways: Any) -> Object:
-    body = {"model": "qwen3:8b", "format": form, "messages": list(messages), "tools": [TOOL], **ways}
+    body = {"model": "qwen3-vl:8b", "format": form, "messages": list(messages), "tools": [TOOL], **ways}
     wanted, sent = decode_request(msgspec.json.encode(body), of)
     made: Object = msgspec.json.decode(window_of_request(wanted, {}, sent)[0].body)
     return made

@@ -9,6 +9,7 @@ import msgspec
 from sash.api.incoming import Incoming
 from sash.api.shown_messages import stored_message
 from sash.core.counts.models.families import DEVELOPER, USER
+from sash.core.law.records.records import NO_SOURCE
 from sash.core.screens import SCREENS
 from sash.core.screens.screen_form import ShownEntry, units_of
 from sash.problems import edited_too_fast
@@ -166,8 +167,9 @@ def _told(message: Message, page: Page, target: Target, in_window: Collection[in
     grounding = page.grounding.get(message.seq)
     documents = []
     for index, (identity, text) in enumerate(grounding.documents if grounding else ()):
-        title = grounding.levels(index)[-1] if grounding else text
-        documents.append((identity, title[:_TITLE]))
+        source = grounding.source(index) if grounding else NO_SOURCE
+        title = source.title or (grounding.levels(index)[-1] if grounding else text)
+        documents.append((source.url or identity, title[:_TITLE]))
     return ShownEntry(
         seq=stored.seq,
         id=stored.id,

@@ -321,6 +321,13 @@ class Document(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
         Levels | None,
         msgspec.Meta(description="Texts of the document, the longest first; after `text`, if it is given."),
     ] = None
+    title: Annotated[
+        Annotated[str, msgspec.Meta(max_length=2000)] | None, msgspec.Meta(description="Its title, for citations.")
+    ] = None
+    url: Annotated[
+        Annotated[str, msgspec.Meta(max_length=8192)] | None, msgspec.Meta(description="Its address, for citations.")
+    ] = None
+    metadata: Metadata | None = None
 
     def regular(self) -> None:
         """Give a document with levels its one form: its longest text as ``text``, and one shorter as ``short``, or more as
@@ -659,7 +666,11 @@ def _require_types(message: Mapping[str, Any], checked: ChatMessage, pointer: st
     if isinstance(checked, _TEXT_ALONE) and isinstance(checked.content, list):
         for index, part in enumerate(message["content"]):
             if "type" not in part:
-                raise mistakes.problem_at("The field 'type' is missing", f"#{pointer}/content/{index}")
+                raise mistakes.problem_at(
+                    "The field 'type' is missing",
+                    f"#{pointer}/content/{index}",
+                    ': write {"type": "text", "text": "…"}',
+                )
 
 
 def encode_message(message: Mapping[str, Any]) -> tuple[bytes, int, int]:
