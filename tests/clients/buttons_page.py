@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "service" / "sash_client" / "README.md"
+PAGE = ROOT / "service" / "docs" / "frameworks" / "README.md"
 PROGRAMS = ROOT / "tests" / "clients" / "buttons"
 HEAD = "| adapter |"
 NAMES = {

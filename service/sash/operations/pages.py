@@ -23,6 +23,8 @@ from sash.problems import problem_types
 _SOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "start": ("First steps", "README.md"),
     "frameworks": ("Your framework", "service/docs/frameworks/README.md"),
+    "use-chat": ("Your framework", "service/docs/frameworks/use-chat.md"),
+    "assistant-ui": ("Your framework", "service/docs/frameworks/assistant-ui.md"),
     "ai-sdk": ("Your framework", "service/docs/frameworks/ai-sdk.md"),
     "langchain": ("Your framework", "service/docs/frameworks/langchain.md"),
     "pydantic-ai": ("Your framework", "service/docs/frameworks/pydantic-ai.md"),
@@ -30,6 +32,7 @@ _SOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "litellm": ("Your framework", "service/docs/frameworks/litellm.md"),
     "google-adk": ("Your framework", "service/docs/frameworks/google-adk.md"),
     "agent-framework": ("Your framework", "service/docs/frameworks/agent-framework.md"),
+    "claude-agent": ("Your framework", "service/docs/frameworks/claude-agent.md"),
     "llama-index": ("Your framework", "service/docs/frameworks/llama-index.md"),
     "mcp": ("Your framework", "service/docs/frameworks/mcp.md"),
     "other-frameworks": ("Your framework", "service/docs/frameworks/others.md"),
