@@ -161,7 +161,9 @@ def test_the_stand_in_says_how_it_is_started(arguments: list[str], code: int, sa
 
 def test_turn_400_has_what_turn_3_said(fresh_server: str) -> None:
     """The window after 400 turns recalls turn 3."""
-    done = run([sys.executable], block("python", "service/docs/agents/memory.md", "# A long memory"), server=fresh_server)
+    done = run(
+        [sys.executable], block("python", "service/docs/agents/memory.md", "# A long memory"), server=fresh_server
+    )
     assert 3 in json.loads(printed(done)[0])
 
 
@@ -192,7 +194,9 @@ def test_a_model_finds_what_its_window_leaves_out(fresh_server: str) -> None:
 def test_each_of_several_agents_sees_its_part(fresh_server: str) -> None:
     """The page's agents see what is for them, and of others' tools what was said."""
     done = run(
-        [sys.executable], block("python", "service/docs/agents/several-agents.md", "# Several agents"), server=fresh_server
+        [sys.executable],
+        block("python", "service/docs/agents/several-agents.md", "# Several agents"),
+        server=fresh_server,
     )
     asked, told = "Why was I billed twice?", "Invoice 7 was paid twice. Billing takes over."
     assert printed(done) == [
