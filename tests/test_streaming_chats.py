@@ -45,6 +45,11 @@ class Chat:
         return [(each["message"]["content"], each.get("status")) for each in self.page]
 
     @property
+    def branches(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = httpx.get(f"{self.url}/conversations/{self.name}/branches").json()["branches"]
+        return found
+
+    @property
     def page(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = httpx.get(f"{self.url}/conversations/{self.name}/messages").json()["messages"]
         return found
@@ -296,7 +301,7 @@ async def test_a_good_reply_outlives_a_crash_while_it_is_regenerated(chat: Chat)
 
 
 async def test_a_chat_that_went_on_keeps_what_was_said(chat: Chat) -> None:
-    """If another message came behind the new question, its failed reply stays, with the old one in its metadata."""
+    """If another message came behind the new question, its failed reply stays, and the old one is a branch."""
     client = chat.client()
     await told(await chat.ask(client), saying("At seven."))
     again = {"id": "q-2", "role": "user", "content": "is there no talk?"}
@@ -304,4 +309,18 @@ async def test_a_chat_that_went_on_keeps_what_was_said(chat: Chat) -> None:
     chat.post({"role": "user", "content": "Hello?"})
     assert await told(reply, failing) == ("", "interrupted")
     assert [text for text, _ in chat.stored] == ["is there no talk?", "", "Hello?"]
-    assert chat.page[1]["metadata"]["instead_of"]["entries"][1]["message"]["content"] == "At seven."
+    assert [(each["messages"], each["first"]["text"]) for each in chat.branches] == [(2, QUESTION["content"])]
+
+
+async def test_half_a_reply_comes_back_when_its_retry_fails(chat: Chat) -> None:
+    """A reply that broke off is written anew in its place; a model that fails before a word gives back the half."""
+    client = chat.client()
+
+    async def breaking(_: dict[str, Any]) -> AsyncGenerator[str, None]:
+        yield "At "
+        raise ValueError
+
+    await told(await chat.ask(client), breaking)
+    assert await told(await chat.ask(client), failing) == ("", "kept")
+    assert chat.stored == [(QUESTION["content"], None), ("At ", "interrupted")]
+    assert await told(await chat.ask(client), saying("At seven.")) == ("At seven.", "completed")

@@ -5,7 +5,6 @@ import gc
 import multiprocessing
 import os
 import resource
-import select
 import shutil
 import signal
 import socket
@@ -15,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -25,6 +25,8 @@ from granian.server.mp import MPServer, WorkerProcess
 
 from sash.interrupt import Interrupt
 from sash.listeners import BACKLOG, listen
+from sash.operations import vocabulary_process
+from sash.operations.parent import end_with_parent
 from sash.operations.registry import FOLDER_VARIABLE, WORKER_VARIABLE, ended
 from sash.settings import Settings, SettingsError, mask_url, read_models
 from sash.store.data.object_storage import open_objects
@@ -46,7 +48,6 @@ _RESTART_SECONDS = (0.4, 1.0, 2.0, 5.0)
 """Between restarts of a store that ends again and again."""
 _STEADY_SECONDS = 30.0
 """A store that ran so long is started again at once."""
-_ORPHAN_SECONDS = 0.02
 _COLLECT_AFTER = (20_000, 20, 20)  # thresholds of the garbage collector's three generations
 _SWITCH_SECONDS = 0.0005  # granian's HTTP loop is another thread, and would wait 5 ms for Python's with the default
 
@@ -59,7 +60,8 @@ def application() -> "App":
     sys.setswitchinterval(_SWITCH_SECONDS)
     settings = Settings.read(os.environ)
     log = configure_logging(settings.log_format, settings.log_level, settings.library_log_level)
-    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=end_with_parent, args=(os.getppid(),), daemon=True).start()
+    vocabulary_process.use(os.environ.get(vocabulary_process.VARIABLE))
     app = create_app(settings, log=log, ends_on_sigterm=True)
     _settle()
     return app
@@ -86,22 +88,17 @@ def _settle() -> None:
     gc.set_threshold(*_COLLECT_AFTER)
 
 
-def _end_with_parent(parent: int) -> None:
-    """End this worker when its parent process has ended for any reason, or it would keep taking connections of the port.
-
-    The worker ends at once, without a drain, so that it does not answer when the next service starts.
-    """
-    with contextlib.suppress(AttributeError, OSError):  # pidfd exists on Linux only; elsewhere the loop below polls
-        ended = os.pidfd_open(parent)
-        if os.getppid() == parent:  # else the id may belong to another process by now
-            select.select([ended], [], [])
-    while os.getppid() == parent:
-        time.sleep(_ORPHAN_SECONDS)
-    os._exit(1)
-
-
 def run(settings: Settings) -> int:
     """Serve until stopped. Returns the exit status."""
+    with tempfile.TemporaryDirectory(prefix="sash-", ignore_cleanup_errors=True) as folder:
+        if multiprocessing.get_start_method() == "fork":
+            # It is forked first, and so has no socket and no file of the service.
+            os.environ[vocabulary_process.VARIABLE] = address = str(Path(folder, "vocabularies"))
+            vocabulary_process.start(address)
+        return _run(settings)
+
+
+def _run(settings: Settings) -> int:
     try:
         read_models(settings.models_file, settings.tokenizers)
         listeners = listen(settings)

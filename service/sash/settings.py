@@ -12,7 +12,7 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, get_args, get_type_hints
 from urllib.parse import unquote
 
 import msgspec
@@ -73,7 +73,7 @@ class SettingsError(Exception):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Every setting: its type, its variable and its default. Their meanings are in deploy/README.md.
+    """Every setting: its type, its variable, its default and why it is that. Their meanings are in deploy/README.md.
 
     The repr shows no secret, so it may be logged.
 
@@ -83,56 +83,125 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     False
     """
 
-    host: Annotated[str, Variable(address)] = "127.0.0.1"
-    port: Annotated[int, Variable(integer(0, 65535))] = 8000
-    workers: Annotated[int, Variable(integer(1, 256))] = 1
-    http2: Annotated[bool, Variable(flag)] = False
-    data_dir: Annotated[Path, Variable(Path)] = Path("sash-data")
-    redis_url: Annotated[str | None, Variable(store_url)] = None
-    media_url: Annotated[str | None, Variable(object_url)] = None
+    # to start: for everybody who starts it
+    host: Annotated[str, Variable(address, why="nobody else can reach it until somebody wants it")] = "127.0.0.1"
+    port: Annotated[int, Variable(integer(0, 65535), why="what developers try first")] = 8000
+    workers: Annotated[
+        int, Variable(integer(1, 256), why="one worker is one processor, and a laptop has other work for the rest")
+    ] = 1
+    data_dir: Annotated[Path, Variable(Path, why="beside what is being tried, and easily thrown away")] = Path(
+        "sash-data"
+    )
+    redis_url: Annotated[str | None, Variable(store_url, why="nothing else to install")] = None
+    api_keys: Annotated[
+        tuple[ApiKey, ...], Variable(tenant_keys, secret=True, why="on this machine alone a key protects from nobody")
+    ] = ()
+    require_keys: Annotated[
+        bool, Variable(flag, why="keys that `sash keys create` made may be there before anybody uses them")
+    ] = False
+    allow_anonymous: Annotated[
+        bool, Variable(flag, why="a service that others reach without keys is mostly an accident")
+    ] = False
+    # keep and protect: for who keeps people's conversations
+    retention_seconds: Annotated[
+        int | None, Variable(integer(1, TEN_YEARS_SECONDS), why="nothing goes that nobody said may go")
+    ] = None
+    durability: Annotated[Durability, Variable(choice(Durability), why="an acknowledged turn is on the disk")] = (
+        "durable"
+    )
+    media_url: Annotated[
+        str | None, Variable(object_url, why="one place to back up, until pictures cost too much memory there")
+    ] = None
     """Where pictures and files over 8 KB are kept; None for the store itself, ``file:`` for the data directory."""
-    api_keys: Annotated[tuple[ApiKey, ...], Variable(tenant_keys, secret=True)] = ()
-    require_keys: Annotated[bool, Variable(flag)] = False
-    allow_anonymous: Annotated[bool, Variable(flag)] = False
-    metrics_key: Annotated[str | None, Variable(one_key, secret=True)] = None
-    cors_origins: Annotated[tuple[str, ...], Variable(origins)] = ()
-    retention_seconds: Annotated[int | None, Variable(integer(1, TEN_YEARS_SECONDS))] = None
-    durability: Annotated[Durability, Variable(choice(Durability))] = "durable"
-    max_body_bytes: Annotated[int, Variable(size(1024, 256 * 1024**2))] = 4 * 1024**2
-    max_import_bytes: Annotated[int, Variable(size(1024, 1024**4))] = 2 * 1024**3
-    max_entries: Annotated[int, Variable(integer(1, 10_000))] = 100
-    max_followers: Annotated[int, Variable(integer(0, 1_000_000))] = 4_000
-    """Open streams of events that a worker takes."""
-    max_tenant_followers: Annotated[int | None, Variable(integer(0, 1_000_000))] = None
-    """Those of one tenant; None for half of all where there are keys, and so may be several tenants."""
-    allow_items: Annotated[tuple[str, ...], Variable(words)] = ()
-    """Kinds of items, blocks and parts that are taken though no provider is known to have them; ``*`` are all."""
-    log_format: Annotated[LogFormat, Variable(choice(LogFormat))] = "json"
-    log_level: Annotated[Level, Variable(choice(Level))] = "info"
-    library_log_level: Annotated[Level, Variable(choice(Level))] = "warning"
-    trace_conversation_ids: Annotated[bool, Variable(flag)] = False
-    """Whether spans name a conversation by its id, and not by its hash."""
-    send_members: Annotated[frozenset[str], Variable(names)] = frozenset()
-    """Members of messages that are sent although no provider is known to take them."""
-    models_file: Annotated[Path | None, Variable(Path)] = None
-    tokenizers: Annotated[Path | None, Variable(Path)] = None
-    request_timeout_seconds: Annotated[float, Variable(number(0.1, 600))] = 10.0
-    store_timeout_seconds: Annotated[float, Variable(number(0.05, 600))] = 5.0
-    store_connections: Annotated[int, Variable(integer(1, 1024))] = 8
-    summarizer_kind: Annotated[SummaryKind, Variable(choice(SummaryKind))] = "chat"
-    """``chat`` is any chat completions endpoint; the others are vendors' own compaction."""
-    summarizer_url: Annotated[str | None, Variable(http_url)] = None
-    summarizer_key: Annotated[str | None, Variable(endpoint_key, secret=True)] = None
-    summarizer_model: Annotated[str | None, Variable(str)] = None
-    summarizer_prompt: Annotated[str | None, Variable(str, secret=True)] = None
-    recall: Annotated[Recall, Variable(choice(Recall))] = "off"
-    embeddings_url: Annotated[str | None, Variable(http_url)] = None
-    embeddings_model: Annotated[str | None, Variable(str)] = None
-    embeddings_key: Annotated[str | None, Variable(endpoint_key, secret=True)] = None
-    encryption_key: Annotated[tuple[bytes, ...], Variable(master_keys, secret=True)] = ()
+    encryption_key: Annotated[
+        tuple[bytes, ...],
+        Variable(
+            master_keys,
+            secret=True,
+            why="a key that is lost takes all conversations with it, so nobody gets one unasked",
+        ),
+    ] = ()
     """Master keys: the first encrypts data keys, all of them decrypt data keys."""
-    rate_limit: Annotated[float | None, Variable(number(0.01, 1_000_000))] = None
+    cors_origins: Annotated[
+        tuple[str, ...], Variable(origins, why="browsers' pages have no key, and should go through a server")
+    ] = ()
+    metrics_key: Annotated[
+        str | None,
+        Variable(
+            one_key,
+            secret=True,
+            why="figures have no text and no id of a person; keep the port from strangers, or set it",
+        ),
+    ] = None
+    rate_limit: Annotated[
+        float | None, Variable(number(0.01, 1_000_000), why="only an operator knows what a tenant may take")
+    ] = None
     """Requests a second for each tenant."""
+    max_body_bytes: Annotated[
+        int,
+        Variable(size(1024, 256 * 1024**2), why="room for a long turn with its pictures; a worker decodes it at once"),
+    ] = 4 * 1024**2
+    max_import_bytes: Annotated[
+        int, Variable(size(1024, 1024**4), why="imports are streamed; 2 GiB are millions of messages")
+    ] = 2 * 1024**3
+    max_entries: Annotated[
+        int, Variable(integer(1, 10_000), why="they are stored in one script, for which all others wait")
+    ] = 100
+    max_followers: Annotated[
+        int, Variable(integer(0, 1_000_000), why="each open stream takes memory of its worker")
+    ] = 4_000
+    """Open streams of events that a worker takes."""
+    max_tenant_followers: Annotated[
+        int | None, Variable(integer(0, 1_000_000), why="one tenant alone does not take all")
+    ] = None
+    """Those of one tenant; None for half of all where there are keys, and so may be several tenants."""
+    # what models read: for who tunes windows
+    models_file: Annotated[Path | None, Variable(Path, why="the models that Sash lists are enough for most")] = None
+    tokenizers: Annotated[Path | None, Variable(Path, why="vocabularies take 50 to 100 MB of each worker")] = None
+    recall: Annotated[Recall, Variable(choice(Recall), why="an index takes memory for each message")] = "off"
+    embeddings_url: Annotated[
+        str | None, Variable(http_url, why="texts leave the machine only where somebody says where to")
+    ] = None
+    embeddings_model: Annotated[str | None, Variable(str, why="the endpoint's")] = None
+    embeddings_key: Annotated[str | None, Variable(endpoint_key, secret=True, why="the endpoint's")] = None
+    summarizer_kind: Annotated[
+        SummaryKind, Variable(choice(SummaryKind), why="every provider has such an endpoint")
+    ] = "chat"
+    """``chat`` is any chat completions endpoint; the others are vendors' own compaction."""
+    summarizer_url: Annotated[
+        str | None, Variable(http_url, why="a summary costs a model's call, which somebody pays")
+    ] = None
+    summarizer_key: Annotated[str | None, Variable(endpoint_key, secret=True, why="the endpoint's")] = None
+    summarizer_model: Annotated[str | None, Variable(str, why="the endpoint's")] = None
+    summarizer_prompt: Annotated[str | None, Variable(str, secret=True, why="Sash has its own")] = None
+    send_members: Annotated[
+        frozenset[str], Variable(names, why="providers answer 400 to members that they do not know")
+    ] = frozenset()
+    """Members of messages that are sent although no provider is known to take them."""
+    allow_items: Annotated[tuple[str, ...], Variable(words, why="what no provider has is mostly a slip")] = ()
+    """Kinds of items, blocks and parts that are taken though no provider is known to have them; ``*`` are all."""
+    # on call: for who runs it in production
+    log_format: Annotated[LogFormat, Variable(choice(LogFormat), why="programs read it; `console` is for people")] = (
+        "json"
+    )
+    log_level: Annotated[Level, Variable(choice(Level), why="one line a request")] = "info"
+    library_log_level: Annotated[Level, Variable(choice(Level), why="below it they log addresses")] = "warning"
+    trace_conversation_ids: Annotated[
+        bool, Variable(flag, why="traces leave the deployment, and ids may name people")
+    ] = False
+    """Whether spans name a conversation by its id, and not by its hash."""
+    request_timeout_seconds: Annotated[
+        float,
+        Variable(
+            number(0.1, 600),
+            why="answers take milliseconds, so what takes longer is broken, and clients wait 30 and more",
+        ),
+    ] = 10.0
+    store_timeout_seconds: Annotated[
+        float, Variable(number(0.05, 600), why="half of a request's time, so that it can still answer")
+    ] = 5.0
+    store_connections: Annotated[int, Variable(integer(1, 1024), why="calls share them, so few wait for one")] = 8
+    http2: Annotated[bool, Variable(flag, why="with it a client may hold streams open without reading")] = False
 
     @classmethod
     def read(cls, environ: Mapping[str, str], *, read_text: Callable[[Path], str] = _read_text) -> Self:
@@ -238,6 +307,30 @@ VARIABLES = tuple(
     for name, hint in get_type_hints(Settings, include_extras=True).items()
 )
 """The variables of all settings, in their order."""
+
+
+class Group(NamedTuple):
+    """Settings that the same people need: a title, who these are, and the first and the last field."""
+
+    title: str
+    who: str
+    first: str
+    last: str
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """Its variables, in their order."""
+        fields = [variable.field for variable in VARIABLES]
+        return VARIABLES[fields.index(self.first) : fields.index(self.last) + 1]
+
+
+GROUPS = (
+    Group("To start", "everybody who starts it", "host", "allow_anonymous"),
+    Group("Keep and protect", "who keeps people's conversations", "retention_seconds", "max_tenant_followers"),
+    Group("What models read", "who tunes windows", "models_file", "allow_items"),
+    Group("On call", "who runs it in production", "log_format", "http2"),
+)
+"""All settings, by who needs them."""
 
 
 def _value(variable: Variable, given: str, read_text: Callable[[Path], str]) -> Any:

@@ -52,11 +52,13 @@ class ApiKey(msgspec.Struct, frozen=True):
 class Variable(msgspec.Struct, frozen=True):
     """One variable and its parser. ``field`` is the field of Settings that declares it.
 
-    The value of a ``secret`` is never shown, and may be ``@file``, the path of a file that contains it.
+    The value of a ``secret`` is never shown, and may be ``@file``, the path of a file that contains it. ``why`` is the
+    reason of the default.
     """
 
     parse: Callable[[str], Any]
     secret: bool = False
+    why: str = ""
     field: str = ""
 
     @property

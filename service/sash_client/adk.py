@@ -10,7 +10,7 @@ from google.adk.events.event import Event
 from google.adk.sessions import BaseSessionService, Session
 from google.adk.sessions.base_session_service import GetSessionConfig, ListSessionsResponse
 
-from sash_client.adk_events import to_entries, to_events
+from sash_client.adk_events import entry_id, to_entries, to_events
 from sash_client.adk_state import change, create, name_of, owner_of, path_of_name, session_of, state_of
 from sash_client.client import (
     LOCAL,
@@ -18,8 +18,10 @@ from sash_client.client import (
     Sash,
     SashError,
     TokenEndpoint,
+    add,
     append,
     asked,
+    before,
     listed,
     paged,
     turn,
@@ -92,18 +94,41 @@ class SashSessionService(BaseSessionService):
         return state_of(await self.sash.ado(asked(Ask("GET", path_of_name((app_name, user_id))))))
 
     async def append_event(self, session: Session, event: Event) -> Event:
-        """Append an event; an event given again is not stored again. Raises SessionNotFoundError, SashError, ValueError."""
+        """Append an event; an event given again is not stored again, nor is a question that waits for its reply.
+
+        What a rewind annuls becomes a branch. Raises SessionNotFoundError, SashError, ValueError.
+        """
         if event.partial:
             return event
         name = (session.app_name, session.user_id, session.id)
         if await self.sash.ado(asked(Ask("GET", path_of_name(name)))) is None:
             raise SessionNotFoundError(f"Session {session.id} not found.")
-        if not any(known.id == event.id for known in session.events):
+        path, is_known = path_of_name(name), any(known.id == event.id for known in session.events)
+        if not is_known:
             event = await super().append_event(session, event)
             session.last_update_time = event.timestamp
-        await self.sash.ado(append(path_of_name(name), list(to_entries(event))))
+        entries = list(to_entries(event))
+        annulled = event.actions.rewind_before_invocation_id
+        if is_known or annulled:
+            await self.sash.ado(_append(path, session, annulled, entries))
+        elif not (await self.sash.ado(add(path, entries)))["messages"]:
+            _drop_waiting(session, event)
         await self.sash.ado(change(name, event.actions.state_delta))
         return event
+
+
+def _append(path: str, session: Session, annulled: str | None, entries: list[dict[str, Any]]) -> TokenEndpoint[Any]:
+    """Append an event's entries, those of a rewind in place of the invocation that it annuls, and all behind that."""
+    first = next((each for each in session.events if annulled and each.invocation_id == annulled), None)
+    after_seq, etag = (None, None) if first is None else (yield from before(path, entry_id(first, 0)))
+    return (yield from append(path, entries, after_seq=after_seq, if_match=etag))
+
+
+def _drop_waiting(session: Session, event: Event) -> None:
+    """Leave the question out that was asked before in the same words, and got no reply: ``event`` stands for it."""
+    waiting = [each for each in session.events if each.author == "user" and each is not event]
+    if waiting and waiting[-1].content == event.content:
+        session.events.remove(waiting[-1])
 
 
 def _recent(path: str, config: GetSessionConfig) -> TokenEndpoint[list[Event]]:

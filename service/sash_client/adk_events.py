@@ -20,6 +20,11 @@ from sash_client.ids import safe_id
 METADATA = "adk"
 
 
+def entry_id(event: Event, place: int) -> str:
+    """The id of an event's entry."""
+    return safe_id(f"{event.id}-{place}")
+
+
 def to_entries(event: Event) -> Iterator[dict[str, Any]]:
     """The entries of an event. An event without content is an empty message.
 
@@ -27,7 +32,7 @@ def to_entries(event: Event) -> Iterator[dict[str, Any]]:
     """
     kept: Any = event.model_dump(mode="json", by_alias=True, exclude_none=True)
     for place, chat in enumerate(_chats(event) or [{"role": "assistant", "content": ""}]):
-        yield {"id": safe_id(f"{event.id}-{place}"), "message": chat, "metadata": {METADATA: kept}}
+        yield {"id": entry_id(event, place), "message": chat, "metadata": {METADATA: kept}}
         kept = event.id
 
 

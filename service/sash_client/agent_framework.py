@@ -8,10 +8,11 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from agent_framework import Content, HistoryProvider, Message
+from agent_framework import Content, HistoryProvider, Message, SessionContext
 
 from sash_client.chat import assistant, calls_of, file_part, kept_in, parts_of, text_of
-from sash_client.client import LOCAL, Pair, Sash, append, path_of, query, turn
+from sash_client.client import LOCAL, Pair, Sash, agree, append, path_of, query, turn
+from sash_client.ids import safe_id
 
 METADATA = "agent_framework"
 _MEDIA = {"data", "uri"}
@@ -40,6 +41,28 @@ class SashHistoryProvider(HistoryProvider):
         self.sash = Sash(url, api_key)
         self._conversation = conversation
         self._window = query({"model": model, **window})
+
+    async def before_run(self, *, context: SessionContext, **others: Any) -> None:
+        """Have the log agree with the run's input, and begin the run with the window. Raises as ``get_messages``.
+
+        The input may be the whole chat, its end, or a new question.
+        """
+        if not (self.store_inputs and context.input_messages):
+            await super().before_run(context=context, **others)
+            return
+        entries = [entry for message in context.input_messages for entry in to_entries(message)]
+        pairs = await self.sash.ado(agree(self._path(context.session_id), entries, self._window))
+        messages = list(map(to_message, pairs))
+        asked = max((place for place, message in enumerate(messages) if message.role == "user"), default=0)
+        context.extend_messages(self, messages[:asked])
+        context.input_messages = messages[asked:]
+
+    async def after_run(self, *, context: SessionContext, **others: Any) -> None:
+        """Append the reply, and the input unless it is stored already. Raises as ``get_messages``."""
+        given = context.input_messages
+        context.input_messages = [] if self.load_messages else given
+        await super().after_run(context=context, **others)
+        context.input_messages = given
 
     async def get_messages(
         self, session_id: str | None, *, state: dict[str, Any] | None = None, **kwargs: Any
@@ -72,7 +95,8 @@ def to_entries(message: Message) -> Iterator[dict[str, Any]]:
     results = [content for content in message.contents if content.type == "function_result"]
     others = [content for content in message.contents if content.type != "function_result"]
     if others or not results:
-        yield _entry(_chat(message.role, others), message, others)
+        named = {"id": safe_id(message.message_id)} if message.message_id and message.role == "user" else {}
+        yield _entry(_chat(message.role, others), message, others) | named
     for result in results:
         chat = {"role": "tool", "tool_call_id": result.call_id, "content": _text(result.result)}
         yield _entry(chat, message, [result])

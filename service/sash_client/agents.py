@@ -8,7 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
-from sash_client.client import LOCAL, Ask, Sash, SashError, TokenEndpoint, asked, path_of, window_query
+from sash_client.client import (
+    LOCAL,
+    Ask,
+    Sash,
+    SashError,
+    TokenEndpoint,
+    add,
+    asked,
+    path_of,
+    window_query,
+)
 
 _POPS = 5
 _ITEMS = 100
@@ -54,8 +64,9 @@ class SashSession:
         return await self.sash.ado(self._added(limit))
 
     async def add_items(self, items: Sequence[Any]) -> None:
-        """Append items, about 100 a request. Raises SashError, whose ``problem`` has the items not stored as ``items``.
+        """Append items, about 100 a request. A lone question that waits for its reply is not stored again.
 
+        Raises SashError, whose ``problem`` has the items not stored as ``items``.
         The first of them may be stored all the same if the server failed or did not answer.
         """
         self._check_open()
@@ -108,9 +119,8 @@ class SashSession:
     def _add(self, items: Sequence[Any]) -> TokenEndpoint[None]:
         left = list(items)
         for part in _requests(items):
-            entry = {"id": uuid4().hex, "message": part}
             try:
-                yield Ask("POST", f"{self._path}/messages", {"format": "responses"}, {"messages": [entry]})
+                yield from add(self._path, [{"message": part}], {"format": "responses"})
             except SashError as error:
                 raise error.also(items=left) from error
             left = left[len(part) :]
@@ -142,6 +152,16 @@ class SashSession:
 
     def _rewind(self, seq: int, version: str | None = None) -> Ask:
         return Ask("POST", f"{self._path}/rewind", body={"to_seq": seq}, if_match=version)
+
+
+def asked_once(history: list[Any], new: list[Any]) -> list[Any]:
+    """For a run's ``session_input_callback``: a question that is asked again, as it got no reply, is sent once."""
+    is_asked = bool(history) and len(new) == 1 and _question(history[-1]) == _question(new[0]) is not None
+    return [*(history[:-1] if is_asked else history), *new]
+
+
+def _question(item: Any) -> Any:
+    return item.get("content") if item.get("role") == "user" else None
 
 
 def _typed(settings: dict[str, Any]) -> Any:

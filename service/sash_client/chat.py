@@ -1,6 +1,6 @@
 """Functions with which adapters write and read chat messages."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 
@@ -57,10 +57,3 @@ def parts_of(chat: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield "url", f"data:audio/{kind};base64,{data}"
             case _:
                 yield "text", part.get("text") or ""
-
-
-def new_in(messages: Sequence[Mapping[str, Any]]) -> tuple[list[Any], list[Any]]:
-    """The system's messages of a request, and its new ones: those behind the last reply that are not the system's."""
-    fixed = [message for message in messages if message["role"] in {"system", "developer"}]
-    last = max((place for place, message in enumerate(messages, 1) if message["role"] == "assistant"), default=0)
-    return fixed, [message for message in messages[last:] if message["role"] not in {"system", "developer"}]

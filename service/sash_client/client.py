@@ -220,19 +220,34 @@ def append(
     window: Mapping[str, Any] | None = None,
     *,
     after_seq: int | None = None,
+    if_match: str | None = None,
 ) -> TokenEndpoint[Any]:
     """Append entries, 100 in a request. Returns the last answer, with a window if ``window`` has its parameters.
 
     An entry without an id gets one, so that it is stored once even if the request is sent again. With ``after_seq`` the
-    messages after that one are forgotten in the step of the first request.
+    messages after that one become a branch in the step of the first request, which ``if_match`` is for.
     """
     answer = None
     for start in range(0, len(entries), _ENTRIES):
         part = [{"id": uuid4().hex, **entry} for entry in entries[start : start + _ENTRIES]]
         params = window if start + _ENTRIES >= len(entries) else None
         after = {} if start or after_seq is None else {"after_seq": after_seq}
-        answer, _ = yield Ask("POST", f"{path}/messages", params, {"messages": part, **after})
+        answer, _ = yield Ask(
+            "POST", f"{path}/messages", params, {"messages": part, **after}, None if start else if_match
+        )
     return answer
+
+
+def before(path: str, identity: str) -> TokenEndpoint[tuple[int, str | None]]:
+    """The seq before a stored message, and the chat's ETag. Raises SashError, with status 404 where it is not there."""
+    _, etag = yield Ask("GET", path)
+    entry, _ = yield Ask("GET", f"{path}/messages/id:{identity}")
+    if entry is None:
+        detail = (
+            f"There is no message {identity!r} in whose place others could stand: a rewind or an erasure took it away."
+        )
+        raise SashError(404, {"status": 404, "title": "There is nothing here", "detail": detail})
+    return entry["seq"] - 1, etag
 
 
 def paged(
@@ -265,26 +280,49 @@ def turn(path: str, entries: Sequence[Mapping[str, Any]], window: Mapping[str, A
     if stored is None:
         found, _ = yield Ask("GET", f"{path}/window", window)
         return (yield from _pairs(path, found)) if found is not None else []
-    return (yield from _pairs(path, _window_in(stored)))
+    return (yield from _pairs(path, window_in(stored)))
 
 
 def agree(path: str, chat: Sequence[Mapping[str, Any]], window: Mapping[str, Any]) -> TokenEndpoint[list[Pair]]:
-    """Make the log agree with the end of a chat, entries. Returns the messages of the window after it as ``turn`` does.
+    """Make the log agree with a chat, as ``agreed`` does. Returns the messages of the window after it as ``turn`` does."""
+    return (yield from _pairs(path, window_in((yield from agreed(path, chat, window)))))
 
-    What agrees stays as it is stored, and what differs goes: a regenerated reply, an edited question. A long chat that is
-    not in the log yet is appended, 100 entries in a request.
+
+def agreed(path: str, chat: Sequence[Mapping[str, Any]], parameters: Mapping[str, Any]) -> TokenEndpoint[Any]:
+    """Make the log agree with the end of a chat, entries; with ``list="whole"`` among the parameters, with the chat.
+
+    What agrees stays as it is stored. What differs becomes a branch: a regenerated reply, an edited question. An entry
+    without an id gets one. A long chat that is not in the log yet takes several requests. Returns the last answer.
     """
+    messages, query = [{"id": uuid4().hex, **entry} for entry in chat], {"list": "end", **parameters}
     try:
-        stored, _ = yield Ask("PUT", f"{path}/messages", {**window, "list": "end"}, {"messages": chat})
+        return (yield from asked(Ask("PUT", f"{path}/messages", query, {"messages": messages})))
     except SashError as error:
-        known = None if error.status != _TOO_LARGE else (yield Ask("GET", path))
-        if known is None or known.value is not None:
+        if error.status != _TOO_LARGE:
             raise
-        stored = yield from append(path, chat, window)
-    return (yield from _pairs(path, _window_in(stored)))
+        if (yield Ask("GET", path)).value is None:
+            return (yield from append(path, messages, {name: query[name] for name in parameters if name != "list"}))
+        if query["list"] != "whole":
+            raise
+    # What a part puts away is a branch, in which the next part finds it.
+    for end in range(_ENTRIES, len(messages) + _ENTRIES, _ENTRIES):
+        answer = yield from asked(Ask("PUT", f"{path}/messages", query, {"messages": messages[:end]}))
+    return answer
 
 
-def _window_in(answer: Mapping[str, Any]) -> Any:
+def add(
+    path: str, entries: Sequence[Mapping[str, Any]], parameters: Mapping[str, Any] | None = None
+) -> TokenEndpoint[Any]:
+    """Append entries. A lone question in the words of the one that waits for its reply is that one, asked again."""
+    alone = entries[0]["message"] if len(entries) == 1 else {}
+    (said,) = alone if isinstance(alone, list) and len(alone) == 1 else [alone]
+    is_question = isinstance(said, Mapping) and said.get("role") == "user"
+    if is_question:
+        return (yield from agreed(path, entries, parameters or {}))
+    return (yield from append(path, entries, parameters))
+
+
+def window_in(answer: Mapping[str, Any]) -> Any:
     """The window in an answer. Raises SashError where it could not be made."""
     if answer["window"] is None:
         raise SashError(answer["window_error"]["status"], answer["window_error"])

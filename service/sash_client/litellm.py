@@ -14,21 +14,22 @@ from fastapi import HTTPException
 from litellm import stream_chunk_builder
 from litellm.integrations.custom_logger import CustomLogger
 
-from sash_client.chat import new_in
-from sash_client.client import LOCAL, Ask, Sash, SashError, TokenEndpoint, append, path_of, query
+from sash_client.client import LOCAL, Sash, SashError, TokenEndpoint, agreed, append, path_of, query, window_in
 
 HEADER = "x-sash-conversation"
 _CHATS = {"completion", "acompletion"}
 _KEPT = "sash_reply"
 """The name in a request's metadata under which the hook remembers the conversation and the reply."""
+_FIXED = {"system", "developer"}
 _CONFLICT, _GONE = 409, 410
 
 
 class SashHook(CustomLogger):
     """Keeps the chats of requests with the header ``x-sash-conversation``; others pass as they are.
 
-    A request's new messages, those behind its last reply, are appended with a reply in progress, and the window is sent in
-    place of all messages but the system's. A reply that another request took away meanwhile is not stored.
+    The log agrees with a request's messages, which may be the whole chat, its end, or new ones only, and begins a reply; the
+    window is sent in place of all messages but the system's. A reply that another request took away meanwhile is not stored.
+    With ``list="whole"`` requests have the whole chat, and an edit of the first question is told from a new one.
 
     ``model`` is the model that windows are for, by default the request's; name it if the proxy's names are its own.
     ``window`` are the other parameters by name; ``reserve`` must have room for the system's messages, tools and reply.
@@ -62,10 +63,11 @@ class SashHook(CustomLogger):
         name = self.conversation(data, user_api_key_dict) if call_type in _CHATS else None
         if name is None:
             return data
-        fixed, new = new_in(data["messages"])
+        fixed = [message for message in data["messages"] if message["role"] in _FIXED]
+        said = [message for message in data["messages"] if message["role"] not in _FIXED]
         path, reply = path_of(name), uuid4().hex
         try:
-            request = await self.sash.ado(self._turn(path, data, new, reply))
+            request = await self.sash.ado(self._turn(path, data["model"], said, reply))
         except SashError as error:
             after = error.headers.get("Retry-After")
             headers = {"Retry-After": after} if after else None
@@ -125,18 +127,15 @@ class SashHook(CustomLogger):
             if error.status not in (_GONE, _CONFLICT):  # taken away, or ended before
                 raise
 
-    def _turn(
-        self, path: str, data: dict[str, Any], new: list[dict[str, Any]], reply: str
-    ) -> TokenEndpoint[dict[str, Any]]:
-        window = query({"model": self._model or data["model"], **self._window})
-        if not new and (yield Ask("GET", path)).value is None:
-            raise SashError(404, {"status": 404, "detail": "There is no such conversation."})
-        stored = yield from append(path, [*({"message": message} for message in new), _begun(reply)], window)
-        if (made := stored["window"]) is None:
+    def _turn(self, path: str, model: str, said: list[dict[str, Any]], reply: str) -> TokenEndpoint[dict[str, Any]]:
+        window = query({"model": self._model or model, **self._window})
+        stored = yield from agreed(path, [*({"message": message} for message in said), _begun(reply)], window)
+        try:
+            request: dict[str, Any] = window_in(stored)["request"]
+        except SashError:
             with suppress(SashError):
                 yield from append(path, [{**_begun(reply), "status": "interrupted", "continues": True}])
-            raise SashError(stored["window_error"]["status"], stored["window_error"])
-        request: dict[str, Any] = made["request"]
+            raise
         return request
 
 

@@ -23,7 +23,20 @@ from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.memory import BaseMemory
 
 from sash_client.chat import assistant, calls_of, file_part, kept_in, parts_of, text_of
-from sash_client.client import LOCAL, Ask, Pair, Sash, TokenEndpoint, append, asked, listed, path_of, query, turn
+from sash_client.client import (
+    LOCAL,
+    Ask,
+    Pair,
+    Sash,
+    TokenEndpoint,
+    add,
+    agreed,
+    asked,
+    listed,
+    path_of,
+    query,
+    turn,
+)
 
 METADATA = "llama_index"
 _ROLES = {"chatbot": "assistant", "model": "assistant", "function": "tool"}
@@ -94,15 +107,15 @@ class SashMemory(BaseMemory):
         await self.aput_messages([message])
 
     def put_messages(self, messages: Sequence[ChatMessage]) -> None:
-        """Append messages, 100 in one step."""
-        self.sash.do(append(path_of(self.conversation), list(map(to_entry, messages))))
+        """Append messages, 100 in one step. A lone question that waits for its reply is not stored again."""
+        self.sash.do(self._put(messages))
 
     async def aput_messages(self, messages: Sequence[ChatMessage]) -> None:
         """Like ``put_messages``, without blocking the event loop."""
-        await self.sash.ado(append(path_of(self.conversation), list(map(to_entry, messages))))
+        await self.sash.ado(self._put(messages))
 
     def set(self, messages: Sequence[ChatMessage]) -> None:
-        """Forget all messages and append these; the first hundred in the same step."""
+        """Have the log agree with these messages, the whole chat, in one step. What differs becomes a branch."""
         self.sash.do(self._replace(messages))
 
     async def aset(self, messages: Sequence[ChatMessage]) -> None:
@@ -110,7 +123,7 @@ class SashMemory(BaseMemory):
         await self.sash.ado(self._replace(messages))
 
     def reset(self) -> None:
-        """Forget all messages; the conversation's settings stay."""
+        """Take all messages away; they become a branch, and the conversation's settings stay."""
         self.sash.do(self._replace([]))
 
     async def areset(self) -> None:
@@ -125,10 +138,13 @@ class SashMemory(BaseMemory):
         entries = yield from listed(path_of(self.conversation))
         return [to_message((entry["message"], entry)) for entry in entries]
 
+    def _put(self, messages: Sequence[ChatMessage]) -> TokenEndpoint[Any]:
+        return add(path_of(self.conversation), list(map(to_entry, messages)))
+
     def _replace(self, messages: Sequence[ChatMessage]) -> TokenEndpoint[None]:
         path = path_of(self.conversation)
         if messages:
-            yield from append(path, list(map(to_entry, messages)), after_seq=0)
+            yield from agreed(path, list(map(to_entry, messages)), {"list": "whole"})
         else:
             yield from asked(Ask("POST", f"{path}/rewind", body={"to_seq": 0}))
 

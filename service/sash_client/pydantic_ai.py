@@ -4,7 +4,7 @@
 (Written for pydantic-ai 2.68; it comes with the extra ``pydantic-ai``.)
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,12 +14,10 @@ from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import RunContext
 
 from sash_client.chat import assistant, calls_of, file_part, kept_in, parts_of, text_of
-from sash_client.client import LOCAL, Pair, Sash, append, path_of, query, turn
+from sash_client.client import LOCAL, Pair, Sash, agree, append, path_of, query
 from sash_client.ids import safe_id
 
 METADATA = "pydantic_ai"
-_STORED = "sash"
-"""Marks a stored reply, in its metadata. Messages after the last such reply are new."""
 _SAID = (m.UserPromptPart, m.ToolReturnPart, m.RetryFeedbackPart)
 """Parts of requests that are stored. All others, such as system prompts, are the agent's own and are sent as they are."""
 
@@ -27,7 +25,8 @@ _SAID = (m.UserPromptPart, m.ToolReturnPart, m.RetryFeedbackPart)
 class SashHistory(AbstractCapability[Any]):
     """A history processor that also stores replies: keeps runs in a conversation, and sends the model a window of it.
 
-    The conversation is ``conversation``, else the run's ``conversation_id``; a run needs no ``message_history``.
+    The conversation is ``conversation``, else the run's ``conversation_id``; a run needs no ``message_history``. The log
+    agrees with one that it has: what is cut off or edited there becomes a branch.
     ``window`` are its parameters by name; ``reserve`` must have room for the agent's instructions, its tools and the reply.
 
     A refused request raises ``SashError``; content that chat messages have no place for raises ``ValueError``.
@@ -49,11 +48,9 @@ class SashHistory(AbstractCapability[Any]):
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Append the new messages, and send the window."""
+        """Have the log agree with the run's messages, and send the window."""
         messages = request_context.messages
-        stored = [place for place, message in enumerate(messages, 1) if (message.metadata or {}).get(_STORED)]
-        new = messages[max(stored, default=0) :]
-        window = await self.sash.ado(turn(self._path(ctx), list(to_entries(new, ctx.run_id)), self._window))
+        window = await self.sash.ado(agree(self._path(ctx), list(to_entries(messages)), self._window))
         requests = [message for message in messages if isinstance(message, m.ModelRequest)]
         own = [part for request in requests for part in request.parts if not isinstance(part, _SAID)]
         *earlier, last = map(_message, window)
@@ -65,18 +62,17 @@ class SashHistory(AbstractCapability[Any]):
     ) -> m.ModelResponse:
         """Append the reply."""
         del request_context
-        response = replace(response, metadata={**(response.metadata or {}), _STORED: True})
-        await self.sash.ado(append(self._path(ctx), list(to_entries([response], ctx.run_id))))
+        await self.sash.ado(append(self._path(ctx), list(to_entries([response]))))
         return response
 
     def _path(self, ctx: RunContext[Any]) -> str:
         return path_of(self._conversation or str(ctx.conversation_id))
 
 
-def to_entries(messages: Sequence[m.ModelMessage], run_id: str | None) -> Iterator[dict[str, Any]]:
+def to_entries(messages: Sequence[m.ModelMessage]) -> Iterator[dict[str, Any]]:
     """An entry for each reply and for each part of a request: a chat message, and the original in the metadata.
 
-    A request that is sent again in its run is stored once. Raises ValueError for content without a place in chat messages.
+    Raises ValueError for content without a place in chat messages.
     """
     for message in messages:
         if isinstance(message, m.ModelResponse):
@@ -84,8 +80,8 @@ def to_entries(messages: Sequence[m.ModelMessage], run_id: str | None) -> Iterat
             continue
         said = [part for part in message.parts if isinstance(part, _SAID)]
         for part in sorted(said, key=lambda part: not isinstance(part, m.ToolReturnPart)):  # results follow their calls
-            name = f"{run_id}/{part.timestamp.isoformat()}/{part.part_kind}/{getattr(part, 'tool_call_id', '')}"
-            yield {**_entry(_request(part), m.ModelRequest([part])), **({"id": safe_id(name)} if run_id else {})}
+            name = f"{part.timestamp.isoformat()}/{part.part_kind}/{getattr(part, 'tool_call_id', '')}"
+            yield {**_entry(_request(part), m.ModelRequest([part])), "id": safe_id(name)}
 
 
 def _entry(chat: dict[str, Any], message: m.ModelMessage) -> dict[str, Any]:
@@ -123,6 +119,11 @@ def _part(content: Any) -> dict[str, Any]:
             return file_part(content.data_uri, content.identifier)
         case _:
             raise ValueError(f"{type(content).__name__} has no place in a chat message")
+
+
+def to_history(entries: Iterable[dict[str, Any]]) -> list[m.ModelMessage]:
+    """The ``message_history`` of stored entries, as ``GET …/messages`` gives them."""
+    return [_message((entry["message"], entry)) for entry in entries]
 
 
 def _message(pair: Pair) -> m.ModelMessage:

@@ -8,8 +8,7 @@
 A writer stores what came every ``beat_seconds``, also if nothing did. Who sees no change for ``patience_seconds`` takes it
 for dead. If it lives after all, or another tab took its reply away, Sash refuses its next part (410), and it stops.
 
-A reply that takes the place of an earlier question has that question and what was behind it in its metadata until its first
-word. If the model fails before, they are put back.
+What a reply takes the place of is a branch. If the model fails before the first word, it comes back.
 """
 
 import asyncio
@@ -25,7 +24,6 @@ from traceback import extract_tb
 from typing import Any, Final, NamedTuple
 
 from sash_client.client import Ask, Sash, SashError, TokenEndpoint, append, asked
-from sash_client.kept_question import KeptQuestion, put_back
 
 Speak = Callable[[dict[str, Any]], AsyncGenerator[str, None]]
 """Sends a window's request to a model, and yields the reply's text in pieces."""
@@ -33,6 +31,7 @@ HEADERS: Final = {"Content-Type": "text/event-stream", "Cache-Control": "no-stor
 """Of an answer with events: no proxy keeps them, or holds them back."""
 CONFLICT: Final = 409
 _GONE: Final = 410
+_MOVED: Final = 412
 _LOOK_SECONDS: Final = 0.25
 _TELL_SECONDS: Final = 1.0
 _HEARTBEAT_SECONDS: Final = 15.0
@@ -62,8 +61,6 @@ class StreamedReply:
         self.seq: int = entry["seq"]
         self.request: dict[str, Any] | None = None
         self.receipt: str | None = None
-        self.kept: KeptQuestion | None = None
-        """What this reply takes the place of, of one that is written here."""
         self.retake: Callable[[], Awaitable[StreamedReply | None]] | None = None
         """Gives the reply in place of this one, if its writer died."""
         self.status, self.text = "", ""
@@ -151,14 +148,14 @@ class StreamedReply:
                 await asyncio.shield(_held(self._finish(status)))
 
     async def _finish(self, status: str) -> None:
-        """Store the end; of a reply without a word what it takes the place of is put back."""
-        if self.kept and status == "interrupted" and not self.text:
+        """Store the end; in place of a reply without a word comes back what it took the place of."""
+        if status == "interrupted" and not self.text:
             try:
-                if (seq := await self._sash.ado(put_back(self._path, self.kept, self.id))) is not None:
+                if (seq := await self._sash.ado(_bring_back(self._path, self.id))) is not None:
                     self.status, self.seq = "kept", seq
                     return
             except SashError as error:
-                _log.warning("An earlier reply was not put back; the new one has it in its metadata: %s", error)
+                _log.warning("An earlier reply did not come back; it is a branch: %s", error)
         await self.end(status)
 
     async def _beat(self) -> None:
@@ -178,9 +175,8 @@ class StreamedReply:
                 return
 
     async def _store(self, status: str, **beside: Any) -> None:
-        metadata = {**(self.kept.metadata if self.kept and not self.text else {}), **beside}
         said = {"id": self.id, "role": "assistant", "content": self.text, "status": status, "continues": True}
-        beside_it = {"metadata": metadata, "receipt": self.receipt}
+        beside_it = {"metadata": beside, "receipt": self.receipt}
         await self._sash.ado(append(self._path, [said | {name: each for name, each in beside_it.items() if each}]))
 
     # ---- the readers of other processes
@@ -250,6 +246,29 @@ class StreamedReply:
 
     def _end(self) -> str:
         return f"event: end\n{_data({'status': self.status, 'seq': self.seq})}"
+
+
+def _bring_back(path: str, reply: str) -> TokenEndpoint[int | None]:
+    """Go back to the branch that the newest reply, which has this id, took the place of.
+
+    Returns its last seq; None where there is none, or the chat went on. Raises SashError.
+    """
+    page, etag = yield Ask("GET", f"{path}/messages", {"order": "desc", "limit": 1})
+    entry = page["messages"][0] if page and page["messages"] else None
+    if entry is None or entry["id"] != reply:
+        return None
+    found, _ = yield Ask("GET", f"{path}/branches")
+    places = (entry["seq"] - 2, entry["seq"] - 1)  # behind its question, or with it
+    branches = [each for each in found["branches"] if each["parent"] is None and each["after_seq"] in places]
+    if not branches:
+        return None
+    try:
+        taken, _ = yield Ask("POST", f"{path}/branches/{branches[0]['id']}", if_match=etag)
+    except SashError as error:
+        if error.status != _MOVED:
+            raise
+        return None
+    return int(taken["after_seq"] + taken["messages"])
 
 
 def _held(work: Any) -> asyncio.Task[Any]:

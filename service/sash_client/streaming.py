@@ -26,9 +26,8 @@ from typing import Any, Final, NamedTuple
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
-from sash_client.client import Ask, Sash, SashError, TokenEndpoint, append, asked, path_of, window_query
+from sash_client.client import Ask, Sash, SashError, TokenEndpoint, append, asked, before, path_of, window_query
 from sash_client.ids import safe_id
-from sash_client.kept_question import KeptQuestion, kept_in, replaced
 from sash_client.streamed_reply import CONFLICT, Paces, Speak, StreamedReply
 
 __all__ = ["SashError", "Speak", "StreamedReply", "StreamingChats"]
@@ -71,8 +70,8 @@ class StreamingChats:
     ) -> StreamedReply:
         """Append a question, which has an ``id``, and return its reply. The same question again is a retry.
 
-        ``instead_of`` is the id of a stored question: it and all behind it are forgotten in the same step. If the model
-        fails before its first word, they are put back.
+        ``instead_of`` is the id of a stored question: it and all behind it become a branch in the same step. If the model
+        fails before its first word, they come back.
 
         Raises SashError: 404 where that question is not there, 409 where another text is stored under the question's id, 422
         where no window fits. An unanswered question stays, and can be asked again.
@@ -110,23 +109,16 @@ class StreamingChats:
 
     async def _begun(self, path: str, question: Mapping[str, Any], instead_of: str | None) -> StreamedReply | None:
         """The reply to a new question; None where another request asked the same, or changed the chat, meanwhile."""
-        draft, kept, etag = _draft(safe_id(f"{question['id']}-reply")), None, None
+        after_seq, etag = None, None
         if instead_of is not None:
-            kept, etag = await self.sash.ado(replaced(path, instead_of))
-        stored = await self._append(path, [question, draft], kept and kept.after_seq, kept, etag)
-        return None if stored is None else await self._writing(path, draft, stored, kept)
+            after_seq, etag = await self.sash.ado(before(path, instead_of))
+        return await self._begin(path, [question, _draft(safe_id(f"{question['id']}-reply"))], after_seq, etag)
 
-    async def _append(
-        self,
-        path: str,
-        entries: Sequence[Mapping[str, Any]],
-        after_seq: int | None,
-        kept: KeptQuestion | None,
-        etag: str | None,
-    ) -> Any:
+    async def _begin(
+        self, path: str, entries: Sequence[Mapping[str, Any]], after_seq: int | None, etag: str | None
+    ) -> StreamedReply | None:
         """Append entries, of which the last is a reply in progress. None where another request was quicker."""
-        draft = {**entries[-1], **({"metadata": kept.metadata} if kept and kept.metadata else {})}
-        body = {"messages": [*entries[:-1], draft], **({} if after_seq is None else {"after_seq": after_seq})}
+        body = {"messages": entries, **({} if after_seq is None else {"after_seq": after_seq})}
         try:
             stored = await self.sash.ado(asked(Ask("POST", f"{path}/messages", self._window, body, etag)))
         except SashError as error:
@@ -134,7 +126,15 @@ class StreamingChats:
             if error.status == _MOVED or is_asked:
                 return None
             raise
-        return None if stored["messages"][0]["duplicate"] else stored
+        if stored["messages"][0]["duplicate"]:
+            return None
+        reply = self._reply(path, {**entries[-1], "message": {"content": ""}, "seq": stored["last_seq"]})
+        if (window := stored["window"]) is None:
+            await reply.stop()
+            raise SashError(stored["window_error"]["status"], stored["window_error"])
+        self._written[path, reply.id] = reply
+        reply.request, reply.receipt = window["request"], window.get("receipt")
+        return reply
 
     async def _known(self, path: str, found: _Standing) -> StreamedReply | None:
         """The reply to a stored question; None where it changed meanwhile."""
@@ -169,22 +169,7 @@ class StreamingChats:
 
     async def _anew(self, path: str, found: _Standing) -> StreamedReply | None:
         """A new reply to the newest question, in place of one that broke off; None where the chat changed meanwhile."""
-        draft, kept = _draft(uuid4().hex), kept_in(found.reply) if found.reply else None
-        stored = await self._append(path, [draft], found.seq, kept, found.etag)
-        return None if stored is None else await self._writing(path, draft, stored, kept)
-
-    async def _writing(
-        self, path: str, draft: Mapping[str, Any], stored: Mapping[str, Any], kept: KeptQuestion | None
-    ) -> StreamedReply:
-        reply = self._reply(path, {**draft, "message": {"content": ""}, "seq": stored["last_seq"]})
-        window = stored["window"]
-        reply.kept = kept
-        if window is None:
-            await reply.stop()
-            raise SashError(stored["window_error"]["status"], stored["window_error"])
-        self._written[path, reply.id] = reply
-        reply.request, reply.receipt = window["request"], window.get("receipt")
-        return reply
+        return await self._begin(path, [_draft(uuid4().hex)], found.seq, found.etag)
 
     def _reply(self, path: str, entry: Mapping[str, Any]) -> StreamedReply:
         return StreamedReply(self.sash, path, entry, self._paces)

@@ -50,6 +50,37 @@ RULES = {
 """Error details allowed for a body that fits its schema, and why JSON Schema cannot express each rule."""
 
 
+_ID = {"conversation_id": "$response.body#/id"}
+_UNMOVED = {**_ID, "If-Match": "$response.header.ETag"}
+_APPENDED = {"conversation_id": "$response.body#/conversation_id"}
+_ENTRY = {**_APPENDED, "seq": "$response.body#/last_seq"}
+_FIRST = {"conversation_id": "$response.body#/conversations/0/id"}
+_CURSOR = {"cursor": "$response.body#/next_cursor"}
+_BRANCH = {**_APPENDED, "branch": "$response.body#/branches/0/id"}
+_ORDER = {"conversation_id": "$request.path.conversation_id", "order": "$request.query.order"}
+_LINKS = (
+    ("Conversation", _ID, "getConversation appendMessages listMessages getWindow exportConversation"),
+    ("Conversation", _ID, "forkConversation deleteSummary deleteConversation"),
+    ("Conversation", _UNMOVED, "changeConversation"),
+    ("Conversation", {"owner": "$response.body#/owner"}, "listConversations"),
+    ("Conversation", {"owner_id": "$response.body#/owner"}, "deleteOwner"),
+    ("AppendedMessages", _APPENDED, "getConversation getWindow appendMessages rewindConversation putSummary"),
+    ("AppendedMessages", _APPENDED, "forkConversation deleteConversation"),
+    ("AgreedMessages", _APPENDED, "getConversation getWindow agreeMessages listMessages listBranches"),
+    ("RewoundConversation", _ID, "getConversation appendMessages listMessages getWindow listBranches"),
+    ("BranchList", _BRANCH, "swapBranch dropBranch"),
+    ("SwappedBranch", _APPENDED, "getConversation getWindow listMessages listBranches"),
+    ("AppendedMessages", _ENTRY, "getMessage changeMessage redactMessage"),
+    ("Window", _APPENDED, "reportUsage"),
+    ("MessagePage", _ORDER | _CURSOR, "listMessages"),
+    ("Erasure", {"erasure_id": "$response.body#/id"}, "getErasure"),
+    ("ConversationPage", _FIRST, "getConversation"),
+    ("ConversationPage", {"owner": "$request.query.owner"} | _CURSOR, "listConversations"),
+    ("ModelList", {"model_id": "$response.body#/models/0/id"}, "getModel"),
+)
+"""The answer's schema, the parameters as runtime expressions, and the next operations that take them."""
+
+
 BODIES: dict[str, Any] = {
     "AppendedMessages.rewindConversation": {"to_seq": "$response.body#/first_seq"},
     "AppendedMessages.putSummary": {"text": "Until now.", "through_seq": "$response.body#/last_seq"},
@@ -60,12 +91,38 @@ BODIES: dict[str, Any] = {
         "prompt_tokens": "$response.body#/tokens/total",
     },
 }
-"""Bodies of links. The document describes them only in words, because client generators cannot read them."""
+"""Bodies of links."""
+
+
+def links() -> dict[str, dict[str, Any]]:
+    """Return the links of each schema of answers, by operation (OpenAPI's Link Object): from values to the next operations.
+
+    They make meaningful sequences: append, read the message, redact it, read it again. No client follows them, so the
+    document does not have them.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for shape, parameters, operations in _LINKS:
+        for operation in operations.split():
+            body = BODIES.get(f"{shape}.{operation}")
+            link = {"operationId": operation, "parameters": parameters} | ({"requestBody": body} if body else {})
+            found.setdefault(shape, {})[operation] = link
+    return found
+
+
+def add_links(document: dict[str, Any]) -> None:
+    """Give each answer the links of its schema."""
+    known = links()
+    for item in document["paths"].values():
+        for operation in item.values():
+            for answer in operation["responses"].values():
+                for media in answer.get("content", {}).values():
+                    shape = media.get("schema", {}).get("$ref", "").rpartition("/")[2]
+                    answer.setdefault("links", {}).update(known.get(shape, {}))
 
 
 @schemathesis.hook
 def before_load_schema(context: Any, raw_schema: dict[str, Any]) -> None:  # noqa: ARG001 - the hook's shape
-    """Add the links' bodies to the document, and say what a request without ``format`` takes: no schema reads the query."""
+    """Add links to the document, and say what a request without ``format`` takes: no schema reads the query."""
     schemas = raw_schema["components"]["schemas"]
     chat, text = {"$ref": "#/components/schemas/ChatMessage"}, {"type": "string"}
     schemas["SentMessage"]["anyOf"] = [{"$ref": "#/components/schemas/Entry"}, chat]
@@ -74,8 +131,7 @@ def before_load_schema(context: Any, raw_schema: dict[str, Any]) -> None:  # noq
     schemas["Tool"]["oneOf"] = kinds
     schemas["CountRequest"] |= {"additionalProperties": False}
     schemas["CountRequest"]["properties"] |= {"text": text}
-    for name, body in BODIES.items():
-        raw_schema["components"]["links"][name]["requestBody"] = body
+    add_links(raw_schema)
 
 
 @schemathesis.serializer("application/x-ndjson")

@@ -45,6 +45,8 @@ async def test_other_hosts_are_refused(client: httpx.AsyncClient, host: str) -> 
     for method, path in (("GET", "/models"), ("GET", "/docs"), ("GET", "/nope"), ("OPTIONS", "/models")):
         told = problem(await client.request(method, path, headers={"Host": host}), 421, "misdirected-request")
         assert "SASH_API_KEYS" in told["detail"]
+        came = f"'Host: {host}'" if host else "no Host"
+        assert f"'Host: localhost'; {came} came" in told["detail"]
 
 
 @pytest.mark.parametrize(

@@ -345,7 +345,7 @@ async def test_what_openai_does_not_take_is_a_line(
     assert not made["exact"]
     body = {"model": model, "messages": [sent]}
     assert made["tokens"]["total"] >= (await client.post("/count", json=body)).json()["tokens"]
-    other = await window(client, conversation, model="deepseek-chat")
+    other = await window(client, conversation, model="grok-4")
     assert other["request"]["messages"] == [message]
 
 

@@ -328,6 +328,16 @@ async def test_the_end_of_a_long_chat(client: httpx.AsyncClient, conversation: s
     assert (body["agreed"], branch_of(body)) == (1, {"after_seq": 21, "messages": 220})
 
 
+async def test_a_question_is_asked_again(client: httpx.AsyncClient, conversation: str) -> None:
+    """The same words under another id are the question that waits for its reply; once it has one, they are a new one."""
+    for identity in ("one", "two"):
+        await put(client, conversation, user("go on", id=identity), list="end", model=MODEL)
+    assert await texts(client, conversation) == ["go on"]
+    await append(client, conversation, assistant("yes"))
+    await put(client, conversation, user("go on", id="three"), list="end")
+    assert await texts(client, conversation) == ["go on", "yes", "go on"]
+
+
 async def test_an_edit_of_the_first_question_of_a_long_chat(client: httpx.AsyncClient, conversation: str) -> None:
     """However long the chat is, an edited first question is no part of it; one that stands in its middle is."""
     chat = [each for turn in range(40) for each in (user(f"u{turn}", id=f"u{turn}"), assistant("ok"))]

@@ -203,7 +203,7 @@ async def test_a_lost_text_file_is_counted_again(both: tuple[httpx.AsyncClient, 
     parts = [{"type": "text", "text": "read"}, {"type": "file", "file": {"filename": "a.txt", "file_data": url}}]
     entry = {"id": "a", "message": {"role": "user", "content": parts}}
     await append(client, conversation, entry)
-    query = {"model": "deepseek-chat", "max_tokens": 50_000}
+    query = {"model": "qwen3.5-plus", "max_tokens": 50_000}
     spoil(conversation, (await digests(client, conversation))[0], None)
     without = await client.get(PATH.format(conversation, "window"), params=query)
     await append(client, conversation, entry)

@@ -28,7 +28,7 @@ async def test_a_models_formats_differ_in_what_they_want(client: AsyncClient) ->
     assert {"openai", "anthropic", "converse"} <= found.keys() <= PROVIDERS.keys()
     assert found["converse"]["host"] == "bedrock"
     assert found["anthropic"]["takes"]["files"] == ["application/pdf"]
-    assert found["openai"]["takes"] == {"pictures": None, "files": None, "sounds": None}
+    assert found["openai"]["takes"] == {"pictures": None, "files": None, "sounds": []}
     assert all("no_reply" in {fact["value"] for fact in each["facts"]} for each in found.values())
 
 

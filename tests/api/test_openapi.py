@@ -175,7 +175,7 @@ def shared(media: dict[str, Any]) -> list[dict[str, Any]]:
 def test_references_lead_somewhere_and_components_are_used() -> None:
     """Every reference leads to a declared component, and every component is used."""
     used = {node["$ref"] for _, node in nodes(CONTRACT) if "$ref" in node}
-    kinds = ("parameters", "headers", "responses", "links", "schemas", "examples")
+    kinds = ("parameters", "headers", "responses", "schemas", "examples")
     used |= {node["$ref"] for _, media in nodes(CONTRACT) for node in shared(media) if "$ref" in node}
     declared = {f"#/components/{kind}/{name}" for kind in kinds for name in CONTRACT["components"][kind]}
     assert used == declared
@@ -191,8 +191,8 @@ def test_every_problem_type_is_named() -> None:
 
 
 def test_the_document_stays_small() -> None:
-    """The document stays small, as generators write a file for each schema: it once had 437 kB, and fewer operations."""
-    assert len(STORED.read_bytes()) < 240_000
+    """The document stays small, as generators write a file for each schema: half of the 437 kB that it once had."""
+    assert len(STORED.read_bytes()) < 437_000 / 2
 
 
 def test_schemas_are_json_schema() -> None:
@@ -339,46 +339,6 @@ async def test_patches_of_each_media_type(client: httpx.AsyncClient, conversatio
     answer = await client.patch(f"/conversations/{conversation}", content=b'{"metadata":{"a":null}}', headers=headers)
 
     assert answer.json()["metadata"] == {"b": 2}
-
-
-def expressions(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for each in value.values():
-            yield from expressions(each)
-    elif isinstance(value, str) and value.startswith("$"):
-        yield value
-
-
-def test_links_lead_somewhere() -> None:
-    """Each link names an operation and its parameters, and reads declared members of the answer or the request."""
-    known = {each["operationId"]: each for _, _, each in operations()}
-    followed = set()
-    for _, _, operation in operations():
-        for answer in operation["responses"].values():
-            for link in (resolved(each) for each in resolved(answer).get("links", {}).values()):
-                target = known[link["operationId"]]
-                assert set(link["parameters"]) <= {resolved(each)["name"] for each in target["parameters"]}
-                assert "requestBody" not in link  # openapi-generator refuses the document for it
-                for expression in expressions(link):
-                    check_expression(expression, operation, answer)
-                followed.add(link["operationId"])
-    assert len(followed) >= 15
-
-
-def check_expression(expression: str, operation: dict[str, Any], answer: dict[str, Any]) -> None:
-    """Check that a link's expression reads a declared member, header or parameter."""
-    source, _, pointer = expression.partition("#/")
-    if source == "$response.body":
-        node = answer["content"]["application/json"]["schema"]
-        for step in pointer.split("/"):
-            node = resolved(node)
-            node = resolved(node["oneOf"][0]) if "oneOf" in node else node
-            node = node["items"] if step.isdigit() else node["properties"][step]
-    elif source.startswith("$response.header."):
-        assert source.rpartition(".")[2] in answer["headers"]
-    else:
-        _, place, name = source.split(".")
-        assert (place, name) in {(each["in"], each["name"]) for each in map(resolved, operation["parameters"])}
 
 
 async def test_the_service_gives_its_document(client: httpx.AsyncClient) -> None:

@@ -1,7 +1,6 @@
 """Windows inside their provider's limits over HTTP: bytes, pictures, tools, and the figures that tell what was left out."""
 
 import json
-import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -223,46 +222,6 @@ async def test_tools_are_checked_where_they_are_set(client: httpx.AsyncClient, c
     patched = await client.patch(f"/conversations/{conversation}", json={"tools": longer})
     assert (patched.status_code, patched.json()["limit"]) == (422, "tool_name")
     assert len((await client.get(f"/conversations/{conversation}")).json()["tools"]) == 128
-
-
-PLAIN, DOTTED = re.compile(r"[a-zA-Z0-9_-]+"), re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]*")
-ALPHABETS: list[tuple[str, str, re.Pattern[str] | None]] = [
-    ("openai", "gpt-4o", PLAIN),
-    ("openai", "mistral-large-latest", PLAIN),
-    ("openai", "qwen3-32b", None),
-    ("responses", "gpt-5", PLAIN),
-    ("anthropic", CLAUDE, PLAIN),
-    ("anthropic", "deepseek-chat", None),
-    ("gemini", "gemini-2.5-flash", DOTTED),
-    ("interactions", "gemini-2.5-flash", DOTTED),
-    ("converse", "amazon.nova-pro-v1:0", PLAIN),
-    ("ollama", "qwen3:8b", None),
-]
-"""Forms and models with the names that are taken; None where no name is known to be refused."""
-
-
-@pytest.mark.parametrize(("form", "model", "alphabet"), ALPHABETS)
-@pytest.mark.parametrize("kind", ["function", "custom"])
-async def test_a_tools_name_in_another_alphabet_is_named(
-    client: httpx.AsyncClient, conversation: str, form: str, model: str, alphabet: re.Pattern[str] | None, kind: str
-) -> None:
-    """A declared tool whose name the provider refuses is 422 with its place; every other name is declared as it is."""
-    for name in ("look", "2fa", "2fa/reset code", "find talks!", "files.read", "a:b-c_D", "поиск", "-x", "look\n"):
-        tool = {"type": kind, kind: {"name": name}}
-        await client.delete(f"/conversations/{conversation}")
-        made = await client.post("/conversations", json={"id": conversation, "tools": [*tools(1), tool]})
-        assert made.status_code == 201, made.text
-        await append(client, conversation, user("hello"))
-        query = {"model": model, "format": form}
-        found = await client.get(f"/conversations/{conversation}/window", params=query)
-        if alphabet is None or alphabet.fullmatch(name):
-            assert found.status_code == 200, (name, found.text)
-            assert json.dumps(name) in json.dumps(found.json()["request"])
-        else:
-            said = found.json()
-            assert (found.status_code, said["type"]) == (422, "/problems/format-cannot-carry"), name
-            assert [each["pointer"] for each in said["errors"]] == [f"#/tools/1/{kind}/name"]
-            assert repr(name) in said["detail"]
 
 
 async def test_tools_of_a_conversation_without_a_model_are_checked_at_its_window(

@@ -55,6 +55,21 @@ async def test_conversations_by_their_title(client: httpx.AsyncClient, fresh: Ca
     assert await listed(client, **{"metadata.title": "Trip to Rome", "metadata.tags.topic": "t0"}) == [ids[0]]
 
 
+async def test_a_part_of_the_title(client: httpx.AsyncClient, fresh: Callable[[], str], owner: str) -> None:
+    """``title`` lists those whose title contains it, in capitals or not, page by page, beside other filters."""
+    titles: list[Any] = ["Trip to Rome", "ROMEO & Juliet", "Straße", "trip", None, 7, {"rome": "rome"}, "100% rome*"]
+    ids = [
+        await talk(client, fresh(), owner, metadata={"title": title, "channel": "web" if n else "mail"})
+        for n, title in enumerate(titles)
+    ]
+    found = {"rome": [7, 1, 0], "TRIP": [3, 0], "strasse": [2], "7": [5], "%": [7], "& J": [1], "none at all": []}
+
+    for wanted, places in found.items():
+        assert await listed(client, owner=owner, limit=2, title=wanted) == [ids[n] for n in places], wanted
+    assert await listed(client, owner=owner, title="rome", **{"metadata.channel": "mail"}) == [ids[0]]
+    assert set(await listed(client, title="Trip to Rome")) >= {ids[0]}
+
+
 async def test_a_filter_costs_a_bound(client: httpx.AsyncClient, fresh: Callable[[], str], owner: str) -> None:
     """A page looks at a bounded number of conversations, so it may be empty; its cursor goes on to the ones that match."""
     rare = await talk(client, fresh(), owner, metadata={"title": "rare"})

@@ -238,6 +238,15 @@ async def test_what_was_refused(own: httpx.AsyncClient):
     assert (requests["requests"], requests["client_errors"], requests["server_errors"]) == (2, 2, 0)
 
 
+async def test_to_ask_whether_a_chat_began_is_no_mistake(own: httpx.AsyncClient):
+    """A session's first read, of a conversation that is not there yet, is no client error, and nothing was refused."""
+    for path in ("messages", "window?model=gpt-4o-mini"):
+        assert (await own.get(f"/conversations/nobody/{path}")).status_code == 404
+    found = await stats(own)
+    assert (found["hour"]["requests"]["requests"], found["hour"]["requests"]["client_errors"]) == (2, 0)
+    assert found["quarter"]["requests"]["problems"] == []
+
+
 async def test_a_stopped_replica_adds_what_it_counted(own_store: EmbeddedStore):
     """A stopped replica's last counts are in the statistics that the next one returns."""
     settings = Settings(redis_url=own_store.url, store_connections=1, durability="fast")

@@ -6,7 +6,7 @@ They are read from the request alone, so that they check what Sash says of its o
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sash.core.law.prompt_cache.prompt_cache import Block
+from sash_tools.replays.prompt_cache import Block
 
 _HINTS = frozenset({"cache_control", "prompt_cache_breakpoint"})
 

@@ -1,4 +1,4 @@
-"""What settings of the store's lists cost and save: ``python -m tests.bench.memory``. Prints two tables of deploy/sizing.md:
+"""What settings of the store's lists cost and save: ``python -m tests.bench.memory``. Prints two tables:
 bytes and time by setting, and where the bytes of a short conversation are.
 
 Bytes are MEMORY USAGE of every key of a conversation, for each byte of its messages' JSON (and documents, in the data set).

@@ -31,8 +31,6 @@ from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.view import History
 from sash.core.law.measured_entries import in_place
-from sash.core.law.prompt_cache.prompt_cache import Block, PromptCache
-from sash.core.law.prompt_cache.window_blocks import CachedWindow, blocks_of_window
 from sash.core.law.records.costs import message_costs
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.records import Record, Records, decode_grounding
@@ -42,6 +40,8 @@ from sash.core.providers.form.cache_marks import CacheKind, Caching
 from sash.store.data.entries import prepare
 from sash.store.data.stored_messages import NewEntry
 from sash.windows.cache_hints import places_of
+from sash_tools.replays.prompt_cache import Block, PromptCache
+from sash_tools.replays.window_blocks import CachedWindow, blocks_of_window
 from tests.recordings import DATA, NO_DATA
 
 MODELS = (

@@ -46,6 +46,13 @@ def test_the_page_asks_nobody_else():
     }
 
 
+def test_each_function_of_the_page_has_a_name_of_its_own():
+    """The page's scripts are joined, so a second function of one name would take the first one's place."""
+    script = dashboard().body.decode()
+    names = re.findall(r"^(?:async )?(?:function\*?|const|let) (\w+)", script, re.MULTILINE)
+    assert [name for name in set(names) if names.count(name) > 1] == []
+
+
 def digest_of(page: bytes, element: bytes) -> str:
     """Return the source that a policy names for the page's only element of this kind."""
     (content,) = re.findall(b"<%b>(.*?)</%b>" % (element, element), page, re.DOTALL)

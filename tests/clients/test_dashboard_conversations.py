@@ -8,6 +8,7 @@ import pytest
 from conftest import Served, serving_alone
 from rigs.browser import Browser, chromium
 from test_dashboard import CARDS, browsed
+from validators.media import png
 
 LONG = 10_000
 HOSTILE = "<img src=x onerror=alert(1)> \u202eevil"
@@ -104,7 +105,7 @@ def test_the_cut_of_a_long_log_is_on_the_page(browser: Browser, filled: Served):
     browser.wait(f"document.querySelector('[data-log=\"{first}\"].begins .words')?.innerText.startsWith('Word')")
     assert browser.run("return document.querySelectorAll('[data-log]').length") < 60
     browser.run(f"document.querySelector('[data-log=\"{first - 1}\"]').click()")
-    said = f"left out: older than the budget of {window['budget']:,}"
+    said = f"Left out: older than the budget of {window['budget']:,}"
     browser.wait(f"document.querySelector('#detail').innerText.includes('{said}')")
     browser.run("[...document.querySelectorAll('.side button')].find((e) => e.innerText === 'Oldest').click()")
     browser.wait("document.querySelector('[data-log=\"1\"] .words')?.innerText.startsWith('Word 0.')")
@@ -116,18 +117,38 @@ def test_the_log_is_beside_the_request(browser: Browser, filled: Served):
     open_conversation(browser, filled, "agents", "&format=anthropic")
     browser.wait("[...document.querySelectorAll('[data-log] .words')].every((each) => each.innerText !== '…')")
     log = browser.run("return [...document.querySelectorAll('[data-log]')].map((e) => e.innerText)")
-    assert ["anna" in log[0], "find" in log[1], "onerror" in log[2]] == [True, True, True]
+    assert ["anna" in log[0], "find" in log[1], "onerror=alert(1)> ⟨U+202E⟩evil" in log[2]] == [True, True, True]
     sent = httpx.get(f"{filled.url}/conversations/agents/window?format=anthropic&explain=true").json()
     parts = browser.run("return [...document.querySelectorAll('[data-piece] .chip')].map((e) => e.innerText)")
     assert parts == [message["role"] for message in sent["request"]["messages"]]
+    browser.click("#strip button[data-seq='2']")
+    browser.wait("document.querySelector('#detail').innerText.includes('unanswered call')")
     browser.click("[data-piece='1']")
     browser.wait("document.querySelector('#piece').innerText.includes('tool_use')")
     pairs = "[...document.querySelectorAll('#seen dt')].map((e) => [e.innerText, e.nextElementSibling?.innerText])"
     told = {name: value.replace("\n", "") for name, value in browser.run(f"return {pairs}")}
     assert told["receipt"] == sent["receipt"]
-    assert told["changed: unanswered call"] == "1"
+    assert told["changed: unanswered call"] == "1 time"
     assert told["metadata"] == '{"channel":"web"}'
     assert browser.run("return document.querySelectorAll('img').length") == 0
+
+
+@browsed
+def test_a_reply_in_progress_is_left_out_and_is_no_cut(browser: Browser, filled: Served):
+    """The reply says why it is left out, no line of the cut stands behind it, and a question's picture is shown."""
+    picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{png(100, 100)}"}}
+    begun = {"id": "r-1", "role": "assistant", "content": "It is", "status": "in_progress"}
+    messages = [{"role": "user", "content": [picture]}, begun, {"role": "user", "content": "And?"}]
+    body = {"messages": messages}
+    httpx.post(f"{filled.url}/conversations/begun/messages", json=body).raise_for_status()
+    open_conversation(browser, filled, "begun", "&model=gpt-4o-mini")
+    assert browser.run("return document.querySelectorAll('#strip .cut, .begins').length") == 0
+    browser.click("#strip button[data-seq='2']")
+    browser.wait("document.querySelector('#detail .fate')?.innerText === 'Left out: a reply in progress.'")
+    browser.click("#strip button[data-seq='1']")
+    browser.wait("document.querySelector('#detail img')?.naturalWidth === 100")
+    browser.open("about:blank")
+    httpx.delete(f"{filled.url}/conversations/begun").raise_for_status()
 
 
 @browsed

@@ -40,7 +40,7 @@ def provider(served: Served) -> Iterator[Provider]:
 def proxy(served: Served, provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Yield the URL of a proxy that runs with the page's two files."""
     folder = tmp_path_factory.mktemp("litellm")
-    text = section("service/sash_client/README.md", "## LiteLLM's proxy").replace(SERVER, served.url)
+    text = section("service/docs/frameworks/litellm.md", "# LiteLLM's proxy").replace(SERVER, served.url)
     (folder / "sash_hook.py").write_text(blocks("python", text)[0])
     (folder / "config.yaml").write_text(blocks("yaml", text)[0])
     litellm = environment(tmp_path_factory.mktemp("litellm-env"), REQUIREMENTS).with_name("litellm")

@@ -295,7 +295,9 @@ def test_ag_uis_client_has_the_messages(programs: Path, served: Served) -> None:
     assert found["connected"] == found["first"]
     assert found["followed"] == found["then"]
     assert [each["id"] for each in found["then"]] == ["u1", "a1", "u2", "R", "a3-r", "a3", "t3", "a5"]
-    assert {"TEXT_MESSAGE_CONTENT", "REASONING_MESSAGE_CONTENT", "TOOL_CALL_ARGS", "TOOL_CALL_RESULT"} <= {*found["kinds"]}
+    assert {"TEXT_MESSAGE_CONTENT", "REASONING_MESSAGE_CONTENT", "TOOL_CALL_ARGS", "TOOL_CALL_RESULT"} <= {
+        *found["kinds"]
+    }
     assert found["none"] == []
 
 
@@ -303,7 +305,11 @@ def test_ag_uis_client_has_the_messages(programs: Path, served: Served) -> None:
 def test_assistant_ui_has_threads_and_every_branch(programs: Path, served: Served) -> None:
     """Its thread list creates, names, archives and erases conversations; its own tree of messages has each way once."""
     found = told(run("npx", "tsx", "assistant_ui.ts", served.url, "assistant-ui", cwd=programs))
-    assert (found["listed"], found["archived"], found["title"]) == ([["Talks", "regular"]], "archived", "is there a talk?")
+    assert (found["listed"], found["archived"], found["title"]) == (
+        [["Talks", "regular"]],
+        "archived",
+        "is there a talk?",
+    )
     assert (found["empty"], found["generated"], found["left"]) == (0, 3, 0)
     assert found["path"] == ["q1", "a1", "q2 edited", "a4"]
     assert sorted(found["ways"]) == ["q2", "q2 edited"]

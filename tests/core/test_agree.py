@@ -80,7 +80,7 @@ def test_what_is_seen_is_the_senders(found: tuple[list[Message], str, str], data
         seen, wanted = visible(log.messages), visible(sent)
         assert len(seen) == len(wanted)
         for (kind, words), (wanted_kind, wanted_words) in zip(seen, wanted, strict=True):
-            is_longer = is_unfinished([*before, *sent]) and kind == "reply" and wanted_words in words
+            is_longer = is_unfinished([*before, *sent, *log.messages]) and kind == "reply" and wanted_words in words
             assert kind == wanted_kind
             assert words == wanted_words or (kind == "reply" and words.endswith(wanted_words)) or is_longer
         ids = [each["id"] for each in log.messages]
@@ -173,6 +173,24 @@ def test_the_same_words_under_a_new_id_are_a_new_question() -> None:
     log.put([user("go on", id="b")], base=ANYWHERE)
     log.put([user("go on", id="b")], base=ANYWHERE)
     assert texts(log) == ["go on", "one", "go on"]
+
+
+@pytest.mark.parametrize("begun", [[], [reply("", status="interrupted")], [reply("", status="in_progress")]])
+def test_a_question_that_waits_for_its_reply_is_asked_again(begun: list[Message]) -> None:
+    """A lone question in the words of the log's last one, which got no word of a reply, is that one, whatever its id."""
+    log = Log([user("go on", id="a"), reply("one"), user("go on", id="b"), *begun])
+    log.put([user("go on", id="c")], base=ANYWHERE)
+    log.put([user("go on", id="d"), reply("", id="r", status="in_progress")], base=ANYWHERE)
+    assert texts(log) == ["go on", "one", "go on", ""]
+    log.put([user("why?", id="e")], base=ANYWHERE)
+    assert texts(log) == ["go on", "one", "go on", "", "why?"]
+
+
+def test_half_a_reply_is_a_reply() -> None:
+    """Behind half a reply the same words are a new question: whoever says so wants the other half."""
+    log = Log([user("go on", id="a"), reply("o", status="interrupted")])
+    log.put([user("go on", id="b")], base=ANYWHERE)
+    assert texts(log) == ["go on", "o", "go on"]
 
 
 def test_what_stands_behind_a_message() -> None:

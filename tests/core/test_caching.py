@@ -13,8 +13,6 @@ from pydantic import TypeAdapter
 
 from sash.core.counts.costs.counting import plain_text_tokens
 from sash.core.counts.models.models import find_model
-from sash.core.law.prompt_cache.prompt_cache import Billed, Block, PromptCache
-from sash.core.law.prompt_cache.window_blocks import CachedWindow, blocks_of_window
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.selection.caching import cache_key, caching_of, settled
 from sash.core.providers.anthropic.anthropic import ANTHROPIC
@@ -23,6 +21,8 @@ from sash.core.providers.openai.openai import OPENAI
 from sash.windows.answer import Made
 from sash.windows.request import WindowRequest
 from sash.windows.stateless import window_of_request
+from sash_tools.replays.prompt_cache import Billed, Block, PromptCache
+from sash_tools.replays.window_blocks import CachedWindow, blocks_of_window
 from tests.bench.caches import blocks_of
 
 MARK = {"type": "ephemeral"}

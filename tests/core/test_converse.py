@@ -156,7 +156,7 @@ def test_links_are_told_in_a_line() -> None:
     assert made["mended"]["reasons"] == {"as_text": 1}
 
 
-@pytest.mark.parametrize(("form", "model"), [("converse", CLAUDE), ("converse", NOVA), ("ollama", "qwen3:8b")])
+@pytest.mark.parametrize(("form", "model"), [("converse", CLAUDE), ("converse", NOVA), ("ollama", "qwen3-vl:8b")])
 def test_a_link_costs_a_picture_whose_size_nobody_knows(form: str, model: str) -> None:
     """The line of a long link may cost more than its small picture, so the picture's size is no bound of it."""
     url = "https://images.example/" + "x7Qz9-" * 45

@@ -8,7 +8,7 @@ from sash.core.counts.models.models import find_model, list_models
 from sash.core.providers import PROVIDERS
 from sash.core.providers.destinations.destination import COMPATIBLE, FACTS, meet
 from sash.core.providers.destinations.facts import VALUES
-from sash.core.providers.destinations.hosts import PREFIXES, host_of
+from sash.core.providers.destinations.hosts import AS_MADE, PREFIXES, UNRECORDED, host_of
 from sash.core.providers.destinations.tool_names import ALPHABETS
 
 HOSTS = {
@@ -27,11 +27,33 @@ HOSTS = {
     "claude-sonnet-4-5@20250929": "vertex",
     "ollama/gemma3:4b": "ollama",
     "hosted_vllm/google/gemma-3-27b-it": "vllm",
+    "deepinfra/Qwen/Qwen3-32B": "deepinfra",
     "openai/gpt-4o": None,
     "deepseek/deepseek-chat": None,
     "gpt-4.1-mini": None,
     "qwen3.5-27b": None,
 }
+
+
+def test_a_host_without_a_record_gets_the_strict_meet() -> None:
+    """What the strictest hosts refuse is not sent to one that nobody recorded; others have rows, or a reason for none."""
+    strict = {each.kind: each.value for each in FACTS if each.name == UNRECORDED}
+    found = meet("openai", "deepseek", "deepinfra/deepseek-ai/DeepSeek-V4-Pro").values
+    assert {kind: found[kind] for kind in strict} == strict
+    assert "alternation" not in meet("openai", "deepseek", "together_ai/deepseek-ai/DeepSeek-V4-Pro").values
+    recorded = {each.name for each in FACTS if each.of == "host"} | AS_MADE.keys()
+    assert {
+        "azure",
+        "bedrock",
+        "cerebras",
+        "fireworks",
+        "groq",
+        "ollama",
+        "openrouter",
+        "together",
+        "vertex",
+        "vllm",
+    } < recorded
 
 
 @pytest.mark.parametrize("name", HOSTS)
@@ -51,7 +73,7 @@ def test_each_row_has_a_value_of_its_kind_and_evidence(fact: object) -> None:
     """A row's value is one of its kind's, its forms are known, its host can be said, and its evidence is told."""
     assert fact.value in VALUES[fact.kind]
     assert fact.forms <= PROVIDERS.keys()
-    assert fact.of != "host" or fact.name in {*PREFIXES.values(), COMPATIBLE}
+    assert fact.of != "host" or fact.name in {*PREFIXES.values(), COMPATIBLE, UNRECORDED}
     assert len(fact.evidence) > 10
     assert fact.of != "template" or fact.models
 
@@ -82,8 +104,8 @@ def test_a_destination_wants_what_all_that_read_it_want(model: str, wanted: dict
 
 
 def test_openai_takes_what_others_refuse() -> None:
-    """OpenAI's own models at OpenAI's own endpoint want nothing of messages but known members and names."""
-    assert meet("openai", "openai", "gpt-4o").values.keys() == {"members", "reasoning", "tool_names"}
+    """OpenAI's own models at OpenAI's own endpoint want nothing of messages but known members and names, and no sounds."""
+    assert meet("openai", "openai", "gpt-4o").values.keys() == {"members", "reasoning", "sounds", "tool_names"}
 
 
 @given(
@@ -98,3 +120,98 @@ def test_a_host_takes_no_fact_away(form: str, maker: str, host: str, model: str)
     for kind, value in alone.values.items():
         order = [*VALUES[kind]]
         assert order.index(hosted.values[kind]) >= order.index(value)
+
+
+TEXT_ALONE = (
+    *(
+        "gpt-3.5-turbo",
+        "gpt-35-turbo-16k",
+        "azure/gpt-4",
+        "gpt-4-0613",
+        "gpt-4-32k",
+        "o1-mini",
+        "o3-mini",
+        "gpt-oss-120b",
+    ),
+    *("deepseek-chat", "deepseek-v4-pro", "openrouter/deepseek/deepseek-r1", "codestral-latest", "open-mistral-nemo"),
+    *(
+        "glm-4.6",
+        "glm-5.3",
+        "zai-org-glm-4.7",
+        "qwen3-coder-plus",
+        "qwen3-32b",
+        "qwen3:8b",
+        "kimi-k2",
+        "kimi-k2-thinking",
+    ),
+    *("llama-3.3-70b-versatile", "meta.llama3-1-70b-instruct-v1:0", "ollama/llama3.2", "grok-2-1212", "grok-3-mini"),
+    *("amazon.nova-micro-v1:0", "us.amazon.nova-micro-v1:0", "minimax-m2.5", "command-r-plus", "phi4", "gemma2:9b"),
+)
+SEEING = (
+    *(
+        "gpt-4o",
+        "gpt-4-turbo",
+        "gpt-4-vision-preview",
+        "gpt-4.1-mini",
+        "gpt-5",
+        "o1",
+        "o3",
+        "o4-mini",
+        "gpt-45-preview",
+    ),
+    *(
+        "deepseek-vl2",
+        "pixtral-12b",
+        "mistral-small-latest",
+        "mistral-large-2512",
+        "glm-4.5v",
+        "glm-4.6v-flash",
+        "glm-5v-turbo",
+    ),
+    *(
+        "glm-5.3-flash",
+        "qwen3-vl-plus",
+        "qwen2.5vl:7b",
+        "qwen3.5-plus",
+        "qwen3-5-9b",
+        "qwen3.6-27b",
+        "kimi-k2.5",
+        "kimi-k2p6",
+    ),
+    *(
+        "llama-3.2-11b-vision-preview",
+        "us.meta.llama3-2-90b-instruct-v1:0",
+        "llama3.2-vision",
+        "llama-4-scout",
+        "llava",
+    ),
+    *(
+        "grok-2-vision-1212",
+        "grok-4",
+        "amazon.nova-lite-v1:0",
+        "minimax-m3",
+        "command-a-vision-07-2025",
+        "phi4-multimodal",
+    ),
+    *("claude-3-haiku", "claude-opus-4-8", "gemini-2.5-flash", "gemma3:4b", "gemma-3-27b-it", "sonar-pro", "my-model"),
+)
+
+
+@pytest.mark.parametrize("model", TEXT_ALONE)
+def test_model_media_alone_take_no_media(model: str) -> None:
+    """A model that reads text alone refuses pictures and sounds, however its seller spells it."""
+    assert meet("openai", "", model).values.keys() >= {"pictures", "sounds"}
+
+
+@pytest.mark.parametrize("model", SEEING)
+def test_models_that_see_and_unknown_ones_take_pictures(model: str) -> None:
+    """No row of a family takes a picture away from a relative that sees, nor from a model that nobody knows."""
+    assert "pictures" not in meet("openai", "", model).values
+
+
+@pytest.mark.parametrize("model", ["gpt-4o", "gpt-4o-mini", "gpt-5", "gpt-4.1", "o3", "claude-opus-4-8"])
+def test_sounds_are_for_models_that_hear(model: str) -> None:
+    """Models with ``audio`` in their names hear, and others of OpenAI's do not."""
+    assert "sounds" in meet("openai", find_model(model).provider, model).values
+    for hearing in ("gpt-4o-audio-preview", "gpt-audio", "gemini-2.5-flash", "voxtral-small", "qwen3-omni-flash"):
+        assert "sounds" not in meet("openai", "", hearing).values

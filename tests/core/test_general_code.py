@@ -12,7 +12,7 @@ from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.form.part_kinds import Kinds
 
 SERVICE = Path(__file__).parents[2] / "service" / "sash"
-OWN_ROOMS = ("openai", "ollama", "google", "anthropic", "bedrock")
+OWN_ROOMS = ("openai", "ollama", "google", "anthropic", "bedrock", "cohere")
 """The rooms of providers' own files in ``core/providers/``; the registration is ``__init__.py``."""
 CHATS = (
     "core/chat",

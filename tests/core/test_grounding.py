@@ -124,8 +124,9 @@ def test_nothing_fits_beside_the_template() -> None:
 
 @given(st.sampled_from(TEMPLATES), SEPARATOR, TEXT, DOCUMENTS, st.integers(0, 200))
 def test_own_budget(template: str, separator: str, content: str, documents: list[str], most: int) -> None:
-    """NativeMessages documents are taken in their order while they fit their own budget; one more would not."""
+    """Documents with a text are taken in their order while they fit their own budget; one more would not."""
     found = talk(grounded(content, *documents), grounding_template=template, document_separator=separator)
+    documents = [document for document in documents if document.strip()]
     chosen = found.documents(max_tokens=most, dedupe=False).choose(1, found.stored[0][0], Ask().model, 10_000)
     parsed, kept = found.parts.template, chosen.kept if chosen else 0
     if chosen:

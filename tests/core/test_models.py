@@ -16,6 +16,7 @@ from sash.core.counts.models import listings
 from sash.core.counts.models.models import Model, find_model, list_models, load_models_toml, unknown_model
 from sash.core.counts.models.names import read_name
 from sash.core.counts.text import count_text
+from sash.core.providers.destinations.destination import meet
 from sash.problems import UnknownModel
 
 
@@ -199,7 +200,7 @@ def test_whose_figures_stand_in_is_told(name: str, assumed: str | None) -> None:
 
 def _figures(name: str) -> Model:
     """A model's figures, without what its name alone says of them."""
-    told: dict[str, Any] = {"id": "", "exact": False, "assumed": None, "context_window_source": "listed"}
+    told: dict[str, Any] = {"id": "", "meant": "", "exact": False, "assumed": None, "context_window_source": "listed"}
     return msgspec.structs.replace(find_model(name), **told)
 
 
@@ -441,3 +442,31 @@ def test_every_listed_model_is_one_that_can_be_found() -> None:
         assert 0 < model.max_input_tokens <= model.context_window
         assert (model.margin == 1.0) if model.exact else model.margin >= 1.0
     assert not [model.id for model in models if "embed" in model.id or "whisper" in model.id]
+
+
+@pytest.mark.parametrize(
+    ("name", "like", "host", "refused"),
+    [
+        ("prod", "gpt-3.5-turbo", None, {"pictures", "members"}),
+        ("fast", "groq/qwen/qwen3-32b", "groq", {"reasoning", "pictures"}),
+        ("groq/fast", "qwen3-vl-plus", "groq", {"reasoning"}),
+        ("k", "kimi-k2.5", None, {"reasoning"}),
+    ],
+)
+def test_an_own_name_has_the_facts_of_the_model_that_it_is_like(
+    name: str, like: str, host: str | None, refused: set[str]
+) -> None:
+    """A deployment's name is read as the model's and its host's; its own name may say the host, too."""
+    own = load_models_toml(f'[models."{name}"]\nlike = "{like}"\ncontext_window = 8192\n')[name]
+    found = meet("openai", own.provider, own.known_as)
+    assert own.id == name
+    assert found.host == host
+    assert refused <= found.values.keys()
+    assert ("pictures" in found.values) == ("pictures" in refused)
+
+
+def test_a_deployment_has_the_facts_of_the_name_that_it_begins_with() -> None:
+    """gpt-4-prod reads text alone, as GPT-4 does, and gpt-4o-prod sees."""
+    assert find_model("azure/gpt-4-prod").known_as == "azure/gpt-4"
+    assert "pictures" in meet("openai", "openai", find_model("azure/gpt-4-prod").known_as).values
+    assert "pictures" not in meet("openai", "openai", find_model("gpt-4o-prod").known_as).values

@@ -30,7 +30,7 @@ def found(text: str, name: str = "look", **more: Any) -> Object:
 
 
 def window(*messages: Object, of: str = "ollama", form: str = "ollama", **ways: Any) -> Object:
-    body = {"model": "qwen3:8b", "format": form, "messages": list(messages), "tools": [TOOL], **ways}
+    body = {"model": "qwen3-vl:8b", "format": form, "messages": list(messages), "tools": [TOOL], **ways}
     wanted, sent = decode_request(msgspec.json.encode(body), of)
     made: Object = msgspec.json.decode(window_of_request(wanted, {}, sent)[0].body)
     return made
@@ -60,6 +60,13 @@ def test_results_without_ids_answer_calls_of_their_name_in_order() -> None:
     ids = [call["id"] for call in made[1]["tool_calls"]]
     assert ids == ["call_look", "call_look_1"]
     assert [(message["tool_call_id"], message["content"]) for message in made[2:]] == [(ids[0], "one"), (ids[1], "two")]
+
+
+def test_a_call_without_arguments_has_an_empty_object_of_them() -> None:
+    """Ollama's SDK refuses a call whose arguments are missing."""
+    called_bare = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "look"}}]}
+    sent = window(user("q"), called_bare, found("one"))["request"]["messages"][1]
+    assert sent["tool_calls"] == [{"function": {"name": "look", "arguments": {}}}]
 
 
 def test_results_stand_in_the_order_of_their_calls() -> None:

@@ -136,7 +136,7 @@ def test_a_message_of_claude_in_a_window_of_gemini() -> None:
     text = np.ceil(a * measured.o200k + b * measured.cl100k)
     name = np.ceil(a * extra.call_names[0] + b * extra.call_names[1])
     arguments = np.ceil(a * extra.call_arguments[0] + b * extra.call_arguments[1])
-    assert cost == text + rules.names * name + arguments + rules.call == 32
+    assert cost == text + rules.names * name + arguments + rules.call == 36
     assert reasoning_cost(columns, model, "gemini", MANY) == 0  # Claude's thoughts are not sent to Gemini
 
 
@@ -151,19 +151,20 @@ def test_an_empty_tail_has_no_costs(form: str) -> None:
     assert message_costs(Records(b""), msgspec.structs.replace(find_model("gpt-4o"), format=form)).tolist() == []
 
 
-def test_indents_of_a_text_are_kept_with_its_mix() -> None:
-    """A text of indented lines has a mix with their number, alone and in columns, and costs Gemini a token a line."""
-    text = json.dumps([{"name": "x", "value": None}] * 20, indent=2)
+def test_marks_of_a_text_are_kept_with_its_mix() -> None:
+    """A text of lines that end with a mark has a mix with their number, and costs Gemini a token a line."""
+    text = json.dumps([{"name": "x"}] * 20, indent=2)
+    ends = sum(line[-1] in '{}[],"' for line in text.splitlines()[:-1])
     measured = measure({"role": "user", "content": text})
     assert measured.extra is not None
     assert measured.extra.mix is not None
-    assert measured.extra.mix.indents == text.count("\n ")
+    assert measured.extra.mix.marks == ends
     stored = stored_row(measured.extra)
     assert stored is not None
     assert extra_of(stored) == measured.extra
     pair = measured.o200k, measured.cl100k
     gemini, qwen = (family_tokens(*pair, measured.extra.mix, family) for family in ("gemini", "qwen"))
-    assert gemini == family_tokens(*pair, None, "gemini") + text.count("\n ")
+    assert gemini == family_tokens(*pair, None, "gemini") + ends
     assert qwen == family_tokens(*pair, None, "qwen")
 
 

@@ -77,8 +77,10 @@ def build(stage: list[Instruction], context: Path, root: Path) -> None:
             place.mkdir(parents=True)
         elif word == "COPY":
             *sources, target = moved.split()
-            for source in sources:
-                copy(context, source, place / target, patterns)
+            if target.endswith("/"):
+                (place / target).mkdir(parents=True, exist_ok=True)
+            for found in (each for source in sources for each in sorted(context.glob(source))):
+                copy(context, str(found.relative_to(context)), place / target, patterns)
         elif word == "RUN":
             done = subprocess.run(
                 ["/bin/sh", "-ec", moved], cwd=place, env=environment, capture_output=True, text=True, check=False

@@ -63,6 +63,18 @@ def test_the_context_is_what_is_needed(path: str, out: bool) -> None:  # noqa: F
     assert dockerfile.ignored(Path(path), [line for line in patterns if line and line[0] != "#"]) is out
 
 
+def test_the_context_has_every_page_that_is_served() -> None:
+    """.dockerignore lets in the file of each page at /docs/pages, and the image's build copies it."""
+    patterns = (ROOT / ".dockerignore").read_text().splitlines()
+    sources = [word for line in TEXT.splitlines() if line.startswith("COPY ") for word in line.split()[1:-1]]
+    links = (ROOT / "service" / "sash" / "operations" / "pages").iterdir()
+    served = [link.resolve().relative_to(ROOT) for link in links]
+    assert len(served) > 30
+    for page in served:
+        assert not dockerfile.ignored(page, [line for line in patterns if line and line[0] != "#"]), page
+        assert any(each.match(source) for each in (page, *page.parents) for source in sources), page
+
+
 @pytest.mark.deploy
 def test_hadolint_has_nothing_to_say() -> None:
     """The Dockerfile's linter finds nothing."""

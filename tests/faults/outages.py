@@ -30,7 +30,7 @@ from conftest import ROOT, Served  # noqa: E402
 from PIL import Image  # noqa: E402
 from redis.exceptions import RedisError  # noqa: E402
 from rigs.browser import Browser, chromium  # noqa: E402
-from rigs.servers import Sentinels, Server, binaries, free_port  # noqa: E402
+from rigs.servers import Cluster, Sentinels, Server, binaries, free_port  # noqa: E402
 
 from sash.store.redis.embedded import _bundled_binary  # noqa: E402
 
@@ -49,6 +49,7 @@ class Stage:
     url: str = ""
     store: Server | None = None
     sentinels: Sentinels | None = None
+    cluster: Cluster | None = None
     data: Path | None = None
     """A data directory on a small disk, for the embedded store."""
 
@@ -70,6 +71,13 @@ def _sentinel(stage: Stage) -> None:
     stage.undo.callback(stage.sentinels.kill)
     stage.sentinels.start()
     stage.store, stage.url = stage.sentinels.primary, stage.sentinels.url
+
+
+def _cluster(stage: Stage) -> None:
+    stage.cluster = Cluster(_bundled_binary(), stage.folder / "cluster")
+    stage.undo.callback(stage.cluster.kill)
+    stage.cluster.start()
+    stage.url = stage.cluster.url
 
 
 def _small_disk(stage: Stage) -> None:
@@ -119,6 +127,13 @@ def _fill_disk(stage: Stage) -> None:
 def _kill(stage: Stage) -> None:
     assert stage.store is not None
     stage.store.kill()
+
+
+def _kill_shard(stage: Stage) -> None:
+    """Kill a primary of the cluster, and the replica that would take over."""
+    assert stage.cluster is not None
+    for each in (stage.cluster.servers[3], stage.cluster.servers[0]):
+        each.kill()
 
 
 @dataclass(frozen=True)
@@ -174,6 +189,15 @@ OUTAGES = (
         "store failing over",
         prepare=_sentinel,
         does="primary of a Sentinel trio killed",
+    ),
+    Outage(
+        "shard lost",
+        _kill_shard,
+        "The store is failing over.",
+        "SashStoreServesInPart",
+        "store failing over",
+        prepare=_cluster,
+        does="a primary of a cluster of three killed, and its replica",
     ),
 )
 

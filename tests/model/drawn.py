@@ -162,7 +162,8 @@ def _documents(extras: int, words: Words) -> list[dict[str, Any]]:
     texts = [words.text(size) for size in ((5,), (40, 3), (3, 3, 3))[extras % 3]]
     shorter = {"short": texts[0]} if extras % 5 == 1 else {}
     named = [{"id": f"d-{place}"} if extras % 2 else {} for place in range(len(texts))]
-    return [{**name, "text": text, **shorter} for name, text in zip(named, texts, strict=True)]
+    about = {"title": words.text(2), "url": "https://x.org/d", "metadata": {"page": extras}} if extras % 7 == 3 else {}
+    return [{**name, "text": text, **shorter, **about} for name, text in zip(named, texts, strict=True)]
 
 
 def _message(  # noqa: C901 - a case for each shape
@@ -260,7 +261,7 @@ _FIELDS: dict[str, tuple[Callable[[Words], Any], ...]] = {
     "tool_choice": (lambda _: "auto", lambda _: "none"),
     "grounding_template": (
         lambda words: f"{{content}}\n\n{words.mark()}:\n{{documents}}",
-        lambda _: "Q {content} {documents}",
+        lambda _: "Q {content} {documents:{title} {url}\n{text}}",
     ),
     "document_separator": (lambda _: "\n", lambda _: ""),
     "reserve": (lambda _: 0, lambda _: 500),

@@ -52,7 +52,7 @@ def between(url: str, act: Callable[[int, Request], Act]) -> Iterator[tuple[str,
                     if kind != "drop":
                         self._pass(request, kind)
 
-        do_POST = do_PATCH = do_DELETE = do_GET  # noqa: N815 - the names that the base class calls
+        do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815 - the names that the base class calls
 
         def _pass(self, request: Request, kind: str) -> None:
             reply = _forward(url, request)

@@ -326,6 +326,7 @@ def test_the_server_runs_with_our_settings(data_dir: Path, fsync: Literal["alway
         "save": "",
         "databases": "1",
         "maxmemory-policy": "noeviction",
+        "latency-monitor-threshold": "20",
         "slowlog-log-slower-than": "-1",
         "commandlog-request-larger-than": "-1",
         "list-max-listpack-size": "-2",

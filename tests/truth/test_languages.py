@@ -12,13 +12,16 @@ from statistics import median
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sash.core.counts.costs.counting import count_request
 from sash.core.counts.costs.estimates import estimate_text
 from sash.core.counts.models.families import USER
 from sash.core.counts.models.models import find_model
 from sash.core.counts.text import both
-from sash.core.counts.text.unicode_scripts import UNICODE_SCRIPTS, Mix, family_tokens, mix_of
+from sash.core.counts.text.unicode_scripts import UNICODE_SCRIPTS, Mix, extra_marks, family_tokens, is_plain, mix_of
+from tests.profiles import examples
 
 HERE = Path(__file__).parent
 PARAGRAPHS: dict[str, str] = tomllib.loads((HERE / "languages.toml").read_text("utf-8"))
@@ -83,6 +86,31 @@ def test_english_text_has_no_mix() -> None:
         assert mix_of(text, *both(text)) is None
     assert mix_of("12345678901234567890", 7, 7) == Mix(20, 13)
     assert "latin" in UNICODE_SCRIPTS
+
+
+@pytest.mark.parametrize(
+    ("text", "marks"),
+    [
+        ("it's", 2),
+        ("'it' is", 0),
+        ("x-ray_1 of a.b", 2),
+        ("ann@boats", 1),
+        ("[1,\n2]", 1),
+        ("- a\n- b", 0),
+        ("One.\n\nTwo", 1),
+    ],
+)
+def test_marks_that_some_vocabularies_keep_apart(text: str, marks: int) -> None:
+    """A mark before a letter, one at a line's end, and a contraction have tokens of their own in such a vocabulary."""
+    assert extra_marks(text) == marks
+
+
+@given(st.text("ab1 .,-_@'\n", max_size=40))
+@examples(1)
+def test_a_plain_text_has_no_mix(text: str) -> None:
+    """A text that is told at once to have no mix has none."""
+    counted = both(text)
+    assert not is_plain(text, *counted) or mix_of(text, *counted) is None
 
 
 @pytest.mark.parametrize("language", ["de", "vi", "tr", "yo", "id"])

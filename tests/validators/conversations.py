@@ -43,11 +43,11 @@ def conversations(draw: st.DrawFn) -> list[Group]:
     return log.groups
 
 
-_SHOTS = [{"role": "user", "content": "ping zq9001z"}, {"role": "assistant", "content": "pong zq9002z"}]
+SHOTS = [{"role": "user", "content": "ping zq9001z"}, {"role": "assistant", "content": "pong zq9002z"}]
 SETTINGS: tuple[dict[str, Any], ...] = (
     *({}, {}, {"system": "Be brief. zq9000z"}, {"system": " "}),
     {"system": "Be brief. zq9000z", "tools": [TOOL]},
-    {"few_shots": _SHOTS},
-    {"system": "Be brief. zq9000z", "few_shots": _SHOTS, "tools": [TOOL], "tool_choice": "auto"},
+    {"few_shots": SHOTS},
+    {"system": "Be brief. zq9000z", "few_shots": SHOTS, "tools": [TOOL], "tool_choice": "auto"},
 )
 """What a conversation has beside its messages."""

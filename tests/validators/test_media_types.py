@@ -22,7 +22,7 @@ MODELS = {
     "gemini": "gemini-3-pro-preview",
     "interactions": "gemini-3-pro-preview",
     "converse": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
-    "ollama": "llama3.2:3b",
+    "ollama": "llama3.2-vision:11b",
 }
 ZIP = "UEsDBAAAAAAA"
 
@@ -194,7 +194,7 @@ def outcome(form: str, one: Medium, groups: list[Any]) -> Outcome | None:
     assert refusals(form, MODELS[form], request) == []
     assert_counted(form, MODELS[form], window)
     sent = json.dumps(request, ensure_ascii=False)
-    told = {"untaken_medium", "as_text"} & window.get("mended", {"reasons": {}})["reasons"].keys()
+    told = {"untaken_medium", "untaken_by_model", "as_text"} & window.get("mended", {"reasons": {}})["reasons"].keys()
     is_text = one.told.startswith("text/")
     words = json.dumps(base64.b64decode(one.data).decode("utf-8", "replace"), ensure_ascii=False) if is_text else '"'
     is_sent = bool(one.data) and (one.data in sent or (is_text and words[1:-1] in sent))

@@ -39,16 +39,40 @@ def result(identity: str = "call_1") -> Object:
     return {"role": "tool", "tool_call_id": identity, "content": "Hall 2."}
 
 
+PIXEL = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPj/HwAEAQH/7yMK/"
+    "gAAAABJRU5ErkJggg=="
+)
+PDF = "data:application/pdf;base64,JVBERi0xLjQK"
+
+
+def shown(part: Object) -> Object:
+    """Return a question about a picture, a file or a sound."""
+    return {"role": "user", "content": [{"type": "text", "text": "What is it?"}, part]}
+
+
 RULE_BREAKERS: dict[str, tuple[str, ...]] = {
     "alternation": ("google/gemma-3-27b-it", "sonar-pro", "openrouter/perplexity/sonar"),
     "arguments": ("deepseek-chat", "qwen3.5-plus", "hosted_vllm/google/gemma-3-27b-it"),
     "call_ids": ("mistral-large-latest",),
     "empty_question": ("kimi-k2.5", "qwen3.5-plus"),
+    "files": ("deepseek-chat", "o3-mini"),
     "empty_reply": ("deepseek-chat", "llama-3.3-70b", "venice/openai-gpt-54-pro"),
     "ending": ("mistral-large-latest", "claude-opus-4-8", "deepseek-reasoner"),
+    "links": ("ollama/gemma3:4b",),
     "members": ("groq/qwen/qwen3-32b", "cerebras/zai-glm-4.7", "gpt-4o", "mistral-large-latest"),
+    "pictures": (
+        "gpt-3.5-turbo",
+        "gpt-4",
+        "o1-mini",
+        "deepseek-v4-pro",
+        "kimi-k2",
+        "llama-3.3-70b",
+        "groq/qwen/qwen3-32b",
+    ),
     "reasoning": ("groq/qwen/qwen3-32b", "cerebras/zai-glm-4.7", "gpt-4o", "mistral-large-latest"),
-    "roles": ("deepseek-chat", "qwen3.5-plus", "mistral-large-latest"),
+    "sounds": ("gpt-4o-mini", "gpt-5", "deepseek-chat", "glm-4.6"),
+    "roles": ("deepseek-chat", "openrouter/openai/gpt-oss-120b", "qwen3.5-plus", "mistral-large-latest"),
     "system": ("qwen3.5-plus", "google/gemma-3-27b-it", "mistral-large-latest"),
 }
 """Models whose destinations have a rule of single chat messages, or of their order."""
@@ -59,7 +83,11 @@ BROKEN: dict[str, list[Object]] = {
     "empty_question": [{"role": "user", "content": ""}],
     "empty_reply": [ASKED, {"role": "assistant", "content": ""}],
     "ending": [ASKED, REPLY],
+    "links": [shown({"type": "image_url", "image_url": {"url": "https://x.test/a.png"}})],
     "members": [ASKED, {**REPLY, "reasoning_content": "Hm."}],
+    "files": [shown({"type": "file", "file": {"filename": "a.pdf", "file_data": PDF}})],
+    "pictures": [shown({"type": "image_url", "image_url": {"url": PIXEL}}), REPLY],
+    "sounds": [shown({"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}})],
     "reasoning": [ASKED, {**REPLY, "reasoning_content": "Hm."}],
     "roles": [ASKED, {"role": "developer", "content": "Be brief."}],
     "system": [ASKED, {"role": "system", "content": "Be brief."}],

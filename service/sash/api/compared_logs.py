@@ -9,7 +9,7 @@ from sash.api.incoming import Incoming
 from sash.api.sent_lists import AgreeQuery, SentList
 from sash.core.chat.messages import ROLE_AND_CONTENT
 from sash.core.law.agree.agreement import ANYWHERE, Agreement, AskWays, Carried, Given, IsPart, agree, leading
-from sash.core.law.agree.chat_lines import REPLY, USER, ChatLine
+from sash.core.law.agree.chat_lines import REPLY, UNFINISHED, USER, ChatLine
 from sash.core.law.agree.chat_walk import Longer
 from sash.core.law.fixed_parts.conversation_settings import decode_settings
 from sash.problems import PartOfTheChat, TooLarge, Unprocessable
@@ -76,7 +76,7 @@ def usual_turn(request: Incoming, sent: SentList, asked: AgreeQuery) -> Compared
     if place == len(said) or len(said) - place > _MOST_NEW or not all(map(_is_plain, said[:place])):
         return None
     behind = None if asked.part == "end" else int(asked.after_seq or 0)
-    if behind is None and not place and not (said[0].id and sum(each.kind == USER for each in said) == 1):
+    if behind is None and not place:
         return None  # only the log tells where it begins
     found = Agreement(place, place, tuple(map(Given, range(place, len(said)))))
     return ComparedLog(
@@ -86,9 +86,11 @@ def usual_turn(request: Incoming, sent: SentList, asked: AgreeQuery) -> Compared
 
 def _is_plain(said: ChatLine) -> bool:
     """Whether the digest of its role and content tells all of a message."""
-    message = said.message
-    is_text = type(message.get("content")) is str and len(message) == ROLE_AND_CONTENT
-    return is_text and said.kind in (USER, REPLY) and not said.is_unfinished and not said.is_bare
+    message, kind = said.message, said.kind
+    content = message.get("content")
+    if type(content) is not str or len(message) != ROLE_AND_CONTENT or said.status in UNFINISHED:
+        return False
+    return kind == USER or (kind == REPLY and bool(content.strip()))
 
 
 async def compare_log(request: Incoming, target: Target, sent: SentList, asked: AgreeQuery) -> ComparedLog:

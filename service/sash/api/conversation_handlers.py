@@ -233,7 +233,9 @@ def conversation_body(
     """A conversation as JSON; after a rewind also what became of its messages."""
     members = _members(identity, state)
     return msgspec.json.encode(
-        RewoundConversation(**members, etag=etag(state.etag), recall_progress=progress, **rewound)
+        RewoundConversation(
+            **members, etag=etag(state.etag), agents=state.agents.names, recall_progress=progress, **rewound
+        )
     )
 
 

@@ -15,6 +15,7 @@ from sash.api.incoming import Incoming
 from sash.api.openapi import document
 from sash.api.openapi.faults import meaning
 from sash.api.openapi.operation import documented
+from sash.api.page_links import PAGE_OF
 from sash.api.schemas import ProblemMeaning
 from sash.core.providers import PROVIDERS
 from sash.operations.dashboard import page_of
@@ -22,7 +23,9 @@ from sash.operations.pages import index, page, runbook
 from sash.problems import NotFound, problem_types
 from sash.processor import PROCESSOR
 
-_PAGE = page_of(files("sash.api").joinpath("docs.html").read_bytes())
+_PAGE = page_of(
+    files("sash.api").joinpath("docs.html").read_bytes().replace(b"/*PAGES*/", msgspec.json.encode(PAGE_OF) + b";")
+)
 _FORMATS = " | ".join(f'"{name}"' for name in PROVIDERS)
 TYPESCRIPT_CLIENT = (
     files("sash_client")

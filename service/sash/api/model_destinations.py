@@ -19,13 +19,14 @@ def destinations_of(model: Model) -> list[ModelDestination]:
 
 
 def _destination(model: Model, form: Provider) -> ModelDestination:
-    found = meet(form.name, model.provider, model.id)
+    found = meet(form.name, model.provider, model.known_as)
     # Other makers' servers of chat completions may take more than OpenAI's.
     takes = ANY if form.is_chat_form and model.provider != form.maker else form.takes
+    types = {"pictures": takes.pictures, "files": takes.files, "sounds": takes.sounds}
     return ModelDestination(
         format=form.name,
         host=found.host,
-        takes=TakenMedia(_sorted(takes.pictures), _sorted(takes.files), _sorted(takes.sounds)),
+        takes=TakenMedia(**{kind: [] if kind in found.values else _sorted(each) for kind, each in types.items()}),
         facts=[
             DestinationFact(
                 kind=fact.kind,

@@ -48,6 +48,15 @@ class ListQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     limit: Annotated[int, Meta(ge=1, le=1000, description="The largest number of conversations on a page.")] = 100
     cursor: Annotated[Cursor | None, Meta(description="The previous page's `next_cursor`.")] = None
     title: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=200)] | None,
+        Meta(
+            description="Only conversations whose `metadata.title` contains this text, in capitals or not. There is no "
+            "index: a page reads at most 1,000 conversations, so it may be shorter than `limit`, or empty, and "
+            "`next_cursor` goes on to the others. Give an `owner`, too, whose conversations are few.",
+            examples=["rome"],
+        ),
+    ] = None
+    member: Annotated[
         str | None,
         Meta(
             description="Only conversations whose metadata has this value under `title`; with `*` at the end, a text that "
@@ -83,7 +92,8 @@ async def list_conversations(request: Incoming) -> Response[bytes]:
     tag = blake2b(body, digest_size=12).hexdigest()
     headers = {"ETag": f'W/"{tag}"'}
     if cursor is not None:
-        owner = f"owner={quote(query.owner, safe='')}&" if query.owner is not None else ""
+        given = {"owner": query.owner, "title": query.title}
+        owner = "".join(f"{name}={quote(value, safe='')}&" for name, value in given.items() if value is not None)
         filters = "".join(
             f"{quote(f'metadata.{name}', safe='')}={quote(value, safe='')}&" for name, value in wanted.items()
         )
@@ -99,27 +109,37 @@ async def _page(
     """A page of conversations whose metadata is as ``wanted``, and the place where the next one begins; None at the end."""
     context, tenant = request.context, request.tenant
     before = _place(query.cursor) if query.cursor is not None else (float("inf"), "")
+    is_filtered, title = bool(wanted or query.title), (query.title or "").casefold()
+
+    def is_wanted(each: ListedConversation) -> bool:
+        return not is_filtered or _has(read_settings(each.state.settings).metadata, wanted, title)
+
     if query.owner is None:
         progress = request.exchange.extend
         page, after = await context.store.tenants.read(tenant, before=before, limit=query.limit, progress=progress)
-        return [each for each in page if _has(each, wanted)], after
+        return [each for each in page if is_wanted(each)], after
     found: list[ListedConversation] = []
     looked = 0
     while True:
         page, more = await context.store.owners.read(tenant, query.owner, before=before, limit=query.limit - len(found))
-        found += [each for each in page if _has(each, wanted)]
+        found += [each for each in page if is_wanted(each)]
         looked += len(page)
         if not more:
             return found, None
         before = page[-1].score, page[-1].id
-        if len(found) == query.limit or looked >= _LOOKED or not wanted:
+        if len(found) == query.limit or looked >= _LOOKED or not is_filtered:
             return found, before
         request.exchange.extend()
 
 
-def _has(each: ListedConversation, wanted: Mapping[str, str]) -> bool:
-    """Whether a conversation's metadata has these values. A ``*`` at a value's end stands for any rest of a text."""
-    metadata = read_settings(each.state.settings).metadata if wanted else None
+def _has(metadata: Mapping[str, Any] | None, wanted: Mapping[str, str], title: str) -> bool:
+    """Whether metadata has these values, and ``title``, in small letters, in its title.
+
+    A ``*`` at a value's end stands for any rest of a text.
+    """
+    named = (metadata or {}).get("title")
+    if title and not (isinstance(named, str | int | float) and title in str(named).casefold()):
+        return False
     return all(_is_value(_member(metadata, name), value) for name, value in wanted.items())
 
 

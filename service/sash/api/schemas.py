@@ -148,6 +148,13 @@ class Conversation(ExportedConversation, frozen=True, kw_only=True, omit_default
     """A conversation's settings and state."""
 
     etag: ETag
+    agents: Annotated[
+        list[str],
+        Meta(
+            description="Every author and audience so far, in the order in which they came: the views that there are. Up to "
+            "16 KiB of names."
+        ),
+    ] = msgspec.field(default_factory=list)
 
 
 class RewoundTail(TypedDict, total=False):
@@ -431,7 +438,8 @@ class DestinationFact(msgspec.Struct, frozen=True):
 
 
 class TakenMedia(msgspec.Struct, frozen=True):
-    """The media types that a format takes, beside texts; null where each is taken. Others are sent as a line of text."""
+    """The media types that a model takes in a format, beside texts; null where each is taken, an empty list where none is.
+    Others are sent as a line of text."""
 
     pictures: list[str] | None
     files: list[str] | None

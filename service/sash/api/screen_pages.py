@@ -10,7 +10,7 @@ from sash.api.conversation_handlers import timestamp
 from sash.api.incoming import Incoming
 from sash.api.shown_messages import body_in
 from sash.core.counts.models.families import DEVELOPER, USER
-from sash.core.law.records.records import Flags
+from sash.core.law.records.records import NO_SOURCE, Flags
 from sash.core.providers import CHAT
 from sash.core.screens import SCREENS
 from sash.core.screens.forks import ScreenWays, tell_ways
@@ -214,8 +214,9 @@ def _told(message: Message, page: Page, target: Target, in_window: Collection[in
     grounding = page.grounding.get(message.seq)
     documents = []
     for index, (name, text) in enumerate(grounding.documents if grounding else ()):
-        title = grounding.levels(index)[-1] if grounding else text
-        documents.append((name, title[:_TITLE]))
+        source = grounding.source(index) if grounding else NO_SOURCE
+        title = source.title or (grounding.levels(index)[-1] if grounding else text)
+        documents.append((source.url or name, title[:_TITLE]))
     return ShownEntry(
         seq=message.seq,
         id=identity.id,

@@ -115,7 +115,8 @@ def _documents(stored: StoredGrounding) -> Grounding:
     for index, (identity, text) in enumerate(stored.documents):
         shorter = stored.shorter[index] if stored.shorter else []
         short, levels = (shorter[0], None) if len(shorter) == 1 else (None, shorter or None)
-        documents.append(Document(text=text, id=identity, short=short, levels=levels))
+        source = msgspec.structs.asdict(stored.source(index))
+        documents.append(Document(text=text, id=identity, short=short, levels=levels, **source))
     return Grounding(documents)
 
 

@@ -22,13 +22,36 @@ from sash.problems import problem_types
 
 _SOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "start": ("First steps", "README.md"),
-    "clients": ("Your framework, your provider, agents", "service/sash_client/README.md"),
-    "parameters": ("What a window holds, and what providers take", "service/sash/windows/parameters.md"),
-    "documents": ("What a window holds, and what providers take", "service/sash/windows/README.md"),
-    "destinations": (
-        "What a window holds, and what providers take",
-        "service/sash/core/providers/destinations/README.md",
-    ),
+    "frameworks": ("Your framework", "service/docs/frameworks/README.md"),
+    "use-chat": ("Your framework", "service/docs/frameworks/use-chat.md"),
+    "assistant-ui": ("Your framework", "service/docs/frameworks/assistant-ui.md"),
+    "ai-sdk": ("Your framework", "service/docs/frameworks/ai-sdk.md"),
+    "langchain": ("Your framework", "service/docs/frameworks/langchain.md"),
+    "pydantic-ai": ("Your framework", "service/docs/frameworks/pydantic-ai.md"),
+    "openai-agents": ("Your framework", "service/docs/frameworks/openai-agents.md"),
+    "litellm": ("Your framework", "service/docs/frameworks/litellm.md"),
+    "google-adk": ("Your framework", "service/docs/frameworks/google-adk.md"),
+    "agent-framework": ("Your framework", "service/docs/frameworks/agent-framework.md"),
+    "claude-agent": ("Your framework", "service/docs/frameworks/claude-agent.md"),
+    "llama-index": ("Your framework", "service/docs/frameworks/llama-index.md"),
+    "mcp": ("Your framework", "service/docs/frameworks/mcp.md"),
+    "other-frameworks": ("Your framework", "service/docs/frameworks/others.md"),
+    "clients": ("Your framework", "service/sash_client/README.md"),
+    "openai": ("Your provider", "service/docs/providers/openai.md"),
+    "anthropic": ("Your provider", "service/docs/providers/anthropic.md"),
+    "gemini": ("Your provider", "service/docs/providers/gemini.md"),
+    "bedrock": ("Your provider", "service/docs/providers/bedrock.md"),
+    "ollama": ("Your provider", "service/docs/providers/ollama.md"),
+    "compatible": ("Your provider", "service/docs/providers/compatible.md"),
+    "mends": ("What a window mends", "service/docs/providers/mends.md"),
+    "destinations": ("What a window mends", "service/sash/core/providers/destinations/README.md"),
+    "parameters": ("What a window holds", "service/sash/windows/parameters.md"),
+    "documents": ("What a window holds", "service/sash/windows/README.md"),
+    "tool-results": ("What a window holds", "service/docs/agents/tool-results.md"),
+    "memory": ("What a window holds", "service/docs/agents/memory.md"),
+    "history-tools": ("What a window holds", "service/docs/agents/history-tools.md"),
+    "several-agents": ("What a window holds", "service/docs/agents/several-agents.md"),
+    "compaction": ("What a window holds", "service/docs/agents/compaction.md"),
     "tasks": ("Conversations and messages, by task", "service/sash/api/README.md"),
     "commands": ("The command line", "service/sash/commands/README.md"),
     "library": ("In your own process", "service/sash/README.md"),
@@ -43,9 +66,11 @@ _SOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "words": ("Words", "service/sash/glossary.md"),
 }
 """By name: the group on the list of pages, and the file in the repository."""
-_WHOLE: Final = frozenset({"runbook", "words"})
-"""Files that stay one page: the links of alerts lead into the runbook."""
+_WHOLE: Final = frozenset({"runbook", "words", "destinations"})
+"""Files that stay one page: the links of alerts lead into the runbook, and tables are read by their heads."""
 _MOST_WORDS = 900
+_ERRORS: Final = "service/docs/errors.md"
+"""The page of errors, in whose place the service has a page for each error."""
 _BESIDE: Final = "pages:"
 """Stands before the name of another page in a link, until it is known from where the link leads."""
 _SNIPPET = 80
@@ -59,6 +84,7 @@ _HEAD: Final = (
     "pre{background:#8882;padding:.8em 1em;border-radius:6px;overflow-x:auto}pre code{overflow-wrap:normal}"
     "h2{margin-top:2em}:target{background:#fc06}input{font:inherit;padding:.35em .6em;width:min(24em,70%)}"
     "button{font:inherit;padding:.35em .9em}li p{margin:.1em 0 .6em}small{opacity:.75}"
+    ".groups ul{columns:2 20em;margin-top:.4em}.groups h2{margin-top:1.2em}"
     "</style><nav><a href='{up}docs/pages'>All pages</a> · <a href='{up}docs'>Try the API</a> · "
     "<a href='{up}dashboard'>Dashboard</a></nav>"
 )
@@ -114,7 +140,7 @@ def _entries() -> tuple[_Entry, ...]:
     """All pages, and those of problem types."""
     own = [_Entry(f"pages/{each.name}", each.title, each.group, each.text) for each in pages().values()]
     kinds = [
-        _Entry(f"../problems/{kind.slug}", kind.title, "Errors", f"{kind.slug} {kind.status}")
+        _Entry(f"../problems/{kind.slug}", f"{kind.slug}: {kind.title}", "Errors", str(kind.status))
         for kind in problem_types()
     ]
     return (*own, *kinds)
@@ -124,7 +150,10 @@ def _groups() -> str:
     groups: dict[str, list[str]] = {}
     for each in _entries():
         groups.setdefault(each.group, []).append(f"<li><a href='{each.href}'>{escape(each.title)}</a></li>")
-    return "".join(f"<h2>{escape(group)}</h2><ul>{''.join(lines)}</ul>" for group, lines in groups.items())
+    lists = "".join(
+        f"<h2 id='{_slug(group)}'>{escape(group)}</h2><ul>{''.join(lines)}</ul>" for group, lines in groups.items()
+    )
+    return f"<div class=groups>{lists}</div>"
 
 
 def _found(words: Sequence[str]) -> list[_Entry]:
@@ -168,7 +197,7 @@ class _Section(NamedTuple):
 def pages() -> dict[str, WrittenPage]:
     """All pages by name, made at the first call, in half a second."""
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
-    sections = [each for source in _SOURCES for each in _sections(source, markdown)]
+    sections = _named_once([each for source in _SOURCES for each in _sections(source, markdown)])
     places = {(each.source, anchor): each.name for each in sections for anchor in _anchors(each.tokens)}
     places |= {(source, ""): source for source in _SOURCES}
     made = {}
@@ -178,6 +207,16 @@ def pages() -> dict[str, WrittenPage]:
         html = str(markdown.renderer.render(each.tokens, markdown.options, {}))
         made[each.name] = WrittenPage(each.name, each.title, _SOURCES[each.source][0], html, text)
     return made
+
+
+def _named_once(sections: Sequence[_Section]) -> list[_Section]:
+    """The sections, each with a name of its own: one that is called as another is has its source's name before its own."""
+    named, taken = [], set(_SOURCES)
+    for each in sections:
+        name = each.name if each.name == each.source or each.name not in taken else f"{each.source}-{each.name}"
+        taken.add(name)
+        named.append(each._replace(name=name))
+    return named
 
 
 def _sections(source: str, markdown: MarkdownIt) -> Iterator[_Section]:
@@ -220,6 +259,10 @@ def _relink(section: _Section, places: Mapping[tuple[str, str], str]) -> None:
             if token.type != "link_open" or "://" in (href := str(token.attrGet("href"))):
                 continue
             path, _, anchor = href.partition("#")
-            source = by_path.get(posixpath.normpath(posixpath.join(folder, path)), "") if path else section.source
+            file = posixpath.normpath(posixpath.join(folder, path))
+            if path and file == _ERRORS:
+                token.attrs = {"href": f"{_BESIDE}../../problems/{anchor}" if anchor else f"{_BESIDE}../pages#errors"}
+                continue
+            source = by_path.get(file, "") if path else section.source
             name = places.get((source, anchor))
             token.attrs = {"href": f"{_BESIDE}{name}{anchor and '#'}{anchor}"} if name else {}

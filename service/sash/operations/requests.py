@@ -80,6 +80,10 @@ def counts(problems: Counter[str]) -> list[ProblemCount]:
     return [ProblemCount(problem, number) for problem, number in problems.most_common()]
 
 
+ASKING = frozenset({"getWindow", "listMessages"})
+"""Operations with which a client asks whether a conversation began: 404 is their answer, and no mistake."""
+
+
 class Requests:
     """Counts and logs answered requests."""
 
@@ -141,9 +145,10 @@ class Requests:
             self._log(line)
 
     def _refused_as(self, line: dict[str, Any], scope: Any) -> str:
-        """The first digit of a refusal's status, after it was recorded. To ask whether an entry is stored is no mistake."""
+        """The first digit of a refusal's status, after it was recorded. To ask whether something is stored is no mistake."""
         pointer, status = line.pop("pointer", None), line["status"]
-        if scope.get("sash.asks_whether") and status == HTTPStatus.NOT_FOUND:
+        asks = scope.get("sash.asks_whether") or line["operation"] in ASKING
+        if asks and status == HTTPStatus.NOT_FOUND:
             return "2"
         self._refused(line, scope, pointer)
         return str(status // 100)

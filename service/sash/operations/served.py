@@ -68,7 +68,7 @@ def tell_window(
 def broken_rules(made: Made) -> list[str]:
     """Return the rules of its destination that a window's request breaks, each once."""
     query, model = made.asked.plan.query, made.asked.plan.model
-    to = meet(query.format, model.provider, model.id)
+    to = meet(query.format, model.provider, model.known_as)
     return sorted({each.rule for each in refusals(_decode(made.body).request, to)})
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from sash.core.law.fixed_parts.history_tools import READ, SEARCH
 from sash.operations.registry import SECONDS, Flat
-from sash.operations.requests import ProblemCount, counts
+from sash.operations.requests import ASKING, ProblemCount, counts
 from sash.operations.series import Series
 from sash.operations.window_metrics import FILL, TOKENS, TWENTIETHS_FROM
 
@@ -302,11 +302,14 @@ _WATCHERS = frozenset({"live", "ready", "getMetrics", "getStats", "getStatus", "
 
 
 def answered(status: str = "") -> Figure:
-    """The number of clients' requests whose status begins so."""
+    """The number of clients' requests whose status begins so; to ask whether a conversation began is no error."""
 
     def number(sums: Sums) -> int:
         requests = sums.series.of("sash_requests_total")
-        return sum(n for (operation, code), n in requests if operation not in _WATCHERS and code.startswith(status))
+        return sum(n for (operation, code), n in requests if operation not in _WATCHERS and is_counted(operation, code))
+
+    def is_counted(operation: str, code: str) -> bool:
+        return code.startswith(status) and not (status and code == "404" and operation in ASKING)
 
     return number
 

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
+from sash.core.chat.messages import Metadata
 from sash.core.counts.costs.counting import is_estimate, reasoning_tokens
 from sash.core.counts.costs.message_cost import is_guessed
 from sash.core.counts.costs.request_shapes import RequestShape, has_stood, parts_in, parts_of, shape_of
@@ -22,6 +23,8 @@ from sash.core.counts.models.models import NO_WINDOW, Model
 from sash.core.law.cost import Cost, cost_of
 from sash.core.law.documents.documents import Documents
 from sash.core.law.documents.grounding import Grounded
+from sash.core.law.fixed_parts.plan import Plan
+from sash.core.law.history.enclosing import with_records
 from sash.core.law.history.lines import go_on_tokens, line_of
 from sash.core.law.history.results import Edit, cut_result, left_out_line, line_costs
 from sash.core.law.history.view import History, Order
@@ -30,7 +33,7 @@ from sash.core.law.limits.unreadable import unreadable_in
 from sash.core.law.recall.recall import Recollection, Searched
 from sash.core.law.records.costs import message_costs, written_cost
 from sash.core.law.records.explained import Explained
-from sash.core.law.records.records import StoredGrounding
+from sash.core.law.records.records import NO_SOURCE, StoredGrounding
 from sash.core.law.render import Bodies, Body, Marked, chat_messages, chat_request, other_messages
 from sash.core.law.selection.explain import documents_told
 from sash.core.law.selection.window import Window
@@ -41,6 +44,7 @@ from sash.core.providers.messages.mends import (
     FOREIGN_MEMBERS,
     LATE_RESULT,
     LOST_MEDIUM,
+    TOOL_NAMES,
     TOOL_SCHEMA,
     UNANSWERED_CALL,
     Mends,
@@ -103,14 +107,28 @@ class Trimmed(msgspec.Struct, frozen=True):
     tokens: int
 
 
-class WindowGrounding(msgspec.Struct, frozen=True):
+class SentDocument(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A document that is sent, and where it is from, for citations. ``seq`` is its message's."""
+
+    seq: int
+    id: str | None = None
+    title: str | None = None
+    url: str | None = None
+    metadata: Metadata | None = None
+
+
+class WindowGrounding(msgspec.Struct, frozen=True, omit_defaults=True):
     """Documents of the sent messages: their number, the number that is sent, and whether one was cut, shortened or left
     out."""
 
     documents: int
     documents_kept: int
     truncated: bool
-    documents_shortened: Annotated[int, Meta(description="Kept documents that are sent at a shorter level.")] = 0
+    documents_shortened: Annotated[int, Meta(description="Kept documents that are sent at a shorter level.")]
+    sources: Annotated[
+        list[SentDocument],
+        Meta(description="The kept documents, as they are sent. Only where one has a title, an address or metadata."),
+    ] = []
 
 
 class WindowRecalled(msgspec.Struct, frozen=True):
@@ -154,6 +172,14 @@ class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     note: Annotated[int, Meta(description="The number of left-out messages that the note names; 0 without a note.")]
     trimmed: Trimmed | None = None
     mended: Mended | None = None
+    names: Annotated[
+        dict[str, str],
+        Meta(
+            title="SentNames",
+            description="Tools that are sent with another name, because the model's server refuses their own: each sent "
+            "name with the tool's own. A call of the reply has the sent name.",
+        ),
+    ] = {}
     waiting_for: Annotated[list[str], Meta(description="Ids of the calls at the end that wait for their results.")] = []
     cost: Cost | None = None
     correction: Annotated[
@@ -164,6 +190,13 @@ class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         Meta(description="The model or family whose figures stand in for a name that no source lists."),
     ] = None
     recalled: WindowRecalled | None = None
+    unknown_view: Annotated[
+        str | None,
+        Meta(
+            description="The view, where it is none of the conversation's `agents`: the window has what is for all, and may "
+            "be meant for another. `GET /conversations/{conversation_id}` lists them."
+        ),
+    ] = None
     explain: list[Any] | None = None
     receipt: Annotated[
         str | None,
@@ -189,7 +222,7 @@ class Made(msgspec.Struct, frozen=True):
     """The window's receipt, if its history is stored."""
 
 
-_NO_DOCUMENTS = WindowGrounding(0, 0, truncated=False)
+_NO_DOCUMENTS = WindowGrounding(0, 0, truncated=False, documents_shortened=0)
 
 
 def made(
@@ -203,20 +236,11 @@ def made(
 ) -> Made:
     """The JSON of a window whose edits are applied. Raises FormatCannotCarry."""
     query, parts, model = asked.plan.query, asked.plan.parts, asked.plan.model
-    mends = Mends()
-    if history.order is not None:
-        _note(mends, history.order, history, window)
-    if window.goes_on:
-        mends.add(REPLY_AT_END, window.goes_on)
-    if window.lined:
-        for seq in lost_seqs(window, history):
-            mends.add(LOST_MEDIUM, seq)
-        for seq, mend in unreadable_in(window, history, model):
-            mends.add(mend, seq)
+    mends = _told(window, history, asked.plan)
     seqs = window.seqs
     request = _request(asked, history, window, bodies, documents, mends)
     less = saved_by_turns(window, history, asked.plan) if PROVIDERS[query.format].fills else None
-    if mends.told:
+    if mends.told or mends.chat_replaced:
         less = (less or Counter[int]()) + saved_by_mends(window, history, model, mends)
     window = cheaper(window, less) if less else window
     if hints is not None:
@@ -246,8 +270,10 @@ def made(
         summary_used=window.summary is not None,
         note=window.note,
         recalled=_recalled(window.recalled) if window.recalled else None,
+        names={sent: own for own, sent in parts.names.items()},
         mended=Mended(len(mends.told), mends.reasons()) if mends.told else None,
         waiting_for=[*window.waiting_for],
+        unknown_view=query.view if asked.is_unknown_view else None,
         explain=window.explain and _explain(asked, window, history.question, documents, mends),
     )
     before, named = _encode(head)[:-1] + b',"request":', asked.receipt
@@ -261,6 +287,25 @@ def made(
         receipt = named(body, head.tokens.total)
         body = b"".join((body, b',"receipt":"', receipt, b'"}'))
     return Made(body, asked, history, window, head, documents, hints, bodies, receipt)
+
+
+def _told(window: Window, history: History, plan: Plan) -> Mends:
+    """The mends that are made before the request is written."""
+    mends = Mends()
+    if history.order is not None:
+        _note(mends, history.order, history, window)
+    if plan.parts.changed:
+        mends.add_names(plan.parts.changed, 0)
+    for seq in window.renamed:
+        mends.add(TOOL_NAMES, seq)
+    if window.goes_on:
+        mends.add(REPLY_AT_END, window.goes_on)
+    if window.lined:
+        for seq in lost_seqs(window, history):
+            mends.add(LOST_MEDIUM, seq)
+        for seq, mend in unreadable_in(window, history, plan.model):
+            mends.add(mend, seq)
+    return mends
 
 
 def _note(mends: Mends, order: Order, history: History, window: Window) -> None:
@@ -316,18 +361,18 @@ def _request(
             tools=parts.fixed.tools,
             tool_choice=parts.fixed.tool_choice,
             mends=mends,
-            model=model.id,
+            model=model.known_as,
             drops=drops,
             hinted=asked.plan.query.cache == "auto",
             now=history.now,
             came=history.came,
         )
-    if not (refused_by(model.provider, model.id) or is_rich or parts.odd_shots):
+    if not (refused_by(model.provider, model.known_as) or is_rich or parts.odd_shots):
         return chat_messages(parts, window, bodies, grounding, Marked(), mends)
     beside, odd = _marks(window, history)
-    for seq, bits in refused_by_servers(window, history, model.provider, model.id).items():
+    for seq, bits in refused_by_servers(window, history, model.provider, model.known_as).items():
         odd[seq] = odd.get(seq, 0) | bits
-    marked = Marked(beside, odd, model.provider, model.id, drops)
+    marked = Marked(beside, odd, model.provider, model.known_as, drops)
     return chat_messages(parts, window, bodies, grounding, marked, mends)
 
 
@@ -486,7 +531,20 @@ def _documents_of(asked: Asked, window: Window, history: History, documents: Doc
     kept = sum(chosen.kept for chosen in window.grounding.values())
     cut = any(chosen.cut for chosen in window.grounding.values())
     shortened = sum(chosen.shortened for chosen in window.grounding.values())
-    return WindowGrounding(given, kept, kept < given or cut or shortened > 0, shortened)
+    is_less = kept < given or cut or shortened > 0
+    return WindowGrounding(given, kept, is_less, shortened, _sent_documents(window, documents))
+
+
+def _sent_documents(window: Window, documents: Documents) -> list[SentDocument]:
+    """The documents that are sent, by their messages' seq; none where no one of them says where it is from."""
+    found, is_told = [], False
+    for seq, chosen in sorted(window.grounding.items()):
+        stored = documents.sources[seq].grounding
+        for place in chosen.places:
+            source = stored.source(place)
+            is_told = is_told or source != NO_SOURCE
+            found.append(SentDocument(seq, stored.documents[place][0], source.title, source.url, source.metadata))
+    return found if is_told else []
 
 
 def _marks(window: Window, history: History) -> tuple[dict[int, NativeParts], dict[int, int]]:
@@ -530,6 +588,8 @@ def _is_exact(asked: Asked, history: History, window: Window) -> bool:
     if not PROVIDERS[query.format].is_openais:  # others join messages, which then cost less than each by itself
         return False
     fixed, summary = asked.plan.parts.fixed, window.summary
+    if window.lined:  # they are sent as these are
+        history = with_records(history, {window.row_of[seq]: each for seq, each in window.lined.items()})
     return (
         not window.tokens["reasoning"]
         and not (fixed.tools and (model.is_resold or not fixed.declared(CHAT)[0].is_priced))

@@ -9,6 +9,7 @@ from sash.core.counts.models.models import Model, countable_model, find_model, u
 from sash.core.law.build import build_window
 from sash.core.law.documents.document_costs import Source
 from sash.core.law.documents.documents import Documents
+from sash.core.law.fixed_parts.at_destination import at_destination
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.fixed_parts.window_spec import WindowSpec
@@ -57,6 +58,8 @@ class Asked(msgspec.Struct, frozen=True):
     recollection: Recollection | None = None
     cache_key: str = ""
     """The conversation's ``prompt_cache_key``, with ``cache=auto``."""
+    is_unknown_view: bool = False
+    """Whether the query's view is none of the conversation's agents."""
     receipt: Callable[[bytes, int], bytes] | None = None
     """Names the window of a stored conversation, from the answer's bytes and its tokens."""
 
@@ -115,11 +118,15 @@ def _enough(history: History, spec: WindowSpec, problem: WindowDoesNotFit) -> Wi
 
 def documents_of(asked: Asked, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> Documents:
     """The documents that a window may send, with the query's limits."""
+    template = asked.plan.parts.template
     return Documents(
-        sources={seq: Source(stored, bodies.body(seq)[stored.start : stored.end]) for seq, stored in grounding.items()}
+        sources={
+            seq: Source(template.written(stored), bodies.body(seq)[stored.start : stored.end])
+            for seq, stored in grounding.items()
+        }
         if grounding
         else {},
-        template=asked.plan.parts.template,
+        template=template,
         max_tokens=asked.plan.query.grounding_max_tokens,
         overflow=asked.plan.query.grounding_overflow,
         dedupe=asked.plan.query.dedupe != "none",
@@ -129,7 +136,8 @@ def documents_of(asked: Asked, bodies: Bodies, grounding: Mapping[int, StoredGro
 def plan_of(query: WindowQuery, parts: FixedParts, limits: Limits) -> Plan:
     """The plan of a window with these fixed parts and limits."""
     model, reserve, budget = limits.model, limits.reserve, limits.budget
-    return Plan(decided_reasoning(settled(query, model, budget), model), parts, model, reserve, budget)
+    query = decided_reasoning(settled(query, model, budget), model)
+    return Plan(query, at_destination(parts, model), model, reserve, budget)
 
 
 def limits_of(query: WindowQuery, settings: ConversationSettings, models: Mapping[str, Model]) -> Limits:
@@ -142,7 +150,8 @@ def limits_of(query: WindowQuery, settings: ConversationSettings, models: Mappin
     place = "#" if isinstance(query, HistoryRequest) else "#/query"
     name = query.model or settings.model
     if name is None:
-        raise Unprocessable.at(f"{place}/model", "Give a model here, or in the conversation's settings")
+        where = "in the body" if place == "#" else "in the address, as in ?model=gpt-4o-mini"
+        raise Unprocessable.at(f"{place}/model", f"Name the model {where}, or in the conversation's settings")
     try:
         model = find_model(name, models)
     except UnknownModel as unknown:

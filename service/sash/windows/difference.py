@@ -9,10 +9,10 @@ import msgspec
 from msgspec import Meta
 
 from sash.core.counts.models.families import ROLES
-from sash.core.law.prompt_cache.window_blocks import CachedWindow
 from sash.core.law.render import sent_bodies, whole
 from sash.core.providers import PROVIDERS
 from sash.windows.answer import Made, WindowTokens
+from sash.windows.window_costs import WindowCosts
 
 MessageChange = Annotated[
     Literal["added", "left_out", "changed", "moved"],
@@ -91,7 +91,7 @@ class _Sent(msgspec.Struct, frozen=True):
     seqs: list[int]
     texts: Mapping[int, bytes]
     roles: Mapping[int, str]
-    costs: CachedWindow
+    costs: WindowCosts
 
     def cost(self, seq: int) -> int:
         return self.costs.cost(seq)
@@ -155,7 +155,7 @@ def _sent(made: Made) -> _Sent:
         seq: b"".join((whole(body), *window.lines.get(seq, ()))) for seq, body in zip(window.seqs, bodies, strict=True)
     }
     roles = {seq: ROLES[history.records.roles[row]] for seq, row in window.row_of.items()}
-    return _Sent(window.seqs, texts, roles, CachedWindow(window, history, made.asked.plan.model))
+    return _Sent(window.seqs, texts, roles, WindowCosts(window, history, made.asked.plan.model))
 
 
 def _parts(earlier: Made, later: Made) -> dict[str, tuple[Any, Any]]:

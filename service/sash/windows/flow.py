@@ -34,6 +34,7 @@ from sash.windows.answer import Made, Trimmed, made, with_line_to_go_on, with_re
 from sash.windows.asked import Asked, build, documents_of
 from sash.windows.cache_hints import hints_of
 from sash.windows.media_lines import edited
+from sash.windows.names_sent import with_sent_names
 from sash.windows.needs import (
     DocumentsOf,
     FilledBodies,
@@ -121,6 +122,8 @@ def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Fl
         trimmed = None
         if choice.edits:
             choice, bodies, trimmed = yield from _edited(choice, history, bodies, asked.plan.model)
+        if asked.plan.parts.names:
+            choice, bodies = with_sent_names(choice, history, bodies, asked.plan.parts.names, asked.plan.model)
         hints = hints_of(asked, history, choice) if asked.plan.query.cache != "none" else None
         if asked.plan.query.history_tools:
             asked = _with_tools(asked, first_seen(choice, history), seen.history.length)

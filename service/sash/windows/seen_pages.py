@@ -8,6 +8,7 @@ import msgspec
 from sash.core.law.history.visibility import text_record
 from sash.core.law.records.records import RESULTS, Record
 from sash.core.providers.reading.interrupted import text_alone
+from sash.store.data.agents import NO_AGENTS
 from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Message, Page, State
@@ -44,11 +45,11 @@ def is_no_more_seen(message: Message, view: str) -> bool:
 
 
 def seen_state(state: State, view: str | None) -> State:
-    """The state as the agent sees it: without compactions, and without a summary that covers a message for others."""
+    """The state as the agent sees it: without compactions, agents, and a summary that covers a message for others."""
     if view is None:
         return state
     summary = state.summary if state.summary is not None and state.summary.is_seen(view) else None
-    return msgspec.structs.replace(state, summary=summary, compactions={})
+    return msgspec.structs.replace(state, summary=summary, compactions={}, agents=NO_AGENTS)
 
 
 async def seen_if_unedited(reader: Reader, target: Target, page: Page, view: str | None) -> Page:

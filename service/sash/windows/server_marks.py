@@ -29,6 +29,7 @@ def _marks(records: Records) -> Number:
     marks |= ((roles == ASSISTANT) & (records.tokens(0) == 0) & (calls == 0)) * server_mends.EMPTY
     marks |= ((roles == USER) & (records.tokens(0) == 0)) * server_mends.SILENT
     marks |= ((roles == TOOL) | (calls > 0)) * server_mends.IDENTITY
+    marks |= (calls > 0) * server_mends.OWING
     if records.details:
         marks |= (records.columns["has_call_objects"] != 0) * server_mends.ARGUMENTS
         for index in records.rare:  # their columns are not complete

@@ -95,8 +95,10 @@ def window_of_request(
     settings = check_settings(settings)
     parts = fixed_parts(settings, send)
     plan = plan_of(wanted, parts, limits_of(wanted, settings, models))
-    asked = Asked(plan, wanted.conversation_id)
     entries = [] if isinstance(wanted, TextsRequest) else wanted.messages
+    asked = Asked(
+        plan, wanted.conversation_id, is_unknown_view=wanted.view is not None and _is_unknown(wanted.view, entries)
+    )
     texts = wanted.messages if isinstance(wanted, TextsRequest) else texts_of(entries)
     checked = _checked(entries, sent, send) if texts is None else []
     started = time.perf_counter()
@@ -112,6 +114,11 @@ def window_of_request(
     while not isinstance(found, Made):
         found = advance(flow, answer_from(found, seen, chat))
     return found, counting_seconds
+
+
+def _is_unknown(view: str, entries: Sequence[Entry]) -> bool:
+    """Whether a view is no author and in no audience of these entries."""
+    return not any(view == entry.author or view in (entry.audience or ()) for entry in entries)
 
 
 def _needs_all(query: WindowQuery) -> bool:

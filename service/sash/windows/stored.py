@@ -207,6 +207,7 @@ class Windows:
             f'"{state.etag}"',
             self._recaller.mode(settings) if query.recall_max_tokens else None,
             cache_key=cache_key(target.name, state.life) if query.cache == "auto" else "",
+            is_unknown_view=query.view is not None and _is_unknown(query.view, state),
             receipt=partial(
                 receipt_of, Stub(target, state, model.column, rules, model.correction, told, model.constant)
             ),
@@ -298,6 +299,7 @@ def reach_of_query(query: WindowQuery, models: Mapping[str, Model]) -> Reach:
         limit=query.limit or 0,
         compactions=_compactions(query),
         words=query.recall_max_tokens > 0,
+        agents=query.view is not None,
     )
 
 
@@ -320,7 +322,13 @@ def reach_of(query: WindowQuery, model: Model, budget: int) -> Reach:
         whole,
         _compactions(query),
         query.recall_max_tokens > 0,
+        query.view is not None,
     )
+
+
+def _is_unknown(view: str, state: State) -> bool:
+    """Whether a view is none of the agents of a state, which are all known."""
+    return state.agents.is_all and view not in state.agents.before(state.version)
 
 
 def _compactions(query: WindowQuery) -> str:

@@ -81,7 +81,7 @@ def _by_systems(turns: Sequence[_Turn], history: History, plan: Plan, leading: f
     blank, noted = blank_line_tokens(model), noted_tokens(model, model.format)
     is_first = not plan.parts.fixed.system
     for row, role, is_own in turns:
-        if role <= DEVELOPER and not (is_own and PROVIDERS[model.format].has_system_messages(model.id)):
+        if role <= DEVELOPER and not (is_own and PROVIDERS[model.format].has_system_messages(model.known_as)):
             as_note = noted and noted + whole_text_tokens(history.records[row], model)
             sent = as_note if row not in leading else 0 if is_first else blank
             seq = history.seqs.item(row)
@@ -95,7 +95,7 @@ def _by_joints(turns: Sequence[_Turn], history: History, model: Model, leading: 
     """What messages cost less that are joined with the one before them. A call saves nothing: its cost is its own alone."""
     saved, before, run = Counter[int](), -1, 0
     records = history.records
-    is_note = not PROVIDERS[model.format].has_system_messages(model.id)
+    is_note = not PROVIDERS[model.format].has_system_messages(model.known_as)
     for row, role, is_own in turns:
         if row in leading:
             continue
@@ -137,7 +137,15 @@ def saved_by_mends(window: Window, history: History, model: Model, mends: Mends)
     for seq, was, now in mends.replaced:
         if seq in window.row_of:
             saved[seq] += max(0, _cost(was, model) - _cost(now, model) - rounded)
+    for seq, was, now in mends.chat_replaced:
+        if seq in window.row_of:
+            saved[seq] += max(0, _chat_cost(was, model) - _chat_cost(now, model) - rounded)
     return saved
+
+
+def _chat_cost(part: Object | None, model: Model) -> int:
+    """The tokens of a part of a chat message of the user, with those around the message."""
+    return written_cost({"role": "user", "content": [] if part is None else [part]}, model)
 
 
 def _cost(part: Object | None, model: Model) -> int:

@@ -22,6 +22,9 @@ export interface Document {
   text?: string;
   short?: string;
   levels?: string[];
+  title?: string;
+  url?: string;
+  metadata?: Record<string, unknown>;
 }
 
 /** What stands beside a message. An entry that is sent again under its `id` is stored once. */

@@ -18,8 +18,6 @@ from sash.core.counts.models.models import Model
 from sash.core.law.cost import input_prices
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, fixed_parts
 from sash.core.law.history.compaction import newest_summary
-from sash.core.law.prompt_cache.prompt_cache import Billed, PromptCache
-from sash.core.law.prompt_cache.window_blocks import CachedWindow, blocks_of_window
 from sash.core.law.records.costs import message_costs
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.records import Summary, decode_grounding
@@ -38,6 +36,8 @@ from sash.windows.stateless import (
     records_of,
     whole_history,
 )
+from sash_tools.replays.prompt_cache import Billed, PromptCache
+from sash_tools.replays.window_blocks import CachedWindow, blocks_of_window
 
 
 class LoggedChat(msgspec.Struct, frozen=True):

@@ -112,7 +112,8 @@ def _conversation(value: Mapping[str, Any], stem: str, name: str, order: Order) 
         return memory_server.to_conversation(value, name)
     field = "entries" if isinstance(value.get("entries"), list) else "messages"
     settings = _settings(value, field)
-    identity = value["id"] if isinstance(value.get("id"), str) and value["id"] else stem
+    names = (value.get("id"), value.get("sessionId") if langchain_dumps.is_session(value) else None)
+    identity = next((name for name in names if isinstance(name, str) and name), stem)
     conversation = _only(_from_list(value[field], identity, name, order), name)
     conversation.settings = settings | conversation.settings
     return conversation
@@ -120,7 +121,7 @@ def _conversation(value: Mapping[str, Any], stem: str, name: str, order: Order) 
 
 def _settings(value: Mapping[str, Any], field: str) -> dict[str, Any]:
     """Return the members beside the list of messages, except those of another program, which are no settings."""
-    if program_of(value[field]):
+    if program_of(value[field]) or any(map(langchain_dumps.is_langchain, value[field])):
         return {"system": value["system"]} if isinstance(value.get("system"), str) else {}
     settings = {key: held for key, held in value.items() if key not in {"id", field} and held is not None}
     if settings.keys() & FINE_TUNING:

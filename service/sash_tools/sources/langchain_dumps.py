@@ -32,6 +32,12 @@ def is_langchain(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("type"), str) and isinstance(value.get("data"), dict)
 
 
+def is_session(value: Mapping[str, Any]) -> bool:
+    """Return whether an object is a session of a chat memory in a database of documents, with its messages."""
+    held = value.get("messages")
+    return isinstance(held, list) and "sessionId" in value and all(map(is_langchain, held))
+
+
 def without_rows(values: list[Any]) -> list[Any]:
     """Return messages out of rows of a database, ``{"session_id": …, "message": …}``; another list as it is.
 

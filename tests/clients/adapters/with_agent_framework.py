@@ -79,10 +79,10 @@ async def main() -> None:
     session = AgentSession(session_id="maf-3")
     for question in ("one", "two", "three"):
         await agent.run(question, session=session)
-    assert [message.text for message in client.sent[2]][-3:] == ["two", "reply 2", "three"]
+    assert [message.text for message in client.sent[2]][-2:] == ["reply 2", "three"]
     assert len(await provider().get_messages("maf-3")) == 6
     await agent.run("four", session=AgentSession(session_id="maf-3"))
-    assert [message.text for message in client.sent[3]][-3:] == ["three", "reply 3", "four"]
+    assert [message.text for message in client.sent[3]][-2:] == ["reply 3", "four"]
     print("only what fits, on another machine too")
 
     try:

@@ -115,4 +115,6 @@ def _document(chance: random.Random, number: int) -> Object:
         made["short"] = "brief"
     elif more < 0.4:
         made["levels"] = ["word " * 60, "word"]
+    elif more < 0.5:
+        made |= {"title": "A title", "url": "https://x.org/d", "metadata": {"page": number}}
     return made

@@ -59,6 +59,8 @@ FIGURES_PATHS = frozenset({"/metrics", "/stats", "/status"})
 _STREAMED = "/conversations/import"  # never whole in memory
 _PAGE = "/messages"  # the end of a path that lists a history
 _ENCODED_SLASH = re.compile(rb"%(?:2f|5c)", re.IGNORECASE)
+_SHOWN_HOST = 100
+"""Characters of a foreign Host that the answer repeats."""
 _SLASH_IN_NAME = (b"/models/", b"/owners/")  # a name may contain a slash, which clients encode
 _OWNERS = b"/owners/"
 _QUIET = OPEN_PATHS | {"/metrics", "/status"}  # polled every few seconds by machines, so not logged
@@ -220,11 +222,12 @@ class Middleware:
 
     def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         """Raise MisdirectedRequest for a foreign Host, NotFound for a slash in an id, StoreUnavailable if not ready."""
-        if self._hosts is not None and not self._hosts.fullmatch(headers.get(b"host", b"")):
+        if self._hosts is not None and not self._hosts.fullmatch(host := headers.get(b"host", b"")):
+            came = f"'Host: {host.decode('latin-1')[:_SHOWN_HOST]}' came" if host else "no Host came"
             raise MisdirectedRequest(
                 "Without API keys the service answers only at localhost and loopback addresses: use one of them, "
                 "or set SASH_API_KEYS or SASH_ALLOW_ANONYMOUS. A proxy on this machine must send the header "
-                "'Host: localhost'."
+                f"'Host: localhost'; {came}."
             )
         raw = scope.get("raw_path") or b""
         if raw.startswith(_OWNERS):

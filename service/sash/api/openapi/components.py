@@ -60,10 +60,10 @@ _SENT: Final[dict[str, Json]] = {
         "A message or an item in the request's `format`, as its provider documents it, or a chat message as a server of "
         "OpenAI's form wrote it. Members of an entry, such as `id` and `pinned`, may stand beside `role`. With a list as "
         "its member `message` it is an entry of several items, such as those of one reply.",
-        role={"type": "string"},
-        type={"type": "string"},
+        role={"type": ["string", "null"]},
+        type={"type": ["string", "null"]},
         content={"description": "A text, or the provider's blocks."},
-        parts={"type": "array", "items": {}, "description": "The parts of Gemini's and of screens' messages."},
+        parts={"description": "The parts of Gemini's and of screens' messages."},
     )
     | {"minProperties": 1, "not": {"required": ["message"], "properties": {"message": {"not": {"type": "array"}}}}},
     "SentMessage": {

@@ -15,7 +15,6 @@ from sash.api.middleware.paths import template_of
 from sash.api.openapi import examples
 from sash.api.openapi.components import REF, Json, components, open_object, plain, schema_of
 from sash.api.openapi.faults import RESPONSE, problem_response, types_of
-from sash.api.openapi.links import all_links, links_of
 from sash.api.openapi.operation import ANY_TYPE, EVENTS, OPERATORS, SCREEN_TYPE, Operation, operation_of
 from sash.api.request_parameters import HEADERS, all_parameters, declarer
 from sash.api.schemas import ProblemObject, WindowDocument
@@ -67,7 +66,7 @@ def document(handlers: Sequence[HTTPRouteHandler]) -> bytes:
     return _lines(content, 0).encode() + b"\n"
 
 
-_WIDTH: Final = 120
+_WIDTH: Final = 140
 
 
 def _lines(value: Any, depth: int) -> str:
@@ -162,8 +161,6 @@ class Route:
         if declared.also and declared.also[0] == status:
             said = declared.also[1]
         answer: Json = {"description": said or f"{declared.summary}.", **({"headers": headers} if headers else {})}
-        if links := links_of(schema.get("$ref", "").rpartition("/")[2]):
-            answer["links"] = links
         media: Json = {name: {"schema": schema, **example} for name in declared.gives_types}
         if "$ref" in schema and "text/html" in media:
             media["text/html"] = {"schema": {"type": "string"}, "example": "<!doctype html>"}
@@ -244,6 +241,5 @@ def _components(routes: Sequence[Route]) -> Json:
         "parameters": parameters,
         "headers": HEADERS,
         "responses": {RESPONSE: problem_response()},
-        "links": all_links({str(route.handler.operation_id): route.declared.summary for route in routes}),
         "schemas": dict(sorted(schemas.items())),
     }

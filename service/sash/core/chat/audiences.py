@@ -23,6 +23,11 @@ class Party(NamedTuple):
     author: str | None = None
     audience: tuple[str, ...] = ()
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that it names."""
+        return self.audience if self.author is None else (self.author, *self.audience)
+
     def is_seen(self, view: str) -> bool:
         """Whether this agent may see the message."""
         return not self.audience or view in self.audience or view == self.author

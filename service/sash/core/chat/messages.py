@@ -321,6 +321,13 @@ class Document(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
         Levels | None,
         msgspec.Meta(description="Texts of the document, the longest first; after `text`, if it is given."),
     ] = None
+    title: Annotated[
+        Annotated[str, msgspec.Meta(max_length=2000)] | None, msgspec.Meta(description="Its title, for citations.")
+    ] = None
+    url: Annotated[
+        Annotated[str, msgspec.Meta(max_length=8192)] | None, msgspec.Meta(description="Its address, for citations.")
+    ] = None
+    metadata: Metadata | None = None
 
     def regular(self) -> None:
         """Give a document with levels its one form: its longest text as ``text``, and one shorter as ``short``, or more as
@@ -659,7 +666,11 @@ def _require_types(message: Mapping[str, Any], checked: ChatMessage, pointer: st
     if isinstance(checked, _TEXT_ALONE) and isinstance(checked.content, list):
         for index, part in enumerate(message["content"]):
             if "type" not in part:
-                raise mistakes.problem_at("The field 'type' is missing", f"#{pointer}/content/{index}")
+                raise mistakes.problem_at(
+                    "The field 'type' is missing",
+                    f"#{pointer}/content/{index}",
+                    ': write {"type": "text", "text": "…"}',
+                )
 
 
 def encode_message(message: Mapping[str, Any]) -> tuple[bytes, int, int]:
@@ -681,7 +692,10 @@ def encode_message(message: Mapping[str, Any]) -> tuple[bytes, int, int]:
 
 def digest(value: Any, size_bytes: int) -> bytes:
     """A hash of a JSON value with sorted keys, so that the order of members does not matter."""
-    return blake2b(msgspec.json.encode(value, order="deterministic"), digest_size=size_bytes).digest()
+    return blake2b(_SORTED.encode(value), digest_size=size_bytes).digest()
+
+
+_SORTED = msgspec.json.Encoder(order="deterministic")
 
 
 class Calls(msgspec.Struct, frozen=True):

@@ -196,14 +196,15 @@ def _around(name: str, names: Sequence[str]) -> str:
     return ""
 
 
-_OWN_DATA = '; data of your own goes into \'metadata\': {{"metadata": {{{}: "…"}}}}'
+def _own(name: str) -> str:
+    return f'{{"metadata": {{{json.dumps(name[:40])}: "…"}}}}'
 
 
 def _own_data(name: str, names: Sequence[str]) -> str:
     """A hint for an unknown name: where data of one's own goes."""
     if "text" in names and "id" in names:
-        return "; a document has 'text', 'id' and 'short' alone: what the model is to read goes into 'text'"
-    return _OWN_DATA.format(json.dumps(name[:40])) if "metadata" in names else ""
+        return f"; what the model is to read goes into 'text', and data of your own into 'metadata': {_own(name)}"
+    return f"; data of your own goes into 'metadata': {_own(name)}" if "metadata" in names else ""
 
 
 def problem_at(what: str, pointer: str, hint: str = "", kind: type[BadRequest] = InvalidEntry) -> BadRequest:

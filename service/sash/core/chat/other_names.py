@@ -1,6 +1,6 @@
 """What other services call a member or a parameter, and what to write here."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 
@@ -26,8 +26,14 @@ _OTHER_NAMES = (
     OtherName(
         "score rank similarity distance relevance",
         "short",
-        "leave it out, and send the most relevant document first",
+        "send the most relevant document first; the number may go into its 'metadata'",
     ),
+    OtherName(
+        "source uri link href source_url sourceurl path file filename",
+        "short",
+        "a document's address goes into 'url', and its name into 'title'",
+    ),
+    OtherName("name heading headline", "short", "a document's title goes into 'title'"),
     OtherName(
         "content page_content pagecontent body chunk document snippet value",
         "text",
@@ -59,6 +65,16 @@ _OTHER_NAMES = (
         "cursor",
         "the number of items on a page goes into 'limit'",
     ),
+    OtherName(
+        "order sort sort_by order_by", "turns", "a window has the newest messages that fit, in the order of the log"
+    ),
+    OtherName(
+        "agent agent_id agent_name as for_agent audience author viewer role",
+        "view",
+        "the agent whose messages are wanted goes into 'view'",
+    ),
+    OtherName("since from version last_event_id cursor", "body", "the last version that you have goes into 'after'"),
+    OtherName("prompt string input_text", "functions", "a plain text to count goes into 'text'"),
     OtherName("sort sort_by order_by direction reverse", "order", "send ?order=asc or ?order=desc"),
     OtherName(
         "user user_id userid username account account_id customer customer_id owner_id",
@@ -75,14 +91,14 @@ _OTHER_NAMES = (
     ),
     OtherName("q text search question", "query", "the text to search for goes into 'query'"),
     OtherName(
-        "q query text search",
+        "q query text search name subject",
         "metadata.title",
-        "GET /owners/{owner}/search?query=… searches an owner's messages",
+        "a part of the title goes into 'title'; GET /owners/{owner}/search?query=… searches an owner's messages",
     ),
     OtherName(
-        "title name tag tags label channel",
+        "tag tags label channel topic",
         "metadata.title",
-        "a member of the metadata is written with its path: ?metadata.title=Trip*",
+        "a member of the metadata is written with its path: ?metadata.channel=web",
     ),
     OtherName(
         "conversation_id conversationid session_id sessionid thread_id threadid chat_id chatid uuid",
@@ -126,10 +142,55 @@ _OTHER_WORDS = {
     "newest": "desc",
     "latest": "desc",
     "descending": "desc",
+    "last": "desc",
+    "first": "asc",
+    "claude": "anthropic",
+    "anthropic_messages": "anthropic",
+    "chat": "openai",
+    "chat_completions": "openai",
+    "completions": "openai",
+    "gpt": "openai",
+    "azure": "openai",
+    "openai_responses": "responses",
+    "google": "gemini",
+    "vertex": "gemini",
+    "bedrock": "converse",
+    "ai_sdk": "ui",
+    "vercel": "ui",
+    "done": "completed",
+    "complete": "completed",
+    "finished": "completed",
+    "final": "completed",
+    "streaming": "in_progress",
+    "pending": "in_progress",
+    "partial": "in_progress",
+    "stopped": "interrupted",
+    "cancelled": "interrupted",
+    "canceled": "interrupted",
+    "aborted": "interrupted",
+    "on": "lexical",
+    "true": "lexical",
+    "keyword": "lexical",
+    "bm25": "lexical",
+    "vector": "semantic",
+    "embeddings": "semantic",
+    "false": "off",
+    "truncate": "trim",
+    "cut": "trim",
     "oldest": "asc",
     "ascending": "asc",
 }
 """Words that others use for a word of a list."""
+
+
+_OTHER_MEMBERS = {"content": "text message body msg value prompt", "text": "content page_content body"}
+"""What others call a member that an object must have."""
+
+
+def meant_member(name: str, given: Iterable[str]) -> str:
+    """The one of ``given`` that stands for the missing member ``name``; empty without one."""
+    names = _OTHER_MEMBERS.get(name, "").split()
+    return next((each for each in given if each in names), "")
 
 
 def meant_word(word: str, known: Collection[str]) -> str:

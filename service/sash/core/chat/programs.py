@@ -79,6 +79,11 @@ LANGGRAPH: Final = Program(
     "a state of LangGraph's",
     '`sash import FILE` reads its messages: write the newest state\'s alone, {"messages": […]}',
 )
+N8N: Final = Program(
+    "n8n",
+    "an execution or a workflow of n8n's",
+    f'the rows of its chat memory hold the messages, {{"session_id": …, "message": …}}: {_IMPORT}',
+)
 CHAT_COMPLETION: Final = Program(
     "chat-completion", "a whole chat completion", "append its message: `choices[0].message`"
 )
@@ -95,6 +100,9 @@ CONVERSED: Final = Program(
 )
 OLLAMA_CHAT: Final = Program(
     "ollama-chat", "a whole answer of Ollama", "append its message: `message`, with ?format=ollama"
+)
+COHERE_CHAT: Final = Program(
+    "cohere-chat", "a whole answer of Cohere", "append its message: `message`, with ?format=cohere"
 )
 
 _LANGCHAIN_KINDS: Final = frozenset({"human", "ai", "system", "tool", "function", "chat", "developer", "remove"})
@@ -215,11 +223,13 @@ def _is_sharegpt(record: Mapping[str, Any]) -> bool:
 
 def _is_mastra(record: Mapping[str, Any]) -> bool:
     content = record.get("content")
+    if isinstance(content, str) and "role" in record:  # as its stores keep it
+        return content.startswith('{"') and '"format":' in content and '"parts":' in content
     return "role" in record and isinstance(content, dict) and {"format", "parts"} <= content.keys()
 
 
 def _is_llama_index(record: Mapping[str, Any]) -> bool:
-    if isinstance(record.get("store"), dict) and "class_name" in record:
+    if "class_name" in record and any(isinstance(record.get(name), dict) for name in ("store", "chat_store")):
         return True
     blocks = record.get("blocks")
     return (
@@ -231,15 +241,32 @@ def _is_llama_index(record: Mapping[str, Any]) -> bool:
 
 def _is_adk(record: Mapping[str, Any]) -> bool:
     if isinstance(record.get("events"), list):
-        return not record.keys().isdisjoint({"appName", "app_name"})
+        return not record.keys().isdisjoint({"appName", "app_name"}) or any(map(_is_adk_event, record["events"]))
+    if isinstance(record.get("eval_cases"), list):
+        return True
+    return _is_adk_event(record)
+
+
+def _is_adk_event(record: Any) -> bool:
+    if not isinstance(record, dict):
+        return False
     if "role" in record or not isinstance(record.get("author"), str):
         return False
     return not record.keys().isdisjoint({"invocationId", "invocation_id"})
 
 
 def _is_langgraph(record: Mapping[str, Any]) -> bool:
-    values = record.get("values", record.get("channel_values"))
+    held = record.get("checkpoint")
+    holder = held if isinstance(held, dict) and "channel_values" in held else record
+    values = holder.get("values", holder.get("channel_values"))
     return isinstance(values, dict) and isinstance(values.get("messages"), list)
+
+
+def _is_n8n(record: Mapping[str, Any]) -> bool:
+    data = record.get("data")
+    return (isinstance(data, dict) and isinstance(data.get("resultData"), dict)) or (
+        isinstance(record.get("nodes"), list) and isinstance(record.get("connections"), dict)
+    )
 
 
 def whole_reply(record: Any) -> Program | None:  # noqa: PLR0911 - one line a form
@@ -261,6 +288,8 @@ def whole_reply(record: Any) -> Program | None:  # noqa: PLR0911 - one line a fo
             return CONVERSED
         case {"model": str(), "message": {"role": str()}, "done": bool()}:
             return OLLAMA_CHAT
+        case {"finish_reason": str(), "message": {"role": str()}}:
+            return COHERE_CHAT
     return None
 
 
@@ -273,6 +302,7 @@ _RECORDS: Final = (
     (LLAMA_INDEX, _is_llama_index),
     (ADK, _is_adk),
     (LANGGRAPH, _is_langgraph),
+    (N8N, _is_n8n),
     (AI_SDK, _is_ui_message),
     (OPEN_WEBUI, _is_open_webui),
     (CHATGPT, _is_chatgpt),

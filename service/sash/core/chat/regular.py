@@ -16,7 +16,10 @@ in an assistant's content                       ``references``, which stay here
 a picture in an assistant's content             in ``images``, which stay here    image models
 ``function_call`` that repeats a tool call      left out                          FastChat, LangChain
 a result without ``tool_call_id``               the only open call's              Z.ai, Ollama
-a result that is an object                      its JSON text                     Ollama, frameworks
+a result that is a number, an object, or a      its JSON text                     Ollama, frameworks
+list without parts
+a text in a list of parts                       ``{"type": "text", …}``           LangChain
+MCP's picture, sound or resource in a result    chat's part                       MCP's SDKs
 ``content`` null or empty, of other roles       the empty string                  Python's ``None``
 a result without ``content``                    the empty string                  JavaScript's ``undefined``
 reasoning that is null                          left out                          vLLM
@@ -32,6 +35,9 @@ from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
+
+from sash.core.chat.mcp_content import of_mcp
+from sash.core.chat.result_values import returned_content
 
 Object = dict[str, Any]
 
@@ -59,13 +65,12 @@ _AROUND: Final = frozenset({"type", "cache_control"})
 def regular(message: Object) -> Object:
     """Return a message with regular images, calls and content; a regular message as it is."""
     role, content = message.get("role"), message.get("content")
-    if isinstance(content, list) and any(map(_is_bare_image, content)):
-        images = (
-            {**part, "image_url": {"url": part["image_url"]}} if _is_bare_image(part) else part for part in content
-        )
-        message = {**message, "content": [*images]}
     if role == "tool":
         message = _result(message)
+        content = message.get("content")
+    if isinstance(content, list) and any(map(_is_bare, content)):
+        content = [*map(_part, content)]
+        message = {**message, "content": content}
     if role != "assistant" and isinstance(role, str):
         return _with_content(message) if role in _TOLD else message
     if role == "assistant" and isinstance(content, list) and any(map(_is_chunk, content)):
@@ -119,9 +124,10 @@ def _without_chunks(message: Object) -> Object:
 
 def _result(message: Object) -> Object:
     """The result with its content as text or parts, and its call's id as text."""
-    match message.get("content"):
-        case dict(said):
-            message = {**message, "content": msgspec.json.encode(said).decode()}
+    content = message.get("content")
+    if not isinstance(content, str) and content is not None:
+        said = returned_content(content)
+        message = {**message, "content": [*map(of_mcp, said)] if isinstance(said, list) else said}
     if _is_number(identity := message.get("tool_call_id")):
         message = {**message, "tool_call_id": str(identity)}
     return message
@@ -133,6 +139,17 @@ def _is_number(identity: Any) -> bool:
 
 def _is_bare_image(part: Any) -> bool:
     return isinstance(part, dict) and part.get("type") == "image_url" and isinstance(part.get("image_url"), str)
+
+
+def _is_bare(part: Any) -> bool:
+    """Whether a part is a text without an object around it, or a picture whose address has none."""
+    return isinstance(part, str) or _is_bare_image(part)
+
+
+def _part(part: Any) -> Any:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    return {**part, "image_url": {"url": part["image_url"]}} if _is_bare_image(part) else part
 
 
 def _with_content(message: Object) -> Object:

@@ -31,7 +31,7 @@ from msgspec.inspect import (
     UnionType,
 )
 
-from sash.core.chat.other_names import meant_word
+from sash.core.chat.other_names import meant_member, meant_word
 
 _READ_FROM_TEXT = ((IntType, int), (FloatType, float), (BoolType, bool))
 _MOST_SHOWN = 100
@@ -159,6 +159,10 @@ def _missing(name: str, fields: Mapping[str, Field], value: dict[str, Any], step
     """The problem of a missing member, or of the member that was probably meant for it."""
     for near in difflib.get_close_matches(name, value.keys() - set(fields), n=1):
         return Misfit((*steps, near), known=(name,))
+    if other := meant_member(name, value):
+        return Misfit(steps, f"The field {name!r} is missing", f": what {other!r} has goes into {name!r}")
+    if name == "type" and "text" in value:
+        return Misfit(steps, "The field 'type' is missing", ': write {"type": "text", "text": "…"}')
     example = _example(fields[name].type) if name in fields else None
     hint = f": write {_shown_example({name: example})}" if example is not None else ""
     return Misfit(steps, f"The field '{name}' is missing", hint)

@@ -143,6 +143,7 @@ def _is_plain(history: History, plan: Plan) -> bool:
         or (options.note and history.seen is not None)
         or history.grounding_messages
         or (fixed.tools and records.marks_any)
+        or plan.parts.names
         or (sent_in.stand_in_tool is not None and (TOOL in records.roles or not records.plain))
         or (plan.stands_in and fixed.tools)
         or FUNCTION in records.roles

@@ -23,8 +23,16 @@ from sash.core.chat.mistakes import problem_at
 from sash.core.chat.open_calls import OpenCalls, with_call_id
 from sash.core.counts.measures.measures import Extra, measure
 from sash.core.counts.text.unicode_scripts import extra_tokens
-from sash.core.law.documents.grounding import Template, added_tokens, content_text
-from sash.core.law.records.records import DIGEST_BYTES, Flags, Record, StoredGrounding, encode_grounding
+from sash.core.law.documents.grounding import Template, added_tokens, content_text, sent_texts
+from sash.core.law.records.records import (
+    DIGEST_BYTES,
+    NO_SOURCE,
+    DocumentSource,
+    Flags,
+    Record,
+    StoredGrounding,
+    encode_grounding,
+)
 from sash.core.providers.messages.members import Names, has_foreign, keep_foreign
 from sash.core.providers.messages.words_said import has_word
 from sash.core.providers.reading.native import answering, check_native, compaction_of, lacks_call, with_open_call
@@ -218,10 +226,14 @@ def _grounding(
     """Return an entry's documents as stored, and the record's ``grounding`` and ``digits``."""
     text = content_text(body[start:end])
     documents = [(document.id, document.text or "") for document in given.documents]
-    texts, shorter = [text for _, text in documents], [document.shorter for document in given.documents]
-    stored = StoredGrounding(template.digest, start, end, documents, shorter if any(shorter) else [])
+    shorter = [document.shorter for document in given.documents]
+    sources = [DocumentSource(document.title, document.url, document.metadata) for document in given.documents]
+    is_told = any(source != NO_SOURCE for source in sources)
+    levels = shorter if any(shorter) else []
+    stored = StoredGrounding(template.digest, start, end, documents, levels, sources if is_told else [])
+    texts = sent_texts(template.written(stored))
     o200k, cl100k = (added_tokens(template, text, texts, encoding) for encoding in _ENCODINGS)  # type: ignore[arg-type]
-    before, after = template.around(template.separator.join(texts))
-    known = extra.mix.digits + extra.mix.indents if extra and extra.mix else 0
+    before, after = template.around(template.separator.join(texts)) if texts else ("", "")
+    known = extra.mix.digits + extra.mix.marks if extra and extra.mix else 0
     digits = extra_tokens(before + text + after) - known
     return encode_grounding(stored), (o200k, cl100k), digits

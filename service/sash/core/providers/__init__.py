@@ -11,6 +11,7 @@ Messages come in as OpenAI chat messages and go out in one of these forms::
     interactions client.interactions.create(model=…, **request)       Gemini's newer form, with the rules of ``gemini``
     converse    client.converse(modelId=…, **request)                 Bedrock's, mostly with the rules of ``anthropic``
     ollama      client.chat(model=…, **request)                       near ``openai``, without ids of calls
+    cohere      client.chat(model=…, **request)                       near ``openai``, with a plan beside calls
 
 A part without an exact place in a form goes where it loses least. A part that the form cannot carry is refused by name:
 
@@ -62,6 +63,7 @@ from typing import Any, Final
 
 from sash.core.providers.anthropic.anthropic import ANTHROPIC
 from sash.core.providers.bedrock.converse import CONVERSE
+from sash.core.providers.cohere.cohere import COHERE
 from sash.core.providers.form.provider import Provider
 from sash.core.providers.google.gemini import GEMINI
 from sash.core.providers.google.interactions import INTERACTIONS
@@ -72,7 +74,7 @@ from sash.core.providers.openai.responses import RESPONSES
 from sash.core.providers.writing.turns import Outgoing, RequestWriting
 
 PROVIDERS: Final[dict[str, Provider]] = {
-    each.name: each for each in (OPENAI, RESPONSES, ANTHROPIC, GEMINI, INTERACTIONS, CONVERSE, OLLAMA)
+    each.name: each for each in (OPENAI, RESPONSES, ANTHROPIC, GEMINI, INTERACTIONS, CONVERSE, OLLAMA, COHERE)
 }
 """Every form, by its name. To add a provider, write its file and name it here."""
 CHAT: Final = OPENAI.name
@@ -105,6 +107,9 @@ def render_request(
     writing = RequestWriting(format, mends, model=model, drops=drops, hinted=hinted, now=now, came=came)
     request = PROVIDERS[format].write(messages, offered, tool_choice if offered else None, writing)
     writing.check()
+    if writing.left_out:
+        contents = {each.seq: each.message["content"] for each in messages}
+        writing.mends.chat_replaced += [(seq, contents[seq][place], None) for seq, place in writing.left_out]
     return request
 
 

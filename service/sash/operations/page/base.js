@@ -18,6 +18,9 @@ function s(tag, attributes, ...children) {
   return element;
 }
 
+/** A text with the characters that turn its direction or hide in it made visible, so that it cannot seem another. */
+const plain = (text) => String(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, (each) => `⟨U+${each.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
+
 const byId = (id) => document.getElementById(id);
 const NONE = "–";
 

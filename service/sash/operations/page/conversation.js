@@ -1,6 +1,6 @@
 const looked = { id: "", model: "", reserve: "", max_tokens: "", stable: false, stable_step: "0.5", format: "openai", view: "", grounding: "latest", recall_max_tokens: "", recall_query: "" };
 const found = { window: null, conversation: null, modelless: "", hits: [], asked: "", selected: null, held: false, top: 128000 };
-const MOST_SHOWN = 240;
+const MOST_SHOWN = 120;
 const LEAST_TOKENS = 64;
 const STAND_IN = "gpt-4o-mini";
 
@@ -133,7 +133,8 @@ function drawConversation(window, arrived) {
       h("section", { class: "card two-thirds", "aria-label": "The window" },
         h("h2", {}, `${window.model}${window.exact ? "" : ", estimated"} · version ${window.version}${arrived ? " · just now" : ""}`),
         h("p", { class: "lead" }, `${say.whole(tokens.total)} of ${say.whole(window.budget)} tokens`, h("span", { class: "small" }, `  ${say.share(tokens.total / window.budget)} full. ${why}`)),
-        standIn, stacked(parts.filter(([, name, n]) => n || name === "free"), "The budget", " tokens")),
+        standIn, stacked(parts.filter(([, name, n]) => n || name === "free"), "The budget", " tokens"),
+        pairs(...mendedRows(window.mended), window.waiting_for?.length ? ["waits for results of", window.waiting_for.map(plain).join(", "), "warn"] : null, window.receipt ? ["receipt", h("span", { class: "id" }, window.receipt)] : null)),
       h("section", { class: "card", "aria-label": "In figures" },
         h("h2", {}, "In figures"),
         pairs(["messages kept", `${say.whole(kept.messages)} of ${say.whole(messages)}`], ["left out", say.count(dropped.messages, "message")], ["their tokens", say.whole(dropped.tokens)],
@@ -143,14 +144,13 @@ function drawConversation(window, arrived) {
           dropped.media_bytes ? ["pictures and files as lines", `${say.whole(dropped.images + dropped.files)}, ${say.bytes(dropped.media_bytes)}`, "warn"] : null,
           window.recalled?.messages ? ["recalled", `${say.count(window.recalled.messages, "message")}, ${say.short(window.recalled.tokens)} tokens`] : null,
           window.trimmed ? ["tool results cut", `${say.whole(window.trimmed.messages)}, ${say.short(window.trimmed.tokens)} tokens saved`, "warn"] : null, ["reserve", say.whole(window.reserve)],
-          ...mendedRows(window.mended), window.waiting_for?.length ? ["waits for results of", window.waiting_for.join(", "), "warn"] : null,
-          window.cost ? ["price of its input", say.dollars(window.cost.usd)] : null, window.receipt ? ["receipt", h("span", { class: "id" }, window.receipt)] : null)),
+          window.cost ? ["price of its input", say.dollars(window.cost.usd)] : null)),
       h("section", { class: "card whole", "aria-label": "Messages" }, h("h2", {}, "Messages, oldest first: what is filled is sent, the line is the cut"), strip(window),
         h("ul", { class: "key" }, ["system", "user", "assistant", "tool"].map((role) => h("li", { class: `r-${role}` }, role)), h("li", { class: "c-quiet" }, "left out"),
           window.explain.some((line) => line.reason === "always: pinned") ? h("li", { class: "mark" }, "pinned") : null, window.recalled?.messages ? h("li", { class: "lit" }, "recalled") : null, grounding.truncated || window.trimmed ? h("li", { class: "stripes" }, "cut") : null)),
       hitsCard(),
       h("section", { class: "card whole detail", id: "detail", "aria-label": "The message", "aria-live": "polite" }),
-      found.conversation ? [sidesCard(window, found.conversation.messages), aboutCard(found.conversation), eventsCard(), branchesCard(found.conversation)] : null,
+      found.conversation ? [sidesCard(window, found.conversation.messages), aboutCard(found.conversation), liveCard(), branchesCard(found.conversation)] : null,
       requestCard(window)));
   byId("heard").textContent = `${say.whole(tokens.total)} of ${say.whole(window.budget)} tokens, ${say.whole(kept.messages)} of ${say.count(messages, "message")} kept. ${why}`;
   const lines = window.explain;
@@ -162,13 +162,13 @@ function drawConversation(window, arrived) {
 
 /** What had to be changed so that the provider accepts the request. */
 function mendedRows(mended) {
-  return Object.entries(mended?.reasons ?? {}).map(([reason, times]) => [`changed: ${reason.replaceAll("_", " ")}`, say.whole(times), "warn"]);
+  return Object.entries(mended?.reasons ?? {}).map(([reason, times]) => [h("a", { href: `docs/pages?q=${reason}` }, `changed: ${reason.replaceAll("_", " ")}`), say.count(times, "time"), "warn"]);
 }
 
 /** Ends of the conversation that others replaced, with what brings one back; nothing without any. */
 function branchesCard({ branches }) {
   if (!branches.length) return null;
-  const rows = branches.map((each) => [h("span", { class: "id" }, each.id), each.parent ? `message ${each.after_seq} of ${each.parent}` : each.after_seq ? `message ${each.after_seq}` : "the beginning", say.whole(each.messages), each.first ? `${each.first.role}: ${each.first.text.slice(0, 120)}` : NONE, new Date(each.created_at).toLocaleString("en-GB")]);
+  const rows = branches.map((each) => [h("span", { class: "id" }, each.id), each.parent ? `message ${each.after_seq} of ${each.parent}` : each.after_seq ? `message ${each.after_seq}` : "the beginning", say.whole(each.messages), each.first ? `${each.first.role}: ${plain(each.first.text.slice(0, 120))}` : NONE, new Date(each.created_at).toLocaleString("en-GB")]);
   return table("whole", "Branches: ends that were replaced. POST …/branches/{id} brings one back", ["Branch", "Hangs behind", "Messages", "Begins with", "Replaced at"], rows, 4);
 }
 
@@ -177,11 +177,11 @@ function aboutCard(conversation) {
   const { owner, metadata, summary, agents, recall, expires_at: expires, system, tools, few_shots: shots } = conversation;
   byId("agents")?.replaceChildren(...(agents ?? []).map((value) => h("option", { value })));
   return h("section", { class: "card two-thirds", "aria-label": "The conversation" }, h("h2", {}, "The conversation"),
-    pairs(["id", h("span", { class: "id" }, conversation.id)], owner ? ["owner", h("a", { href: `#conversations?${new URLSearchParams({ owner })}` }, owner)] : null,
+    pairs(["id", h("span", { class: "id" }, conversation.id)], owner ? ["owner", h("a", { href: `#conversations?${new URLSearchParams({ owner })}` }, plain(owner))] : null,
       ["its model", conversation.model ?? "none"], ["messages", say.whole(conversation.messages.count)], ["tokens", Object.entries(conversation.tokens).map(([encoding, n]) => `${say.whole(n)} ${encoding}`).join(", ")],
-      system ? ["system prompt", `${system.slice(0, 120)}${system.length > 120 ? "…" : ""}`] : null, shots?.length ? ["few-shots", say.whole(shots.length)] : null, tools?.length ? ["tools", say.whole(tools.length)] : null,
-      agents?.length ? ["authors and audiences", agents.join(", ")] : null, summary ? ["summary", `of messages up to ${summary.through_seq}`] : null, recall && recall !== "off" ? ["recall", recall] : null,
-      metadata ? ["metadata", JSON.stringify(metadata)] : null, ["begun", new Date(conversation.created_at).toLocaleString("en-GB")], ["last change", new Date(conversation.updated_at).toLocaleString("en-GB")],
+      system ? ["system prompt", `${plain(system.slice(0, 120))}${system.length > 120 ? "…" : ""}`] : null, shots?.length ? ["few-shots", say.whole(shots.length)] : null, tools?.length ? ["tools", say.whole(tools.length)] : null,
+      agents?.length ? ["authors and audiences", agents.map(plain).join(", ")] : null, summary ? ["summary", `of messages up to ${summary.through_seq}`] : null, recall && recall !== "off" ? ["recall", recall] : null,
+      metadata ? ["metadata", plain(JSON.stringify(metadata))] : null, ["begun", new Date(conversation.created_at).toLocaleString("en-GB")], ["last change", new Date(conversation.updated_at).toLocaleString("en-GB")],
       expires ? ["is erased", new Date(expires).toLocaleString("en-GB")] : null));
 }
 

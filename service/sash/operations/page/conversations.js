@@ -56,13 +56,14 @@ function drawList() {
   if (listed.order === "fill") found.sort((a, b) => (fillOf(b) ?? -1) - (fillOf(a) ?? -1));
   if (listed.order === "messages") found.sort((a, b) => b.messages.count - a.messages.count);
   const rows = found.map((each) => [
-    h("a", { href: `#conversation?${new URLSearchParams({ id: each.id })}` }, each.metadata?.title ? String(each.metadata.title) : h("span", { class: "id" }, each.id)),
-    each.owner ? h("button", { type: "button", class: "plain", title: "Only this owner’s", click: () => { listed.owner = byId("l-owner").value = each.owner; readList(false); } }, each.owner) : NONE,
+    h("a", { href: `#conversation?${new URLSearchParams({ id: each.id })}` }, each.metadata?.title ? plain(each.metadata.title) : h("span", { class: "id" }, each.id)),
+    each.owner ? h("button", { type: "button", class: "plain", title: "Only this owner’s", click: () => { listed.owner = byId("l-owner").value = each.owner; readList(false); } }, plain(each.owner)) : NONE,
     each.model ?? NONE, say.whole(each.messages.count), say.short(each.tokens.o200k_base), meter(fillOf(each)), new Date(each.updated_at).toLocaleString("en-GB")]);
-  const loaded = listed.cursor || found.length < listed.conversations.length ? `${say.count(found.length, "conversation")} of the ${say.whole(listed.conversations.length)} that are loaded` : say.count(found.length, "conversation");
+  const all = say.whole(listed.conversations.length), newest = listed.cursor ? `${all} newest ` : "";
+  const loaded = found.length < listed.conversations.length ? `${say.whole(found.length)} of the ${newest || `${all} `}conversations` : newest ? `The ${newest}conversations` : say.count(found.length, "conversation");
   byId("list").replaceChildren(
-    rows.length ? table("whole", loaded, ["Conversation", "Owner", "Model", "Messages", "Tokens", "Full", "Last change"], rows, 3)
-      : h("p", { class: "notice" }, listed.conversations.length ? "None of the loaded conversations is so named." : listed.owner ? `${listed.owner} has no conversations.` : "There are no conversations yet. A first turn begins one."),
+    rows.length ? table("whole", loaded, ["Conversation", "Owner", "Model", "Messages", "Tokens", "Of its limit", "Last change"], rows, 3)
+      : h("p", { class: "notice" }, listed.conversations.length ? "None of the loaded conversations has this model and title." : listed.owner ? `${plain(listed.owner)} has no conversations.` : "There are no conversations yet. The first append creates one."),
     listed.cursor ? h("p", { class: "buttons" }, h("button", { type: "button", id: "more", click: () => readList(true) }, "Load more")) : "");
 }
 

@@ -114,13 +114,19 @@ function drawDeployment() {
   const found = concerns(range);
   sayFirst(range, found);
   const few = !range.all.windows && !found.length;
-  const figured = few ? [shown.stats.start.all.windows ? null : firstCard()] : [fullCard(figures), leftOutCard(figures), savedCard(figures), predictionCard(figures), reasoningCard(figures), modelsCard(range)];
+  const figured = few ? [shown.stats.start.all.windows ? null : firstCard()] : [fullCard(figures), leftOutCard(figures), predictionCard(figures), savedCard(figures), reasoningCard(figures), modelsCard(range)];
   show([(shown.failure || away()) && health.status ? workerCard(health.status) : null, rateCard(range), numbersCard(range, figures), storeCard(), eventsCard(range.requests), receiptsCard(range.requests), toolsCard(range.requests), viewsCard(figures), problemsCard(range.requests.problems), tenantsCard(range.tenants), refusalsCard(), conversationsCards(), figured]);
 }
 
 const card = (size, title, ...children) => h("section", { class: `card ${size}`, "aria-label": title }, h("h2", {}, title), ...children);
 const pairs = (...rows) => h("dl", { class: "pairs" }, rows.filter(Boolean).map(([name, value, how]) =>
   value === undefined ? h("dt", { class: "part" }, name) : [h("dt", {}, name), h("dd", how ? { class: how } : {}, value)]));
+
+/** Pairs in columns: a row with a name alone begins one. */
+function grouped(...rows) {
+  const starts = rows.flatMap((row, at) => (row.length === 1 ? [at] : []));
+  return h("div", { class: "groups" }, starts.map((from, at) => pairs(...rows.slice(from, starts[at + 1]))));
+}
 
 function rateCard(range) {
   if (!range.timeline.length) return card("two-thirds", "Windows", h("p", { class: "lead" }, say.count(range.all.windows, "window")), h("p", { class: "small" }, `since ${new Date(range.since).toLocaleString("en-GB")}, ${say.rate((range.all.windows * 60) / range.seconds)} a minute on average. Choose the last hour or day to see when.`));
@@ -210,8 +216,8 @@ function leftOutCard(figures) {
 function savedCard(figures) {
   const { saved, stable, sliding, cache, cost } = figures;
   const known = Object.values(saved).filter((value) => value !== null);
-  return card("tall", "What was saved", h("p", { class: "lead" }, known.length ? say.dollars(known.reduce((a, b) => a + b, 0)) : NONE), h("p", { class: "small" }, "at list prices of input tokens"),
-    pairs(["Documents not sent again"], ["tokens", say.short(figures.grounding_tokens_saved)], ["worth", say.dollars(saved.documents_usd)],
+  return card("whole", "What was saved", h("p", { class: "lead" }, known.length ? say.dollars(known.reduce((a, b) => a + b, 0)) : NONE), h("p", { class: "small" }, "at list prices of input tokens"),
+    grouped(["Documents not sent again"], ["tokens", say.short(figures.grounding_tokens_saved)], ["worth", say.dollars(saved.documents_usd)],
       ["Prompt cache, stable cuts"], ["tokens it can serve", say.short(stable.reused_tokens)], ["worth up to", say.dollars(saved.prompt_cache_usd)],
       ["of a window, stable", say.share(stable.share)], ["of a window, sliding", say.share(sliding.share)],
       ["Shorter windows"], ["left out by cuts", say.dollars(saved.cuts_usd)], ["below a price tier", say.dollars(saved.tiers_usd)],
@@ -222,7 +228,7 @@ function savedCard(figures) {
 
 function predictionCard(figures) {
   const { prediction } = figures;
-  if (!prediction.reports) return card("two-thirds", "Predicted against billed", h("p", { class: "small" }, "Nobody reported usage in this time. ", h("code", {}, "POST …/usage"), " with what the provider billed shows here how exact counts are."));
+  if (!prediction.reports) return card("", "Predicted against billed", h("p", { class: "small" }, "Nobody reported usage in this time. ", h("code", {}, "POST …/usage"), " with what the provider billed shows here how exact counts are."));
   const exact = prediction.exact / prediction.reports;
   return card("two-thirds", "Predicted against billed", h("p", { class: "lead" }, say.share(exact), h("span", { class: "small" }, ` of ${say.count(prediction.reports, "report")} exact`)),
     stacked([["c-accent", "exact", prediction.exact], ["c-soft", "predicted more", prediction.over], ["c-bad", "predicted less", prediction.under]], "Reports"),

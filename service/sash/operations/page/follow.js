@@ -50,7 +50,7 @@ async function* eventsOf(body) {
   }
 }
 
-function eventsCard() {
+function liveCard() {
   return h("section", { class: "card", "aria-label": "Live" }, h("h2", {}, "Live, since this page was opened"), h("ol", { class: "events", id: "events" }));
 }
 

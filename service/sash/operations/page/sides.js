@@ -43,7 +43,7 @@ function logRow(window, lines, cut, seq) {
   const fate = fateOf(window, line), classes = ["row", line?.kept ? "" : "out", seq === cut ? "begins" : ""];
   return h("button", { type: "button", class: classes.filter(Boolean).join(" "), "data-log": seq, click: () => { found.held = true; select(seq, false); byId("detail").scrollIntoView({ block: "nearest" }); } },
     h("span", { class: "number" }, String(seq)), h("span", { class: `chip r-${text?.role ?? line?.role ?? "system"}` }, text?.role ?? line?.role ?? "…"),
-    text?.author ? h("span", { class: "number" }, text.author) : null, h("span", { class: "words" }, text?.words ?? "…"), h("span", { class: "fate", title: fate }, fate.replace(/^left out: |^sent, /, "")));
+    text?.author ? h("span", { class: "number" }, plain(text.author)) : null, h("span", { class: "words" }, text?.words ?? "…"), h("span", { class: "fate", title: fate }, fate.replace(/^left out: |^sent, (always: )?/, "")));
 }
 
 /** What became of a message, in words and with the figures that decided it. */
@@ -98,12 +98,12 @@ function wordsIn(native, name = "text") {
 
 function pieceRow({ role, native }, at, choose) {
   const shown = { model: "assistant", function_call: "assistant", reasoning: "assistant", function_call_output: "tool", tools: "tool" }[role] ?? role;
-  return h("button", { type: "button", class: "row", "data-piece": at, click: choose }, h("span", { class: `chip r-${shown}` }, role.replaceAll("_", " ")), h("span", { class: "words" }, wordsIn(native).slice(0, 200) || JSON.stringify(native).slice(0, 200)));
+  return h("button", { type: "button", class: "row", "data-piece": at, click: choose }, h("span", { class: `chip r-${shown}` }, role.replaceAll("_", " ")), h("span", { class: "words" }, plain(wordsIn(native).slice(0, 200) || JSON.stringify(native).slice(0, 200))));
 }
 
 function showPiece({ native }) {
   const place = byId("piece");
   place.hidden = false;
-  place.textContent = typeof native === "string" ? native : JSON.stringify(native, null, 2);
+  place.textContent = plain(typeof native === "string" ? native : JSON.stringify(native, null, 2));
   place.scrollIntoView({ block: "nearest" });
 }

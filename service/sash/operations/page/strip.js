@@ -34,11 +34,13 @@ function savedOn(line) {
   return (line.trimmed ? `; cut, ${say.whole(line.trimmed)} tokens saved` : "") + (line.reasoning_left_out ? `; ${say.whole(line.reasoning_left_out)} tokens of reasoning not sent` : "");
 }
 
-/** The first seq from which on all messages are kept; null if none is left out. */
+/** Why messages are left out one by one, on both sides of the cut. */
+const ALONE = new Set(["does not fit, skipped", "said again later", "a call without its results", "a result without its call, or with a newer one", "a reply in progress", "not sent: left out by a client", "a reply that was interrupted before a word came", "a provider's compaction"]);
+
+/** The first seq behind the messages that are left out for their age; null if none is. */
 function cutOf(lines) {
-  let index = lines.length;
-  while (index > 0 && lines[index - 1].kept) index -= 1;
-  return index > 0 && index < lines.length ? lines[index].seq : null;
+  const last = lines.findLastIndex((line) => !line.kept && !ALONE.has(line.reason));
+  return last < 0 ? null : (lines[last + 1]?.seq ?? null);
 }
 
 function walk(event) {
@@ -74,17 +76,35 @@ async function select(seq, focus) {
   }
   if (found.selected !== seq || !byId("detail")) return;
   byId("detail").replaceChildren(
-    h("div", {}, h("h2", {}, `Message ${seq}`), pairs(message ? ["id", h("span", { class: "id" }, message.id)] : null, message?.status ? ["status", message.status.replace("_", " "), message.status === "completed" ? "" : "warn"] : null, ["role", line.role ?? message?.message.role], message?.author ? ["author", message.author] : null, message?.audience ? ["for", message.audience.join(", ")] : null, ["in the window", fateOf(found.window, told)], ["tokens", say.whole(line.tokens ?? message?.tokens[found.window.encoding])], line.score === undefined ? null : ["score", String(line.score)],
+    h("div", {}, h("h2", {}, `Message ${seq}`), h("p", { class: "fate" }, sentenceOf(fateOf(found.window, told))), pairs(message ? ["id", h("span", { class: "id" }, message.id)] : null, message?.status ? ["status", message.status.replace("_", " "), message.status === "completed" ? "" : "warn"] : null, ["role", line.role ?? message?.message.role], message?.author ? ["author", plain(message.author)] : null, message?.audience ? ["for", message.audience.map(plain).join(", ")] : null, ["tokens", say.whole(line.tokens ?? message?.tokens[found.window.encoding])], line.score === undefined ? null : ["score", String(line.score)],
       line.reasoning ? ["reasoning sent", `${say.whole(line.reasoning)} tokens`] : null, line.reasoning_left_out ? ["reasoning not sent", `${say.whole(line.reasoning_left_out)} tokens`] : null,
       line.trimmed ? ["cut away", `${say.whole(line.trimmed)} tokens`] : null,
       message?.grounding ? ["documents", `${message.grounding.documents.length}, ${say.whole(message.grounding_tokens?.[found.window.encoding])} tokens`] : null,
-      message?.pinned ? ["pinned", "yes"] : null, message?.metadata ? ["metadata", JSON.stringify(message.metadata)] : null, message ? ["came", new Date(message.created_at).toLocaleString("en-GB")] : null)),
-    h("pre", { tabindex: "0", role: "region", "aria-label": "Text of the message" }, message ? textOf(message.message) : "It could not be read."));
+      line.mended ? ["changed for the provider", line.mended.map((reason) => reason.replaceAll("_", " ")).join(", "), "warn"] : null,
+      ...documentRows(line.documents),
+      message?.pinned ? ["pinned", "yes"] : null, message?.metadata ? ["metadata", plain(JSON.stringify(message.metadata))] : null, message ? ["came", new Date(message.created_at).toLocaleString("en-GB")] : null)),
+    h("pre", { tabindex: "0", role: "region", "aria-label": "Text of the message" }, message ? textOf(message.message) : "It could not be read.", picturesOf(message?.message)));
 }
 
+const sentenceOf = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
+
+/** What became of each document; of many the first, and how many more. */
+function documentRows(documents) {
+  const rows = (documents ?? []).slice(0, 8).map((each) => [`document ${plain(each.id ?? "")}`, each.reason === "fits" ? each.outcome : `${each.outcome}: ${each.reason}`, each.outcome === "sent" ? "" : "warn"]);
+  return documents?.length > rows.length ? [...rows, ["more documents", say.whole(documents.length - rows.length)]] : rows;
+}
+
+/** The pictures inside a message. One that is kept elsewhere, or at an address, is named in the text alone. */
+function picturesOf(message) {
+  const urls = (Array.isArray(message?.content) ? message.content : []).map((part) => part.image_url?.url ?? "");
+  return urls.filter((url) => /^data:image\/(png|jpeg|gif|webp);base64,/.test(url)).map((src) => h("img", { src, alt: "A picture of the message" }));
+}
+
+const PARTS = { image_url: "a picture", input_audio: "a sound", file: "a file" };
+
 function textOf(message) {
-  const content = typeof message.content === "string" ? message.content : (message.content ?? []).map((part) => part.text ?? `[${part.type}]`).join("\n");
+  const content = typeof message.content === "string" ? message.content : (message.content ?? []).map((part) => part.text ?? `[${PARTS[part.type] ?? part.type}]`).join("\n");
   const calls = (message.tool_calls ?? []).map((call) => `→ ${call.function?.name ?? call.custom?.name}(${call.function?.arguments ?? call.custom?.input})`);
   const thoughts = [message.reasoning_content ?? message.reasoning, ...(message.thinking_blocks ?? []).map((block) => block.thinking ?? "[redacted]")];
-  return [...thoughts.filter(Boolean).map((text) => `(thinking) ${text}`), content, ...calls].filter(Boolean).join("\n") || "(nothing)";
+  return [...thoughts.filter(Boolean).map((text) => `(thinking) ${text}`), content, ...calls].filter(Boolean).map(plain).join("\n") || "(no text)";
 }

@@ -69,6 +69,8 @@ class EntryRest(msgspec.Struct, frozen=True, omit_defaults=True):
     compaction: str | None = None
     """The form of the compaction that it is, which stands for all messages before it."""
     media: Sequence[KeptMedium] = ()
+    agents: Sequence[str] = ()
+    """Its author and its audience."""
 
 
 class EntryArguments(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ from typing import Any, NotRequired, TypedDict, Unpack
 
 import msgspec
 
+from sash.core.chat.audiences import EVERYBODY
 from sash.core.law.records.details import decode_details
 from sash.core.law.records.records import Flags
 from sash.problems import (
@@ -296,5 +297,6 @@ def entry_arguments(sealer: AnySealer, entry: NewEntry) -> EntryArguments:
         continues=entry.continues,
         compaction=entry.compaction,
         media=kept_media(sealer, entry.record.media, entry.contents, entry.lost) if entry.record.media else (),
+        agents=entry.record.party.names if entry.record.party != EVERYBODY else (),
     )
     return EntryArguments(id_field(entry.identity.id), *entry.tokens, stored, rest)

@@ -48,8 +48,8 @@ when; ``edited`` the name of the last write that was not an append; ``embedded``
 seq whose documents a long rewind has not yet dropped; ``changes`` the versions that did not just add one message
 (changes.py), ``change_times`` when they were made; ``settings_before`` and ``summaries_before`` earlier values, for windows
 that are made again (earlier.py); ``followed`` until when changes are published, in milliseconds (following.py); ``token``
-the request that made the conversation; ``owner`` the owner, where the settings are encrypted, so that an owner's
-conversations can be erased without the key.
+the request that made the conversation; ``agents`` every author and audience so far (agents.py); ``owner`` the owner, where
+the settings are encrypted, so that an owner's conversations can be erased without the key.
 
 An id is not an identity: a conversation that was erased, expired or lost may begin again under the same id, with the same
 version. So the entity tag is version, life and change (``etag_of``), and every request to change or erase a conversation

@@ -57,6 +57,8 @@ class Reach(NamedTuple):
     """The forms of compactions that the window can have, each with a space on both sides."""
     words: bool = False
     """Whether to read the words of all messages, for recall."""
+    agents: bool = False
+    """Whether to read the names of all agents, for a view."""
 
 
 def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCall[TailReply | Known]:
@@ -72,8 +74,8 @@ def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCa
 
 def _wanted(reach: Reach) -> tuple[int | str, ...]:
     """What is wanted, as scripts take it."""
-    budget, column, limit, needs_scripts, block, more, whole, compactions, words = reach
-    return budget, column, limit, int(needs_scripts), block, more, int(whole), compactions, int(words)
+    budget, column, limit, needs_scripts, block, more, whole, compactions, words, agents = reach
+    return budget, column, limit, int(needs_scripts), block, more, int(whole), compactions, int(words), int(agents)
 
 
 def _read_tail(reply: list[Any]) -> TailReply | Known:

@@ -139,7 +139,7 @@ class Reader:
 
     async def get(self, target: Target) -> State:
         """Return the state of a conversation. Raises NotFound, ConversationDamaged."""
-        reply = await self._client.run(read_scripts.read_state(target.keys[HISTORY], fields=STATE_FIELDS))
+        reply = await self._client.run(read_scripts.read_state(target.keys[HISTORY], fields=(*STATE_FIELDS, "agents")))
         expires_ms = reply.expires_ms if reply.expires_ms > 0 else None
         return await self._data_keys.reading(
             target.tenant,

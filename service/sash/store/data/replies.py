@@ -14,6 +14,7 @@ from sash.core.law.records.identities import Identity
 from sash.core.law.records.records import RECORD_BYTES, Record, Records, StoredGrounding, Summary
 from sash.core.law.records.split_media import StoredMedium
 from sash.problems import Internal
+from sash.store.data.agents import NO_AGENTS, Agents, read_agents
 from sash.store.data.layout import decode_summary, etag_of, unpack, unpack_many
 from sash.store.data.read_scripts import PageReply, TailReply
 from sash.store.data.script_calls import HistoryEdited
@@ -54,6 +55,8 @@ class State(msgspec.Struct, frozen=True):
     compactions: Mapping[str, int] = _NO_COMPACTIONS
     """Seqs of the newest compactions, by form."""
     expires_ms: int | None = None
+    agents: Agents = NO_AGENTS
+    """The agents so far, where they were asked for."""
 
     @property
     def life(self) -> str:
@@ -179,9 +182,9 @@ def visible_owner(sealer: AnySealer, settings: bytes) -> str:
 def state_of(
     sealer: AnySealer, name: str, fields: Sequence[bytes | None], length: int, *, expires_ms: int | None = None
 ) -> State:
-    """Return a conversation's state, from the fields ``STATE_FIELDS`` of its hash."""
+    """Return a conversation's state, from the fields ``STATE_FIELDS`` of its hash, and ``agents`` if it was read."""
     identity, version, life, change, settings, t0, t1, gn, ttl, user, edited, sealed, rich, _, *others = fields
-    compactions, created, updated, g0, g1, summary = others
+    compactions, created, updated, g0, g1, summary, *rest = others
     check_identity(identity, name)
     if version is None or settings is None:
         raise Internal("The store holds a conversation without a version or settings.")
@@ -204,6 +207,7 @@ def state_of(
         rich=rich is not None,
         compactions=read_compactions(compactions) if compactions else _NO_COMPACTIONS,
         expires_ms=expires_ms,
+        agents=read_agents(rest[0]) if rest and rest[0] else NO_AGENTS,
     )
 
 

@@ -16,6 +16,7 @@ import msgspec
 from sash.core.law.records.records import Summary
 from sash.problems import EntryConflict, OrphanToolResult, PreconditionFailed, StoreUnavailable
 from sash.store.data import append_script, write_scripts
+from sash.store.data.agents import packed_agents
 from sash.store.data.branches import Head, packed_content
 from sash.store.data.conversations import Conversations, entry_arguments
 from sash.store.data.layout import PARTS, Target, encode_json, new_name
@@ -64,6 +65,8 @@ class Staging:
         """Paths of the objects that were written for it; empty once it may have its name."""
         self._may_see: list[tuple[int, frozenset[str] | None]] = [(0, None)]
         """The agents that may see all messages up to the next one in the list, each with the seq of the message before."""
+        self._agents: dict[str, None] = {}
+        """All authors and audiences, those of branches included."""
 
     async def add(self, entries: Sequence[NewEntry]) -> None:
         """Put messages at the end. Raises StagedTwice, OrphanEntry, TooManyPinned, StoreUnavailable, StoreFull."""
@@ -96,6 +99,7 @@ class Staging:
             names = new.record.party.narrowed(self._may_see[-1][1])
             if names != self._may_see[-1][1]:
                 self._may_see.append((seq, names))
+            self._agents.update(dict.fromkeys(new.record.party.names))
         self.length += len(entries)
 
     async def add_to_branch(self, head: Head, entries: Sequence[NewEntry]) -> int:
@@ -111,6 +115,7 @@ class Staging:
             for each in entries
         ]
         media = [kept_media(sealer, each.record.media, each.contents, each.lost) for each in entries]
+        self._agents.update(dict.fromkeys(name for each in entries for name in each.record.party.names))
         call = write_scripts.stage_branch(
             self._staged,
             number=head.number,
@@ -139,8 +144,17 @@ class Staging:
     ) -> None:
         """Give the conversation its name. Raises ConversationExists, StoreUnavailable, StoreFull."""
         sealer = await self._data_keys.sealer(self._target.tenant, self._target.name)
-        fields = ["id", self._target.name, "s", sealer.seal(Kind.SETTINGS, settings), "created", created_ms]
+        fields: list[str | bytes | int] = [
+            "id",
+            self._target.name,
+            "s",
+            sealer.seal(Kind.SETTINGS, settings),
+            "created",
+            created_ms,
+        ]
         owner = visible_owner(sealer, settings)
+        if self._agents:
+            fields += ("agents", packed_agents(self._agents))
         if owner:
             fields += ("owner", owner)
         if summary is not None:

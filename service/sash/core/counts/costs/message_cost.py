@@ -17,14 +17,14 @@ from sash.core.counts.measures.sounds import HEARD_A_SECOND
 from sash.core.counts.models.families import ASSISTANT, FUNCTION, ROLES, TOOL, USER, Rules
 from sash.core.counts.models.models import Model
 from sash.core.counts.models.vendors import VendorRules
-from sash.core.counts.text import both
+from sash.core.counts.text import both, text_tokens
 from sash.core.counts.text.numbers import ONE, Arithmetic, Number
 from sash.core.counts.text.unicode_scripts import Mix, family_tokens
 from sash.core.providers import PROVIDERS
 from sash.core.providers.form.provider import Provider
 from sash.core.providers.openai.chat_mends import hears
 from sash.core.providers.openai.openai import OPENAI
-from sash.core.providers.openai.server_mends import ARGUMENTS, SILENT, refused_by
+from sash.core.providers.openai.server_mends import ARGUMENTS, BLANK, OWING, SILENT, refused_by
 from sash.core.providers.writing.turns import NOTHING_SAID
 
 LIST_BEGINS, LIST_ENDS = 1 << 32, 1 << 33
@@ -52,6 +52,8 @@ _LONGEST_NAME: Final = 256
 """Bytes of the longest name."""
 _JOINED: Final = 2
 """Tokens, beside a quarter of the line's, that an estimate may be higher for a text and a line together than for both."""
+_BLANK: Final = Row(zip(("plain0", "plain1"), text_tokens({"reasoning_content": BLANK}), strict=True))
+"""The numbers of reasoning that is a space."""
 _NAMED: Final = 3
 """Tokens that a name costs beside its own where it is sent as text: two for the ": " behind it, and one because the text
 after it may split into more tokens there."""
@@ -71,11 +73,11 @@ def message_cost(row: Row, model: Model, by: Arithmetic, *, parallel: Number = 0
     sent_in = PROVIDERS[model.format]
     if sent_in.is_chat_form:
         sent = _as_chat(row, model, by) if "pictured0" in row else Row(row)
-        if "spoken0" in row and not hears(model.provider, model.id):
+        if "spoken0" in row and not hears(model.provider, model.known_as):
             _add_spoken(sent, row, by)
-        if "has_call_objects" in row and refused_by(model.provider, model.id) & ARGUMENTS:
+        if "has_call_objects" in row and refused_by(model.provider, model.known_as) & ARGUMENTS:
             _with_objects(sent, model, by)
-        if refused_by(model.provider, model.id) & SILENT:
+        if refused_by(model.provider, model.known_as) & SILENT:
             _with_words(sent, model, by)
     else:
         sent = _as_sent(row, model, sent_in, by)
@@ -92,7 +94,15 @@ def message_cost(row: Row, model: Model, by: Arithmetic, *, parallel: Number = 0
         if "unfitted0" in sent:
             cost += _unfitted(sent, model, by)
         cost = cost if model.margin == 1.0 else by.ceil(cost * model.margin)
-    return cost if sent_in.is_chat_form else by.where(is_left_out(row, model.format, by), 0, cost)
+    if sent_in.is_chat_form:
+        return _with_blank(cost, row, model, by) if refused_by(model.provider, model.known_as) & OWING else cost
+    return by.where(is_left_out(row, model.format, by), 0, cost)
+
+
+def _with_blank(cost: Number, row: Row, model: Model, by: Arithmetic) -> Number:
+    """The cost with that of the blank that calls without reasoning are sent with."""
+    blank = by.ceil(_reasoning_cost(_BLANK, PROVIDERS[model.format].carries, model, by) * model.margin)
+    return cost + by.where((row["calls"] > 0) & (row["plain0"] == 0), blank, 0)
 
 
 def _add_spoken(sent: Row, row: Row, by: Arithmetic) -> None:
@@ -203,7 +213,7 @@ def _beside_name(mix: Mix, is_named: Number, by: Arithmetic) -> Mix:
 
 
 def _sized(mix: Mix, size: Number) -> Mix:
-    return Mix(size, mix.digits, mix.shares, mix.characters, mix.indents)
+    return Mix(size, mix.digits, mix.shares, mix.characters, mix.marks)
 
 
 def _part(sent: Row, model: Model, by: Arithmetic) -> None:

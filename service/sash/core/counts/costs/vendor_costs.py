@@ -65,57 +65,73 @@ _WRITERS: Final[Mapping[str, Callable[[Sequence[Mapping[str, Any]]], str]]] = {
 }
 
 
-_READ: Final = frozenset({"name", "description", "parameters"})
 _RETURNS: Final = ("responseJsonSchema", "response_json_schema")
 """Schemas of a function's result, which Gemini reads like parameters: 3 bills."""
-_SAID: Final = frozenset({"description", "title", "enum", "default", "format"})
-"""Members of a schema, besides its type, that Gemini reads."""
+_FACTS: Final = ("description", "title", "default", "format")
+"""Members of a schema that Gemini reads beside its type and its values."""
+_UNREAD: Final = frozenset({"type", "properties", "required", "propertyOrdering", "additionalProperties", *_FACTS})
 
 
 @lru_cache(maxsize=4_096)
 def _told_cost(content: Content, vocabulary: Vocabulary | str, rules: VendorRules) -> int:
-    """Tokens of all words in definitions, of parameters at any depth, of members in ``_SAID`` (each value of an enumeration
-    is one more), of optional parameters, and of objects inside other objects."""
+    """Tokens of the words of definitions and of what is written around them, at any depth of their schemas."""
     words: list[str] = []
-    parameters = members = required = nested = 0
-    functions = content.read()
-    returned = [
-        {name: function[name]} for function in functions for name in _RETURNS if _has_members(function.get(name))
-    ]
-    told = [{name: each for name, each in function.items() if name in _READ} for function in functions]
-    for function in reversed(told + returned):
-        left: list[Any] = [function]
-        objects = 0
-        while left:
-            match left.pop():
-                case str() as word:
-                    words.append(json.dumps(word, ensure_ascii=False)[1:-1] if rules.escapes else word)
-                case dict() as schema:
-                    members += len(_SAID & schema.keys()) + _length(schema.get("enum"))
-                    if isinstance(named := schema.get("properties"), dict):
-                        words += named
-                        objects += 1
-                        parameters += len(named)
-                        required += _length(schema.get("required"))
-                    left += [each for name, each in schema.items() if name != "type" or isinstance(each, dict)]
-                case list() as items:
-                    left += items
-        nested += max(0, objects - 1)
-    cost = (
-        count_in(" ".join(words), vocabulary)
-        + len(returned) * rules.definition
-        + parameters * rules.parameter
-        + members * rules.member
-    )
-    return cost + max(0, parameters - required) * rules.optional + nested * rules.nested
+    left: list[Any] = []
+    around = 0
+    for function in content.read():
+        told = [function.get("name"), function.get("description")]
+        words += [each for each in told if isinstance(each, str)]
+        around += rules.member if told[1] else 0
+        returned = [schema for name in _RETURNS if _has_members(schema := function.get(name))]
+        around += len(returned) * rules.definition
+        schemas = [schema for schema in (function.get("parameters"), *returned) if isinstance(schema, dict)]
+        around -= rules.nested * sum(map(_has_members, schemas))
+        left += schemas
+    while left:
+        schema = left.pop()
+        around += _schema_cost(schema, rules, words)
+        inner = _schemas_in(schema)
+        around += len(inner) * rules.inner
+        left += [*inner, *(each for each in _properties(schema).values() if isinstance(each, dict))]
+    written = (json.dumps(word, ensure_ascii=False)[1:-1] for word in words) if rules.escapes else words
+    return count_in(" ".join(written), vocabulary) + around
+
+
+def _schema_cost(schema: Mapping[str, Any], rules: VendorRules, words: list[str]) -> int:
+    """Tokens around a schema's words, which are added to ``words``, without those of the schemas in it."""
+    facts = _FACTS[:1] if rules.types_alone else _FACTS
+    said = [str(schema[name]) for name in facts if schema.get(name) is not None]
+    values = list(map(str, _list(schema.get("enum"))))
+    others = [value for name, value in schema.items() if name not in _UNREAD | {"enum"}]
+    words += [*said, *values, *(value for value in others if isinstance(value, str))]
+    cost = len(said) * rules.member + len(values) * rules.member + max(0, len(values) - 1) * rules.value
+    properties, required = _properties(schema), _list(schema.get("required"))
+    for name, each in properties.items():
+        words += [name] * rules.named
+        known = each if isinstance(each, dict) else {}
+        cost += rules.parameter + (0 if known.get("description") else rules.undescribed)
+        cost += rules.optional if name not in required or "default" in known else 0
+    return cost + (rules.nested if properties else 0)
+
+
+def _schemas_in(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The schemas in a schema beside its properties': its items and its variants."""
+    others = [value for name, value in schema.items() if name not in _UNREAD]
+    found = [*others, *(each for value in others for each in _list(value))]
+    return [each for each in found if isinstance(each, dict)]
+
+
+def _properties(schema: Mapping[str, Any]) -> dict[str, Any]:
+    properties = schema.get("properties")
+    return properties if isinstance(properties, dict) else {}
 
 
 def _has_members(schema: Any) -> bool:
-    return isinstance(schema, dict) and bool(schema.get("properties"))
+    return isinstance(schema, dict) and bool(_properties(schema))
 
 
-def _length(value: Any) -> int:
-    return len(value) if isinstance(value, list) else 0
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _schema(json_schema: Mapping[str, Any] | None) -> str:

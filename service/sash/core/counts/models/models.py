@@ -34,6 +34,7 @@ from sash.core.counts.text import Encoding
 from sash.core.counts.text.unicode_scripts import RATIOS
 from sash.core.counts.text.vocabularies import INSTALLED, Vocabulary, vocabulary_of
 from sash.core.providers import CHAT, PROVIDERS
+from sash.core.providers.destinations.hosts import at_host_of
 from sash.core.providers.form.request_limits import NO_LIMITS, RequestLimits
 from sash.problems import UnknownModel
 
@@ -94,6 +95,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     """The name of the model or of the family whose figures stand in, for a name that no source lists."""
     limits: RequestLimits = NO_LIMITS
     """The largest request that its maker takes; after ``sent_as``, the largest that is taken in that form."""
+    meant: str = ""
+    """The published name that an operator's own name stands for; empty for a published one."""
 
     @property
     def counting(self) -> Counting:
@@ -110,6 +113,11 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
         return tier_of(self.price_tiers, tokens) or PriceTier(
             0, self.input_price, self.cached_input_price, self.cache_write_price, self.long_cache_write_price
         )
+
+    @property
+    def known_as(self) -> str:
+        """The name by which facts of its destinations are known: its id, or the name that this stands for, at its host."""
+        return at_host_of(self.id, self.meant) if self.meant else self.id
 
     @property
     def waits(self) -> bool:
@@ -320,7 +328,9 @@ def _deployment(name: str, meant: NameBeginning) -> Model | None:
     model = msgspec.structs.replace(found, id=name)
     if meant.is_dated:
         return model
-    return msgspec.structs.replace(model, exact=False, context_window_source="assumed", assumed=meant.name)
+    return msgspec.structs.replace(
+        model, exact=False, context_window_source="assumed", assumed=meant.name, meant=meant.name
+    )
 
 
 @lru_cache(maxsize=1_024)
@@ -482,5 +492,6 @@ def _own(name: str, fields: Any) -> Model:
         "max_output_tokens": base.max_output_tokens,
         "context_window_source": "listed",
         "own_prices": base.own_prices or own.input_price is not None,
+        "meant": base.known_as if own.like else "",
     }
     return msgspec.structs.replace(base, **{**defaults, **given})

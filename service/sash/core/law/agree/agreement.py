@@ -138,7 +138,8 @@ def _anchor(log: LogLines, sender: Sequence[ChatLine], *, is_all: bool) -> int |
     """The place in the log of the first unit of a list that is the chat's end; behind the log where it is new.
 
     An id tells it, else the words: of a unit that a list of this length can reach. A lone question under an id that the log
-    does not have is new, whatever was asked before. None where more of the log is needed.
+    does not have is new, whatever was asked before; but it is the log's last one if that waits for its reply, and is the
+    same: whoever asks again after a failure has no better id. None where more of the log is needed.
     """
     units = units_of(sender)
     if not units:
@@ -151,7 +152,9 @@ def _anchor(log: LogLines, sender: Sequence[ChatLine], *, is_all: bool) -> int |
         if not ids.isdisjoint(message.id for message in each.of):
             return each.first
     if ids and len(units) == 1 and units[0].kind == USER:
-        return len(log)
+        waiting = next((each for each in reversed(own) if not each.is_bare), None)
+        is_asked = waiting is not None and compare(units[0], waiting) is not None
+        return waiting.first if waiting is not None and is_asked else len(log)
     reach = len(units) + 1
     if not is_all and len(own) < reach:
         return None

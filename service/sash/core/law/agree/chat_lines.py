@@ -45,6 +45,8 @@ class ChatLine:
         details: Details | None = None,
     ) -> None:
         self._body = body
+        if type(body) is dict:
+            self.__dict__["message"] = body  # so that nothing is made when it is read
         self._role = role
         self.kind = SYSTEM if is_hidden else _KINDS.get(role, SYSTEM)
         self._id = id

@@ -22,7 +22,7 @@ from sash.core.counts.models.models import Model
 from sash.core.counts.text import Pair, both
 from sash.core.counts.text.unicode_scripts import Mix, mix_of
 from sash.core.counts.text.vocabularies import Vocabulary
-from sash.core.law.documents.grounding import Grounded, Template, content_texts, trim
+from sash.core.law.documents.grounding import Grounded, Template, content_texts, sent_texts, trim
 from sash.core.law.records.costs import record_cost
 from sash.core.law.records.records import Record, StoredGrounding
 
@@ -148,7 +148,7 @@ class Joining:
         """The tokens that texts add, in both encodings. Those of all whole documents were counted at the append."""
         known, stored = self.content.record.grounding, self.source.grounding
         is_known = known is not None and stored.template == self.template.digest
-        if known and is_known and (before, after) == self._around([text for _, text in stored.documents]):
+        if known and is_known and (before, after) == self._around(sent_texts(stored)):
             return known
         return self.content.added(before, after)
 

@@ -17,7 +17,18 @@ from sash.core.counts.text.unicode_scripts import SINGLE_DIGITS
 from sash.core.law.documents.document_costs import Joining, Source
 from sash.core.law.documents.grounding import Grounded, Template
 from sash.core.law.documents.levels import Leveled, highest, step_at
-from sash.core.law.records.reasons import CUT, EARLIER, NO_ROOM, OVER_LIMIT, SENT_LATER, TWICE, UNASKED, Fate, at_level
+from sash.core.law.records.reasons import (
+    CUT,
+    EARLIER,
+    EMPTY,
+    NO_ROOM,
+    OVER_LIMIT,
+    SENT_LATER,
+    TWICE,
+    UNASKED,
+    Fate,
+    at_level,
+)
 from sash.core.law.records.records import Record, StoredDocument
 
 
@@ -73,8 +84,9 @@ class Documents(msgspec.Struct, frozen=True):
             chosen = self._whole_or_cut(message, [text for text, *_ in given], room)
         if chosen is None:
             return None
-        sent = tuple(documents[place] for place in fresh[: chosen.kept])
-        return msgspec.structs.replace(chosen, documents=sent, allowed=len(given))
+        places = tuple(fresh[: chosen.kept])
+        sent = tuple(documents[place] for place in places)
+        return msgspec.structs.replace(chosen, documents=sent, places=places, allowed=len(given))
 
     def _whole_or_cut(self, message: Joining, texts: Sequence[str], room: int) -> Grounded | None:
         """All of them if they fit; else what ``overflow`` says: cut to what fits, none, or all the same."""
@@ -105,7 +117,7 @@ class Documents(msgspec.Struct, frozen=True):
         stored, chosen = self.sources[seq].grounding, sent.get(seq)
         if mode != "all" and not (mode == "latest" and is_asked):
             return [EARLIER if mode == "latest" else UNASKED] * len(stored.documents)
-        found = [TWICE] * len(stored.documents)
+        found = [TWICE if text.strip() else EMPTY for _, text in stored.documents]
         for place in self._fresh(stored.documents):
             found[place] = SENT_LATER
         later = {document for at, each in sent.items() if at > seq for document in each.documents}
@@ -119,10 +131,11 @@ class Documents(msgspec.Struct, frozen=True):
         return found
 
     def _fresh(self, documents: Sequence[StoredDocument], sent: AbstractSet[StoredDocument] = frozenset()) -> list[int]:
-        """The places of documents that may be sent: all of them, or the first of the same ones that are not ``sent``."""
+        """The places of documents that may be sent: all with a text, or the first of the same ones that are not ``sent``."""
+        written = [(place, document) for place, document in enumerate(documents) if document[1].strip()]
         if not self.dedupe:
-            return [*range(len(documents))]
-        first = {document: place for place, document in reversed([*enumerate(documents)])}
+            return [place for place, _ in written]
+        first = {document: place for place, document in reversed(written)}
         return sorted(place for document, place in first.items() if document not in sent)
 
     def _unread(self, seq: int, model: Model, room: int) -> Grounded | None:

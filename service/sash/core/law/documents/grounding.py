@@ -5,8 +5,9 @@ contains what mattered from them. A template gives the text, which is spliced in
 and after the content's value, so the body is never decoded.
 """
 
+import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from hashlib import blake2b
 from itertools import accumulate
@@ -15,12 +16,16 @@ import msgspec
 
 from sash.core.counts.measures.attachments import text_in
 from sash.core.counts.text import Encoding, count_text, cut_text
-from sash.core.law.records.records import StoredDocument
+from sash.core.law.records.records import StoredDocument, StoredGrounding
 from sash.problems import BadRequest
 
 DEFAULT_TEMPLATE = "{content}\n\nSources:\n{documents}"
 DEFAULT_SEPARATOR = "\n---\n"
 _CONTENT, _DOCUMENTS = "{content}", "{documents}"
+_PLACE = re.compile(r"\{documents(?::((?:\{(?:text|title|url|id)\}|[^{}])*))?\}")
+"""The documents' place, with the form of each: ``{documents:{title}\\n{text}}``."""
+_NAME = re.compile(r"\{(text|title|url|id)\}")
+_TEXT_ALONE = "{text}"
 _STEPS = 8
 """A cut is extended by at most this many characters at a time: tokens merge over a few characters, not over many."""
 
@@ -32,6 +37,32 @@ class Template(msgspec.Struct, frozen=True):
     after: str
     separator: str
     digest: bytes
+    form: str = _TEXT_ALONE
+    """How each document is written."""
+
+    def written(self, stored: StoredGrounding) -> StoredGrounding:
+        """The documents with all their texts as the form writes them: with title, address and id where it names them."""
+        if self.form == _TEXT_ALONE:
+            return stored
+        documents, shorter = [], []
+        for index, (identity, text) in enumerate(stored.documents):
+            source = stored.source(index)
+            said = {"title": source.title, "url": source.url, "id": identity}
+            documents.append((identity, self._written(text, said)))
+            levels = stored.shorter[index] if stored.shorter else ()
+            shorter.append([self._written(level, said) for level in levels])
+        return msgspec.structs.replace(stored, documents=documents, shorter=shorter if any(shorter) else [])
+
+    def _written(self, text: str, said: Mapping[str, str | None]) -> str:
+        """One text in the form. A line that names what the document does not have is left out, but for that of the text."""
+        values = {**said, "text": text}
+
+        def is_said(line: str) -> bool:
+            names = _NAME.findall(line)
+            return "text" in names or all(values[name] for name in names)
+
+        lines = filter(is_said, self.form.split("\n"))
+        return _NAME.sub(lambda found: values[found[1]] or "", "\n".join(lines)).strip("\n")
 
     def around(self, documents: str) -> tuple[str, str]:
         """The texts before and after the message's content."""
@@ -44,11 +75,25 @@ def parse_template(template: str | None = None, separator: str | None = None) ->
     once each."""
     template = DEFAULT_TEMPLATE if template is None else template
     separator = DEFAULT_SEPARATOR if separator is None else separator
-    if not template.count(_CONTENT) == template.count(_DOCUMENTS) == 1:
+    places = [*_PLACE.finditer(template)]
+    if not template.count(_CONTENT) == len(places) == 1:
         raise BadRequest.at("#/grounding_template", "The template must contain {content} and {documents}, once each")
-    before, _, after = template.partition(_CONTENT)
+    form = _TEXT_ALONE if places[0][1] is None else places[0][1]
+    if form.count(_TEXT_ALONE) != 1:
+        what = "The form of a document must contain {text} once, as in {documents:{title}\\n{text}}"
+        raise BadRequest.at("#/grounding_template", what)
+    before, _, after = _PLACE.sub(_DOCUMENTS, template).partition(_CONTENT)
     digest = blake2b(msgspec.json.encode((template, separator)), digest_size=4).digest()
-    return Template(before, after, separator, digest)
+    return Template(before, after, separator, digest, form)
+
+
+def check_template(template: str | None, separator: str | None) -> None:
+    """Raise BadRequest for a template that cannot be used, or that names a document's title beside the documents."""
+    parse_template(template, separator)
+    beside = _NAME.search(_PLACE.sub("", template or ""))
+    if beside:
+        what = f"{beside[0]} is of each document, and belongs into their form, as in {{documents:{{title}}\\n{{text}}}}"
+        raise BadRequest.at("#/grounding_template", what)
 
 
 class Grounded(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +109,8 @@ class Grounded(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
     cut: bool = False
     documents: tuple[StoredDocument, ...] = ()
+    places: tuple[int, ...] = ()
+    """The places of the kept documents among the message's."""
     cost: int = 0
     allowed: int = 0
     """The number of documents that their own budget allows; with ``kept`` fewer, the others do not fit the window."""
@@ -76,8 +123,15 @@ class Grounded(msgspec.Struct, frozen=True, kw_only=True):
         return sum(level > 0 for level in self.levels)
 
 
+def sent_texts(written: StoredGrounding) -> list[str]:
+    """The longest texts of all documents that have one; empty ones are sent nowhere."""
+    return [text for _, text in written.documents if text.strip()]
+
+
 def added_tokens(template: Template, content: str, documents: Sequence[str], encoding: Encoding) -> int:
     """The tokens that all of the documents add to a message with this text."""
+    if not documents:
+        return 0
     before, after = template.around(template.separator.join(documents))
     return count_text(before + content + after, encoding) - count_text(content, encoding)
 

@@ -1,8 +1,9 @@
 """A conversation's settings, and the parts of every window that follow from them."""
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -15,7 +16,7 @@ from sash.core.chat.mistakes import invalid
 from sash.core.chat.regular import regular_choice, regular_tool
 from sash.core.counts.costs.over_limits import tool_names
 from sash.core.counts.measures.measures import measure
-from sash.core.law.documents.grounding import Template, parse_template
+from sash.core.law.documents.grounding import Template, check_template, parse_template
 from sash.core.law.fixed_parts.fixed import Fixed
 from sash.core.law.recall.recall import DEFAULT_RECALL_TEMPLATE
 from sash.core.law.records.parameters import Name, Reserve
@@ -103,6 +104,10 @@ class FixedParts(msgspec.Struct, frozen=True):
     """What chat completions refuse in each few-shot (``chat_mends.oddities``); empty if nothing."""
     has_odd_tools: bool = False
     """Whether a tool's definition is not sent as it is stored."""
+    names: Mapping[str, str] = MappingProxyType({})
+    """The sent name of each tool that is not sent with its own (``tool_names.py``)."""
+    changed: tuple[str, ...] = ()
+    """The names of the mends of these parts, where they are those of one destination (``at_destination.py``)."""
     plans: dict[Any, Any] = msgspec.field(default_factory=dict)
     """Plans of windows with these parts (``plan.py``), by what they were asked with."""
 
@@ -233,7 +238,7 @@ def check_settings(settings: ConversationSettings) -> ConversationSettings:
     check_tools(settings.tools)
     if settings.recall_template is not None and settings.recall_template.count("{messages}") != 1:
         raise BadRequest.at("#/recall_template", "The template must contain {messages} once")
-    parse_template(settings.grounding_template, settings.document_separator)
+    check_template(settings.grounding_template, settings.document_separator)
     choice = regular_choice(settings.tool_choice)
     return settings if choice is settings.tool_choice else msgspec.structs.replace(settings, tool_choice=choice)
 

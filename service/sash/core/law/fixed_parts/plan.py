@@ -107,7 +107,7 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     @cached_property
     def going_on(self) -> int:
         """Tokens of the line behind a reply at the end; 0 where the server takes a request that ends with a reply."""
-        values = meet(self.query.format, self.model.provider, self.model.id).values
+        values = meet(self.query.format, self.model.provider, self.model.known_as).values
         return go_on_tokens(self.model) if "ending" in values else 0
 
     @cached_property

@@ -63,7 +63,7 @@ def _is_readable(summary: Summary, form: str, model: Model) -> bool:
     if compaction is None or compaction["native"]["format"] != form:
         return True
     issuer = issuer_of(compaction)
-    return is_readable(issuer, PROVIDERS[form].maker, model.provider, model.id)
+    return is_readable(issuer, PROVIDERS[form].maker, model.provider, model.known_as)
 
 
 def _in_words(summary: Summary) -> Summary | None:

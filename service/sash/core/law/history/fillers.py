@@ -43,7 +43,7 @@ def with_filler(measure: Measure, cost: int, model: Model, form: str) -> int:
     if measure.role == USER and _is_silent(measure, form):  # a name may cost more
         return max(filler_tokens(model), cost)
     extra = measure.extra
-    if extra is not None and extra.calls and "beside_calls" in meet(form, model.provider, model.id).values:
+    if extra is not None and extra.calls and "beside_calls" in meet(form, model.provider, model.known_as).values:
         return cost + _TURNS_APART * filler_tokens(model)
     if not PROVIDERS[form].names_files or extra is None:
         return cost
@@ -111,7 +111,7 @@ def blank_line_tokens(model: Model) -> int:
 @lru_cache(maxsize=64)
 def noted_tokens(model: Model, form: str) -> int:
     """Return the tokens that a system message costs more where it stays in its place: mostly in a turn of the user's."""
-    if PROVIDERS[form].has_system_messages(model.id):
+    if PROVIDERS[form].has_system_messages(model.known_as):
         return 0
     as_user, as_system = (message_tokens(Measure(role, *both("a")), model) for role in (USER, SYSTEM))
     return plain_text_tokens(NOTE, model) + max(0, as_user - as_system)
@@ -132,7 +132,7 @@ def joined_systems(view: View, model: Model, form: str) -> list[int]:
     if not PROVIDERS[form].fills or not (SYSTEM in records.roles or DEVELOPER in records.roles):
         return []
     indexes = [index for index, role in enumerate(records.sent_roles) if role <= DEVELOPER]
-    stays = PROVIDERS[form].has_system_messages(model.id)
+    stays = PROVIDERS[form].has_system_messages(model.known_as)
     return [index for index in indexes if not (stays and came_in(records[index].measure, form))]
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sash.core.counts.costs.over_limits import tool_name, tool_names
+from sash.core.counts.costs.over_limits import tool_name
 from sash.core.counts.models.models import Model
 from sash.core.law.documents.documents import Documents
 from sash.core.law.fixed_parts.plan import Plan
@@ -13,11 +13,8 @@ from sash.core.law.history.enclosing import all_text_bytes
 from sash.core.law.history.view import History
 from sash.core.law.limits.unreadable import has_unreadable
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.providers.destinations.destination import meet
-from sash.core.providers.destinations.facts import VALUES
-from sash.core.providers.destinations.tool_names import ALPHABETS
 from sash.core.providers.form.request_limits import NO_LIMITS, RequestLimits
-from sash.problems import FormatCannotCarry, Pointer, WindowDoesNotFit
+from sash.problems import WindowDoesNotFit
 
 _TOKEN_BYTES: Final = 16
 """Bytes of a token of recalled text, which is hardly ever longer."""
@@ -28,13 +25,11 @@ _OTHER_BYTES: Final = 4
 def is_far_below(history: History, plan: Plan, documents: Documents) -> bool:
     """Whether no limit but that of tokens can matter, and each medium can be read: as in nearly every chat. Quick to tell.
 
-    Raises WindowDoesNotFit for tools that are over a limit, and FormatCannotCarry for a tool's name in another alphabet.
+    Raises WindowDoesNotFit for tools that are over a limit.
     """
     limits, records, fixed, options = plan.model.limits, history.records, plan.parts.fixed, plan.query
     if fixed.tools and is_over(len(fixed.tools), fixed.longest_name, limits):
         check_tools(fixed.tools, plan.model)
-    if fixed.tools and fixed.has_odd_names:
-        _check_names(fixed.tools, plan.model, options.format)
     if history.lost or (history.records.details and has_unreadable(history, plan.model)):
         return False
     if limits is NO_LIMITS and options.images_kept is None:
@@ -72,24 +67,6 @@ def check_tools(tools: Sequence[Mapping[str, Any]], model: Model, pointer: str =
         if name is not None and len(name) > limits.tool_name:
             place = f"{pointer}/{index}/{tool['type']}/name" if pointer else ""
             raise WindowDoesNotFit.over("tool_name", limits.tool_name, {"tool_name": len(name)}, place)
-
-
-def _check_names(tools: Sequence[Mapping[str, Any]], model: Model, form: str) -> None:
-    """Raise FormatCannotCarry for tools whose names are not in the alphabet of the form, for this model."""
-    wanted = meet(form, model.provider, model.id).values.get("tool_names")
-    if wanted is None:
-        return
-    errors = [
-        Pointer(
-            f"#/tools/{index}/{tool.get('type')}/name",
-            f"{name!r}: a tool's name may have {VALUES['tool_names'][wanted]}",
-        )
-        for index, tool in enumerate(tools)
-        for name in tool_names([tool])
-        if not ALPHABETS[wanted].fullmatch(name)
-    ]
-    if errors:
-        raise FormatCannotCarry(f"The {form} format cannot declare the tool {errors[0].detail}.", errors=errors)
 
 
 def told_bytes(history: History, options: WindowQuery) -> int:

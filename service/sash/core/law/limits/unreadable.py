@@ -6,13 +6,14 @@ from typing import Final
 from sash.core.counts.measures.media_facts import AUDIO, FILE, Medium
 from sash.core.counts.models.models import Model
 from sash.core.law.history.view import History
+from sash.core.law.records.untaken_media import is_taken
 from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS
-from sash.core.providers.messages.mends import AS_TEXT, ENDED_REFERENCE, FOREIGN_REFERENCE, Mend
+from sash.core.providers.messages.mends import AS_TEXT, ENDED_REFERENCE, FOREIGN_REFERENCE, UNTAKEN_BY_MODEL, Mend
 from sash.core.providers.messages.references import is_readable
 from sash.core.providers.writing.media_types import UNTAKEN
 
-UNREADABLE: Final = (FOREIGN_REFERENCE, ENDED_REFERENCE, UNTAKEN, AS_TEXT)
+UNREADABLE: Final = (FOREIGN_REFERENCE, ENDED_REFERENCE, UNTAKEN_BY_MODEL, UNTAKEN, AS_TEXT)
 """The mends of these media."""
 _NAMES: Final = {FILE: "file", AUDIO: "audio"}
 """Kinds of media of which a type that is not taken is a line here. Pictures have their lines in their cost."""
@@ -24,13 +25,16 @@ def why_unreadable(medium: Medium, model: Model, now: int) -> Mend | None:
     ``now`` is the window's time in seconds since 1970; 0 if it is not known.
     """
     sent_in = PROVIDERS[model.format]
-    if not is_readable(medium.issuer, sent_in.maker, model.provider, model.id):
+    if not is_readable(medium.issuer, sent_in.maker, model.provider, model.known_as):
         return FOREIGN_REFERENCE
     if 0 < medium.until < now:
         return ENDED_REFERENCE
-    if medium.kind not in _NAMES or medium.issuer or (sent_in.is_chat_form and model.provider != sent_in.maker):
-        return None
-    return sent_in.takes.mend_of(_NAMES[medium.kind], medium.media_type, is_link=medium.is_linked and medium.size > 0)
+    is_form_known = not (sent_in.is_chat_form and model.provider != sent_in.maker)
+    if medium.kind in _NAMES and not medium.issuer and is_form_known:
+        is_link = medium.is_linked and medium.size > 0
+        if mend := sent_in.takes.mend_of(_NAMES[medium.kind], medium.media_type, is_link=is_link):
+            return mend
+    return None if is_taken(medium, model) else UNTAKEN_BY_MODEL
 
 
 def told_among(media: Sequence[Medium], numbers: Iterable[int], model: Model, now: int) -> list[int]:

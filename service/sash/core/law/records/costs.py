@@ -59,7 +59,7 @@ def _plain_costs(records: Records, model: Model) -> Number:
     costs: Number = around.take(np.frombuffer(records.roles, np.uint8)) + texts
     costs = costs if model.margin == 1.0 else np.ceil(costs * model.margin).astype(np.int64)
     if (
-        not PROVIDERS[model.format].is_chat_form or refused_by(model.provider, model.id) & SILENT
+        not PROVIDERS[model.format].is_chat_form or refused_by(model.provider, model.known_as) & SILENT
     ):  # some are left out, or filled
         for index in np.flatnonzero(texts == 0).tolist():
             costs[index] = record_cost(records[index], model)

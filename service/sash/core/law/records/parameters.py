@@ -41,7 +41,8 @@ AgentView = Annotated[
     AgentName | None,
     Meta(
         description="The agent that the answer is for. Messages whose `audience` does not name it are left out, and other "
-        "agents' tool groups become their last text. A filter, and no access control."
+        "agents' tool groups become their last text. A window tells a view that is none of the conversation's agents, in "
+        "`unknown_view`. A filter, and no access control."
     ),
 ]
 

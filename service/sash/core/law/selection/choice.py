@@ -19,12 +19,14 @@ import numpy as np
 
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION
 from sash.core.law.documents.grounding import Grounded
-from sash.core.law.fixed_parts.fixed import Fixed, Line, has_calls
+from sash.core.law.fixed_parts.conversation_settings import FixedParts
+from sash.core.law.fixed_parts.fixed import Line, has_calls
 from sash.core.law.fixed_parts.fixed_costs import first_rows, fixed_costs
 from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.fillers import came_in, longest_opening, opening_tokens
 from sash.core.law.history.lines import longest_lines
 from sash.core.law.history.notes import longest_note, note_measure
+from sash.core.law.history.renaming import renamed_calls
 from sash.core.law.history.results import Edit
 from sash.core.law.history.view import History, View, view_history
 from sash.core.law.lazily import lazy
@@ -62,8 +64,8 @@ def choose(spec: WindowSpec, history: History, allowed: Allowed) -> Window | Nee
     if view is None:
         return older(budget)
     trimming = Trimming(model, options, spec.path)
-    view = _as_sent(view, trimming, spec.plan.parts.fixed)
-    line = _line_of(history, trimming, spec.plan.parts.fixed) if options.stable and allowed.cut is None else None
+    view = _as_sent(view, trimming, spec.plan.parts)
+    line = _line_of(history, trimming, spec.plan.parts) if options.stable and allowed.cut is None else None
     if isinstance(line, NeedOlder):
         return line
     frame = _Frame(spec, trimming, allowed, view, line or view, budget)
@@ -79,7 +81,7 @@ def choose(spec: WindowSpec, history: History, allowed: Allowed) -> Window | Nee
     return frame.chosen()
 
 
-def _as_sent(view: View, trimming: Trimming, fixed: Fixed) -> View:
+def _as_sent(view: View, trimming: Trimming, parts: FixedParts) -> View:
     """The view with the costs of messages as they are sent."""
     model, options = trimming.model, trimming.options
     if view.history.records.details:
@@ -89,11 +91,11 @@ def _as_sent(view: View, trimming: Trimming, fixed: Fixed) -> View:
     if PROVIDERS[options.format].tells_links:
         view = with_links(view, model)
     if PROVIDERS[options.format].fills:
-        return with_fillers(view, model, options.format, has_system=bool(fixed.system))
-    return view
+        view = with_fillers(view, model, options.format, has_system=bool(parts.fixed.system))
+    return dearer(view, renamed_calls(view.history.records, parts.names, model)) if parts.names else view
 
 
-def _line_of(history: History, trimming: Trimming, fixed: Fixed) -> View | NeedOlder | None:
+def _line_of(history: History, trimming: Trimming, parts: FixedParts) -> View | NeedOlder | None:
     """The messages in the order of the log, on which a stable cut is found: what was appended stays in its place there.
 
     None if they are sent in this order. Lines in place of results count with the message that interrupted the calls, because
@@ -105,7 +107,7 @@ def _line_of(history: History, trimming: Trimming, fixed: Fixed) -> View | NeedO
     view = view_history(order.original, model)
     if view is None:
         return older()
-    view = _as_sent(view, trimming, fixed)
+    view = _as_sent(view, trimming, parts)
     records = order.original.records
     lines = {row: longest_lines(records[group[0]], calls, model) for row, (group, calls) in order.brings.items()}
     brings = {row: int(view.costs[[*group]].sum()) + lines[row] for row, (group, _) in order.brings.items()}
@@ -344,7 +346,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         if (thoughts := view.thoughts) is not None:
             sent, left = thoughts.sent, thoughts.left
             tokens["messages"] -= int(sent[rows].sum())
-            if binds_reasoning(spec.plan.model.id):
+            if binds_reasoning(spec.plan.model.known_as):
                 room = self.budget - sum(fixed.values())
                 accepted = accepted_from(view, spec, selected, self.allowed, room, noted=bool(note))
                 is_refused = (sent > 0) & (np.arange(len(sent)) < accepted)

@@ -40,7 +40,7 @@ Q = TypeVar("Q", bound=WindowQuery)
 
 def decided_reasoning(query: Q, model: Model) -> Q:
     """The query with ``reasoning=none`` for a destination that refuses reasoning."""
-    values = meet(query.format, model.provider, model.id).values
+    values = meet(query.format, model.provider, model.known_as).values
     if query.reasoning == "none" or values.get("reasoning") != "refused":
         return query
     return msgspec.structs.replace(query, reasoning="none")
@@ -88,7 +88,7 @@ def _sent_and_whole(
 
 def _readable(tokens: Number, row: Row, model: Model, by: Arithmetic) -> Number:
     """The tokens of a message's reasoning; 0 where its issuer sealed it, and the model cannot read that."""
-    if "odd" not in row or is_readable(OPENAI.maker, PROVIDERS[model.format].maker, model.provider, model.id):
+    if "odd" not in row or is_readable(OPENAI.maker, PROVIDERS[model.format].maker, model.provider, model.known_as):
         return tokens
     return by.where((row["odd"] & SEALED) != 0, 0, tokens)
 
@@ -114,7 +114,8 @@ def _lasting_and_passing(
 
 def _is_owed(row: Row, model: Model, form: str) -> Number:
     """Whether a message's reasoning is sent in every window, because it calls."""
-    return meet(form, model.provider, model.id).values.get("reasoning") == "with_calls" and row["calls"] > 0
+    wanted = meet(form, model.provider, model.known_as).values.get("reasoning")
+    return wanted in ("with_calls", "filled") and row["calls"] > 0
 
 
 def _of_each(
@@ -138,7 +139,7 @@ def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> Vi
     indexes = {*np.flatnonzero(is_empty).tolist()}
     if names_files and records.details:
         indexes.update(records.media)
-    if "beside_calls" in meet(form, model.provider, model.id).values:
+    if "beside_calls" in meet(form, model.provider, model.known_as).values:
         indexes.update(np.flatnonzero(np.frombuffer(records.calls, np.uint8)).tolist())
     costs = view.costs.copy()
     for index in indexes - _without_files(view, form) if view.edits else indexes:

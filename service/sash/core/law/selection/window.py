@@ -86,6 +86,8 @@ class Window(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Messages without a seq that are sent behind others, as JSON, by the seq of these."""
     goes_on: int = 0
     """The seq of a reply at the end behind which a line asks to go on, if its words are sent; 0 without one."""
+    renamed: Sequence[int] = ()
+    """The seqs of messages that are sent with other names of tools."""
     waiting_for: Sequence[str] = ()
     """Ids of the calls at the end that wait for their results."""
 

@@ -22,6 +22,7 @@ from msgspec import Meta
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.calls import arguments_object
 from sash.core.chat.messages import CallId
+from sash.core.chat.result_values import returned_content
 from sash.core.providers.anthropic.claude_kinds import unknown_blocks
 from sash.core.providers.anthropic.claude_mends import (
     CLAUDES_MEDIA,
@@ -91,13 +92,17 @@ from sash.core.providers.writing.turns import (
 # ---- reading messages
 
 
-_REPLY: Final = frozenset({"id", "type", "model", "stop_reason", "stop_sequence", "stop_details", "usage", "container"})
-"""Members of a reply that a request's messages do not have. Its ``container`` is stored: a request may need it."""
-
-
+_ENVELOPE: Final = frozenset(
+    {"id", "model", "stop_reason", "stop_sequence", "stop_details", "diagnostics", "context_management"}
+    | {"input_transformations", "parsed_output"}
+)
+"""Members of ``BetaMessage`` and ``ParsedMessage`` in anthropic 2.11.0 that a request's messages do not have, beside
+``container``, which stays in the message because a request may need it."""
+_REPLY: Final = _ENVELOPE | {"type", "usage", "container"}
+"""Members of a whole reply beside its content. Its ``usage`` is a bill, and is not kept with the message."""
 _MARKED: Final = frozenset({"type", "cache_control"})
 _MEMBERS: Final = OwnMembers(
-    messages=dict.fromkeys(("", "message"), _REPLY | {"role", "content"}),
+    messages=dict.fromkeys(("", "message"), _REPLY - _ENVELOPE | {"role", "content"}),
     parts={
         "text": _MARKED | {"text", "citations"},
         "thinking": _MARKED | {"thinking", "signature"},
@@ -216,6 +221,27 @@ def _read_message(message: Mapping[str, Any], pointer: str) -> list[Piece]:
         read_part=_read_block,
         stands=lambda block: _compaction(block) is not None,
     )
+
+
+def _regular(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a message whose content, and that of its results, is a text or a list, and whose calls have an input."""
+    content = message.get("content")
+    if isinstance(content, list) and any(map(_is_irregular, content)):
+        return {**message, "content": [_regular_block(block) if _is_irregular(block) else block for block in content]}
+    return {**message, "content": []} if content is None and message.get("role") == "assistant" else message
+
+
+def _is_irregular(block: Any) -> bool:
+    match block:
+        case {"type": "tool_result", "content": value}:
+            return value is not None and returned_content(value) is not value
+        case {"type": "tool_use"}:
+            return "input" not in block
+    return False
+
+
+def _regular_block(block: Object) -> Object:
+    return {**block, "content": returned_content(block["content"])} if "content" in block else {**block, "input": {}}
 
 
 def _read_result(block: Object, piece: Piece, pointer: str) -> None:
@@ -399,7 +425,12 @@ def _answering(message: Block, call_id: str) -> Block:
 
 
 _SHAPE: Final = Shape(
-    name="anthropic", messages="messages", parts="content", text={"type": "text"}, answering=_answering
+    name="anthropic",
+    messages="messages",
+    parts="content",
+    text={"type": "text"},
+    answering=_answering,
+    envelope=_ENVELOPE,
 )
 
 
@@ -776,6 +807,7 @@ ANTHROPIC = Provider(
     called="a message of Anthropic",
     own_types=r"(\w+_)?tool_(use|result)|(redacted_)?thinking|image|document|search_result",
     shape=_SHAPE,
+    regular=_regular,
     read=_read_message,
     read_request=_read_request,
     write=_write,

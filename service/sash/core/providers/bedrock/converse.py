@@ -14,6 +14,7 @@ import msgspec
 
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
+from sash.core.chat.result_values import returned_content
 from sash.core.providers.anthropic.claude_mends import is_claude
 from sash.core.providers.bedrock.converse_apart import WORDS_APART, with_calls_apart
 from sash.core.providers.bedrock.converse_files import (
@@ -204,6 +205,33 @@ def _read_message(message: Mapping[str, Any], pointer: str) -> list[Piece]:
         read_part=_read_block,
         is_behind=lambda block: "cachePoint" in block,
     )
+
+
+def _regular(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a message whose results' contents are lists of blocks."""
+    content = message.get("content")
+    if not isinstance(content, list) or not any(map(_is_irregular, content)):
+        return message
+    return {**message, "content": [_regular_block(block) if _is_irregular(block) else block for block in content]}
+
+
+def _is_irregular(block: Any) -> bool:
+    match block:
+        case {"toolResult": {"content": value}}:
+            said = returned_content(value, _is_block)
+            return isinstance(said, str) or (isinstance(said, list) and any(isinstance(each, str) for each in said))
+    return False
+
+
+def _regular_block(block: Object) -> Object:
+    answer = block["toolResult"]
+    said = returned_content(answer["content"], _is_block)
+    blocks = [{"text": each} if isinstance(each, str) else each for each in ([said] if isinstance(said, str) else said)]
+    return {**block, "toolResult": {**answer, "content": blocks}}
+
+
+def _is_block(block: Object) -> bool:
+    return not block.keys().isdisjoint(_RESULT_BLOCKS)
 
 
 def _read_result(block: Object, piece: Piece, pointer: str) -> None:
@@ -609,6 +637,7 @@ CONVERSE = Provider(
     called="a message of Bedrock's Converse",
     own_types="|".join(rf"\.{name}" for name in BLOCKS if name != "text"),
     shape=_SHAPE,
+    regular=_regular,
     read=_read_message,
     read_request=_read_request,
     write=_write,

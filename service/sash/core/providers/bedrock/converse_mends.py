@@ -288,5 +288,7 @@ def without_media(sent: Sent, writing: RequestWriting) -> Iterator[Sent]:
         yield sent
         return
     writing.mends.add(REPLY_MEDIA, sent.seq)
-    if text := document_text(sent.block[kind]).strip():
+    text = document_text(sent.block[kind]).strip()
+    writing.mends.replaced.append((sent.seq, sent.block, {"text": text} if text else None))
+    if text:
         yield Sent(sent.seq, {"text": text})

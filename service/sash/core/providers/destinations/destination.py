@@ -8,15 +8,17 @@ import msgspec
 
 from sash.core.providers.destinations.facts import Fact, Kind, Party
 from sash.core.providers.destinations.grammars import FORMS, TEMPLATES
-from sash.core.providers.destinations.hosts import HOSTS, OF_FORMS, host_of
+from sash.core.providers.destinations.hosts import AS_MADE, HOSTS, OF_FORMS, UNRECORDED, host_of
 from sash.core.providers.destinations.makers import MAKERS
+from sash.core.providers.destinations.model_media import MODELS
 
-FACTS: Final = (*FORMS, *MAKERS, *HOSTS, *TEMPLATES)
+FACTS: Final = (*FORMS, *MAKERS, *HOSTS, *TEMPLATES, *MODELS)
 """Every row."""
 COMPATIBLE: Final = "compatible"
 """The name of every server of chat completions, beside its own, that is not OpenAI's."""
 _OPENAI: Final = "openai"
 _HOSTS: Final = frozenset(each.name for each in HOSTS)
+_RECORDED: Final = _HOSTS | AS_MADE.keys()
 
 
 class Destination(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +43,8 @@ def meet(form: str, maker: str, model: str) -> Destination:
     """
     host = OF_FORMS.get(form) or host_of(model) or (maker if maker in _HOSTS else None)
     parties: set[tuple[Party, str]] = {("form", form), ("maker", maker), ("host", host or "")}
+    if host is not None and host not in _RECORDED:
+        parties.add(("host", UNRECORDED))
     if maker != _OPENAI:
         parties.add(("host", COMPATIBLE))
     found: dict[Kind, Fact] = {}
@@ -58,7 +62,9 @@ def readers_of(maker: str, model: str) -> frozenset[str]:
     >>> sorted(readers_of("qwen", "groq/qwen/qwen3-32b")), sorted(readers_of("qwen", "qwen3-32b"))
     (['groq', 'qwen'], ['qwen'])
     """
-    return frozenset(filter(None, (maker, host_of(model))))
+    host = host_of(model)
+    is_unrecorded = host is not None and host not in _RECORDED
+    return frozenset(filter(None, (maker, host, UNRECORDED if is_unrecorded else None)))
 
 
 def named(of: Party, kind: Kind, value: str | None = None) -> frozenset[str]:

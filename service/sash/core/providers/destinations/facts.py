@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 import msgspec
 
-Party = Literal["form", "maker", "host", "template"]
+Party = Literal["form", "maker", "host", "template", "model"]
 Kind = Literal[
     "alternation",
     "arguments",
@@ -23,9 +23,13 @@ Kind = Literal[
     "empty_question",
     "empty_reply",
     "ending",
+    "files",
+    "links",
     "members",
+    "pictures",
     "reasoning",
     "roles",
+    "sounds",
     "system",
     "tool_names",
 ]
@@ -38,15 +42,20 @@ VALUES: Final[Mapping[Kind, Mapping[str, str]]] = MappingProxyType(
         "empty_question": {"refused": "each message of the user's has a text or a picture"},
         "empty_reply": {"refused": "each message of the assistant's has a text or calls"},
         "ending": {"no_reply": "the last message is no reply without calls"},
+        "files": {"refused": "no files, such as PDFs"},
+        "links": {"refused": "no pictures by their addresses, only with their bytes"},
         "members": {
             "known": "messages have the members of OpenAI's requests alone",
             "own": "the maker's own members alone",
         },
+        "pictures": {"refused": "no pictures"},
         "reasoning": {
             "with_calls": "each message with calls has the reasoning before them",
+            "filled": "each message with calls has `reasoning_content` that is not empty, also where no reasoning is known",
             "refused": "no message has reasoning",
         },
         "roles": {"no_developer": "no message has the role `developer`"},
+        "sounds": {"refused": "no sounds"},
         "system": {"first": "system messages are at the beginning", "one": "one system message, at the beginning"},
         "tool_names": {
             "dotted": "letters of a to z, digits, `_`, `.`, `:` and `-`, with a letter or `_` first",
@@ -55,6 +64,9 @@ VALUES: Final[Mapping[Kind, Mapping[str, str]]] = MappingProxyType(
     }
 )
 """What each value says, by kind; of one kind the loosest first. A destination without a fact of a kind takes all."""
+
+
+_BY_NAME: Final = frozenset({"template", "model"})
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,10 +91,11 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
         return list(VALUES[self.kind]).index(self.value)
 
     def holds(self, form: str, parties: AbstractSet[tuple[Party, str]], model: str) -> bool:
-        """Return whether it is about a model's requests in a form. A template is known by the model's name alone."""
+        """Return whether it is about a model's requests in a form. A template, and what a model takes, is known by the
+        model's name alone."""
         if self.forms and form not in self.forms:
             return False
-        if self.of != "template" and (self.of, self.name) not in parties:
+        if self.of not in _BY_NAME and (self.of, self.name) not in parties:
             return False
         return not self.models or _pattern(self.models).search(model) is not None
 

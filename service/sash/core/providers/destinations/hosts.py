@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from datetime import date
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -14,6 +15,9 @@ _DAY: Final = date(2026, 11, 29)
 PREFIXES: Final[Mapping[str, str]] = MappingProxyType(
     {
         **{name: name for name in ("azure", "bedrock", "cerebras", "groq", "ollama", "openrouter", "venice", "vllm")},
+        **{name: name for name in ("baseten", "databricks", "deepinfra", "friendliai", "huggingface", "hyperbolic")},
+        **{name: name for name in ("lm_studio", "nebius", "novita", "nvidia_nim", "replicate", "sambanova")},
+        **{name: name for name in ("siliconflow", "watsonx")},
         "azure_ai": "azure",
         "bedrock_converse": "bedrock",
         "fireworks": "fireworks",
@@ -52,6 +56,31 @@ def host_of(model: str) -> str | None:
     return next((host for pattern, host in _IDS if pattern.search(name)), None)
 
 
+@lru_cache(maxsize=1024)
+def at_host_of(name: str, meant: str) -> str:
+    """Return the name of a model with the host that another name says, if it says none itself.
+
+    >>> at_host_of("groq/fast", "qwen3-32b"), at_host_of("fast", "groq/qwen3-32b"), at_host_of("prod", "gpt-4")
+    ('groq/qwen3-32b', 'groq/qwen3-32b', 'gpt-4')
+    """
+    host = host_of(name)
+    return meant if host is None or host_of(meant) else f"{host}/{meant}"
+
+
+UNRECORDED: Final = "unrecorded"
+"""The name of every host of which nothing is recorded. What it refuses is what some other host does."""
+AS_MADE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "azure": "what OpenAI's own servers refuse (learn.microsoft.com, Azure OpenAI in Foundry Models, reference)",
+        "fireworks": "'Extra inputs are not permitted' is reported of members of requests, and of none of messages "
+        "(web-infra-dev/midscene 1322, FlowiseAI/Flowise 2866); a picture is refused as by the model "
+        "(machine-theory/lm-council 14)",
+        "together": "no report of a refusal that is not the model's",
+        "vertex": "the makers' own forms (cloud.google.com, Vertex AI, partner models)",
+        "vllm": "what the model's chat template refuses (vllm-project/vllm 41114), and arguments, as of `compatible`",
+    }
+)
+"""Hosts that are known to refuse what the maker's servers and the template do, and where that is known from."""
 _STRICT: Final = {
     "cerebras": "400: \"property 'messages.2.assistant.reasoning_content' is unsupported\" (Kilo-Org/kilocode 10375, "
     "QwenLM/qwen-code 11045)",
@@ -65,6 +94,19 @@ def _refusing(kind: Kind, value: str, name: str, evidence: str) -> Fact:
     return Fact(of="host", name=name, kind=kind, value=value, forms=_CHAT, evidence=evidence, read_on=_DAY)
 
 
+_STRICTEST: Final[tuple[tuple[Kind, str], ...]] = (
+    ("alternation", "turns"),
+    ("arguments", "object"),
+    ("empty_question", "refused"),
+    ("empty_reply", "refused"),
+    ("ending", "no_reply"),
+    ("members", "known"),
+    ("reasoning", "refused"),
+    ("roles", "no_developer"),
+    ("system", "one"),
+)
+"""What is refused by some host or template, and can be left out or changed without a loss of words. Media, names and ids
+are not among it: they would be lost, or be others, where the host takes them."""
 HOSTS: Final = (
     *(_refusing("members", "known", name, evidence) for name, evidence in _STRICT.items()),
     *(_refusing("reasoning", "refused", name, evidence) for name, evidence in _STRICT.items()),
@@ -86,6 +128,36 @@ HOSTS: Final = (
         value="object",
         forms=_CHAT,
         evidence="vLLM answers 400: 'Unterminated string' (vllm-project/vllm 43995, 48922), Alibaba (HKUDS/nanobot 1487)",
+        read_on=_DAY,
+    ),
+    *(
+        Fact(
+            of="host",
+            name=UNRECORDED,
+            kind=kind,
+            value=value,
+            forms=_CHAT,
+            evidence="A host without a record is taken to refuse what the strictest of the others does",
+            read_on=_DAY,
+        )
+        for kind, value in _STRICTEST
+    ),
+    Fact(
+        of="host",
+        name="openrouter",
+        kind="roles",
+        value="no_developer",
+        forms=_CHAT,
+        evidence="400 by servers behind it: 'unknown variant `developer`', also for gpt-oss (earendil-works/pi 5229, 5221)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="host",
+        name="ollama",
+        kind="links",
+        value="refused",
+        forms=_CHAT,
+        evidence="400: 'invalid image input' to an address of the web (ollama/ollama 6753, TeamWiseFlow/xiaobei 219)",
         read_on=_DAY,
     ),
     Fact(

@@ -112,9 +112,21 @@ MAKERS: Final = (
         name="moonshotai",
         kind="reasoning",
         value="with_calls",
-        models=r"kimi-k(2-thinking|2\.[5-9]|[3-9])",
+        models=r"kimi-k(2-thinking|2[.p-][5-9]|[3-9])",
         evidence="'reasoning_content is missing in assistant tool call message at index N' (openclaw/openclaw 71050, "
         "danny-avila/LibreChat 12836)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="maker",
+        name="moonshotai",
+        kind="reasoning",
+        value="filled",
+        models=r"kimi-k(2-thinking|2[.p-][5-9]|[3-9])",
+        forms=_CHAT,
+        evidence="'thinking is enabled but reasoning_content is missing in assistant tool call message at index 2': a space "
+        "is taken (bestruirui/octopus 251), an empty text is not by all (earendil-works/pi 4251; Lapis0x0/obsidian-yolo 243 "
+        "sends one); bytedance/deer-flow 3043, continuedev/continue 11711, CherryHQ/cherry-studio 12619",
         read_on=_DAY,
     ),
     Fact(

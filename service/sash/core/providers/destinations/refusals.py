@@ -14,6 +14,7 @@ import msgspec
 
 from sash.core.providers.destinations.destination import Destination
 from sash.core.providers.destinations.facts import Kind
+from sash.core.providers.destinations.sent_media import SentKind, media_in
 from sash.core.providers.destinations.tool_names import ALPHABETS
 
 Object = Mapping[str, Any]
@@ -31,7 +32,7 @@ def refusals(request: Object, to: Destination) -> Iterator[BrokenRule]:
     messages: list[Object] = request.get("messages") or []
     for kind, value in to.values.items():
         judge = _JUDGES.get(kind)
-        if judge is not None and (messages or kind == "tool_names"):
+        if judge is not None and (messages or kind in _OF_ALL_FORMS):
             yield from (BrokenRule(kind, place) for place in judge(request, messages, value))
 
 
@@ -46,6 +47,8 @@ _MEMBERS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 )
 """Members of other servers' messages, by the value of the fact. What an operator sends by setting is not among them."""
 _SAID: Final = ("content", "tool_calls", "function_call", "refusal", "audio")
+_OF_ALL_FORMS: Final = frozenset({"files", "pictures", "sounds", "tool_names"})
+"""Kinds whose judges read the whole request, whatever its form calls its messages."""
 _NINE: Final = re.compile(r"[a-zA-Z0-9]{9}")
 _NAMED: Final = frozenset({"toolSpec", "function", "custom"})
 _SPOKEN: Final = frozenset({"text", "thinking"})
@@ -113,8 +116,10 @@ def _members(_request: Object, messages: list[Object], value: str) -> Iterator[s
 
 
 def _reasoning(_request: Object, messages: list[Object], value: str) -> Iterator[str]:
-    if value == "refused":  # what is owed cannot be seen: a call may have had none
-        yield from (f"#/messages/{i}" for i, message in enumerate(messages) if message.keys() & _REASONING)
+    for index, message in enumerate(messages):  # what is owed alone cannot be seen: a call may have had none
+        has_none = not any(message.get(name) for name in _REASONING)
+        if message.keys() & _REASONING if value == "refused" else value == "filled" and _calls(message) and has_none:
+            yield f"#/messages/{index}"
 
 
 def _ending(_request: Object, messages: list[Object], _value: str) -> Iterator[str]:
@@ -132,6 +137,24 @@ def _beside_calls(_request: Object, messages: list[Object], _value: str) -> Iter
         told = [block for block in _blocks(message) if "cachePoint" not in block]
         if any(0 < sum(name in block for block in told) < len(told) for name in _OF_CALLS):
             yield f"#/messages/{index}/content"
+
+
+def _without(kind: SentKind) -> _Judge:
+    """Return the judge that refuses media of a kind."""
+
+    def judge(request: Object, _messages: list[Object], _value: str) -> Iterator[str]:
+        yield from (place for found, place in media_in(request) if found == kind)
+
+    return judge
+
+
+def _links(_request: Object, messages: list[Object], _value: str) -> Iterator[str]:
+    for index, message in enumerate(messages):
+        for number, part in enumerate(_blocks(message)):
+            given = part.get("image_url")
+            url = given.get("url") if isinstance(given, dict) else given
+            if isinstance(url, str) and not url.startswith("data:"):
+                yield f"#/messages/{index}/content/{number}"
 
 
 def _tool_names(request: Object, _messages: list[Object], value: str) -> Iterator[str]:
@@ -160,9 +183,13 @@ _JUDGES: Final[Mapping[Kind, _Judge]] = MappingProxyType(
         "empty_question": _each(_is_empty_question),
         "empty_reply": _each(_is_empty_reply),
         "ending": _ending,
+        "files": _without("files"),
+        "links": _links,
         "members": _members,
+        "pictures": _without("pictures"),
         "reasoning": _reasoning,
         "roles": _each(lambda message: message["role"] == "developer"),
+        "sounds": _without("sounds"),
         "system": _system,
         "tool_names": _tool_names,
     }

@@ -35,6 +35,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """The form's name, and where messages, parts and text stand in it."""
     read: Callable[[Mapping[str, Any], str], list[Piece]]
     """Reads one own message at this pointer. Raises InvalidEntry."""
+    regular: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda own: own
+    """Writes an own message as the provider takes it, where there is one way alone: a tool's number as a text."""
     read_request: Callable[[Mapping[str, Any], ReadAsChat], ChatRequest]
     """Reads a whole request. Raises InvalidEntry."""
     write: Callable[[Sequence[Outgoing], list[Object], Any, RequestWriting], Object]

@@ -174,6 +174,25 @@ def _read_content(content: Mapping[str, Any], pointer: str) -> list[Piece]:
     )
 
 
+def _regular(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a content in whose results another value than an object is the member ``result``, as Google's SDKs send it."""
+    parts = content.get("parts")
+    if not isinstance(parts, list) or not any(map(_is_irregular, parts)):
+        return content
+    return {**content, "parts": [_regular_part(part) if _is_irregular(part) else part for part in parts]}
+
+
+def _is_irregular(part: Any) -> bool:
+    answer = member(part, "function_response") if isinstance(part, dict) else None
+    return isinstance(answer, dict) and not isinstance(answer.get("response", {}), dict | None)
+
+
+def _regular_part(part: Object) -> Object:
+    name = "function_response" if part.get("function_response") is not None else "functionResponse"
+    value = part[name]["response"]
+    return {**part, name: {**part[name], "response": {} if value == [] else {"result": value}}}
+
+
 class _Names:
     """Ids for calls and results without one: from the name, and the number of earlier ones with that name."""
 
@@ -610,6 +629,7 @@ GEMINI = Provider(
     called="a content of Gemini",
     own_types=r"(?!)",
     shape=_SHAPE,
+    regular=_regular,
     read=_read_content,
     read_request=_read_request,
     write=_write,

@@ -153,6 +153,11 @@ def _unknown_kinds(step: Mapping[str, Any], pointer: str) -> Iterator[UnknownKin
         yield from unknown_name(part.get("type"), f"{place}/type", "content type", CONTENTS)
 
 
+def _regular(step: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a step whose result is a text, contents or an object."""
+    return {**step, "result": to_json(step["result"])} if isinstance(step.get("result"), int | float) else step
+
+
 def _read_result(own: Object, pointer: str) -> Piece:
     given = convert(own, _FunctionResult, pointer)
     piece = Piece(role="tool", own=own, answers=given.call_id)
@@ -520,6 +525,7 @@ INTERACTIONS = Provider(
     called="a step of Google's Interactions",
     own_types="|".join((*STEPS, "image", "document")),
     shape=_SHAPE,
+    regular=_regular,
     read=_read_step,
     read_request=_read_request,
     write=_write,

@@ -30,6 +30,8 @@ class Mends(msgspec.Struct):
     told: dict[int, set[str]] = {}
     replaced: list[tuple[int, dict[str, Any], dict[str, Any] | None]] = []
     """Parts of own messages that are left out or replaced: a message's seq, the part, and what is sent in its place."""
+    chat_replaced: list[tuple[int, dict[str, Any], dict[str, Any] | None]] = []
+    """The same of parts of chat messages."""
 
     def add(self, mend: Mend, seq: int) -> None:
         """Note that message ``seq`` was changed by this mend."""
@@ -102,6 +104,16 @@ ENDED_REFERENCE: Final = Mend(
     "deprecated-generative-ai-python 692, vicajilau/quizdy 214); a signed address of S3, Google or Azure answers 403 after "
     "its time, which it tells",
 )
+UNTAKEN_BY_MODEL: Final = Mend(
+    name="untaken_by_model",
+    refused="A picture, a sound or a file that the model does not take, as `GET /models/{model}` tells: a picture by "
+    "GPT-3.5, DeepSeek, Kimi K2 and others that read text alone, a sound by GPT-4o and GPT-5; a picture's address, by a "
+    "host that fetches none",
+    sent="One line of text in its place, with its type and size, and where it is kept. A model that takes it gets it",
+    evidence="DeepSeek answers 400: 'unknown variant `image_url`, expected `text`' (rikkahub/rikkahub 1433), Z.ai: "
+    "\"messages.content.type … ['text']\" (TriDefender/zcode-api 26), OpenRouter 404: 'No endpoints found that support "
+    "image input' (nexu-io/nexu 875); destinations/README.md has a row for each family",
+)
 SYSTEM_NOTE: Final = Mend(
     name="system_note",
     refused="A system message behind other messages, where the form has system texts before them alone",
@@ -122,6 +134,14 @@ TOOL_SCHEMA: Final = Mend(
     "(spring-projects/spring-ai 4776); Anthropic: 'input_schema does not support oneOf, allOf, or anyOf at the top level' "
     "(anthropics/claude-code 40075), 'It must match JSON Schema draft 2020-12' (Dokploy/mcp 74, kintone/mcp-server 553)",
 )
+TOOL_NAMES: Final = Mend(
+    name="tool_names",
+    refused="A declared tool's name that is not in the destination's alphabet, such as `github.create issue`",
+    sent="The name with `_` for each other character, alike in definitions, calls, results and `tool_choice`; where another "
+    "tool has that name, with a digest behind it. `names` of the answer has each sent name with the tool's own",
+    evidence="OpenAI answers 400: 'string does not match pattern' (run-llama/llama_index 16093), Gemini: 'Invalid function "
+    "name' (google-gemini/gemini-cli 7869); the kind `tool_names` in destinations/README.md",
+)
 OF_ALL: Final = (
     UNANSWERED_CALL,
     LATE_RESULT,
@@ -131,7 +151,9 @@ OF_ALL: Final = (
     LOST_MEDIUM,
     FOREIGN_REFERENCE,
     ENDED_REFERENCE,
+    UNTAKEN_BY_MODEL,
     SYSTEM_NOTE,
     TOOL_SCHEMA,
+    TOOL_NAMES,
 )
 """Mends of all forms."""

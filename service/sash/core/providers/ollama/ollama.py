@@ -26,7 +26,7 @@ from sash.core.providers.form.request_limits import NO_LIMITS
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, schema_format
 from sash.core.providers.messages.call_inputs import BROKEN_ARGUMENTS, GivenInput, input_text, with_object
 from sash.core.providers.messages.mends import AS_TEXT, Mend
-from sash.core.providers.messages.pieces import Keeps, Name, Object, Piece, convert, data_url, rest_of
+from sash.core.providers.messages.pieces import Keeps, Name, Object, Piece, convert, data_url, rest_of, to_json
 from sash.core.providers.writing.media import read_data_url, read_file
 from sash.core.providers.writing.media_types import MEDIA_TYPE, UNTAKEN, Takes, picture_type
 from sash.core.providers.writing.native_messages import NativeMessages, Shape
@@ -99,6 +99,13 @@ def _read_message(message: Mapping[str, Any], pointer: str) -> list[Piece]:
             input_text(call.arguments),
         )
     return [piece]
+
+
+def _regular(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a message whose content is a text, also where a tool returned another value."""
+    if message.get("role") == "tool" and isinstance(said := message.get("content"), dict | list | int | float):
+        return {**message, "content": to_json(said)}
+    return message
 
 
 def _answers_name(message: Mapping[str, Any]) -> str | None:
@@ -208,10 +215,10 @@ def _sent(step: HistoryStep, behind: list[Block], writing: RequestWriting) -> It
 
 
 def _with_arguments(call: Object, seq: int, writing: RequestWriting) -> Object:
-    """Return a call whose arguments are an object, or are not there."""
+    """Return a call whose arguments are an object, which Ollama's SDK wants also of a call without any."""
     function = call["function"]
     if function.get("arguments") is None:
-        return call
+        function = {**function, "arguments": {}}
     return {**call, "function": with_object(function, "arguments", seq, writing.mends)}
 
 
@@ -239,6 +246,7 @@ def _content(parts: Iterable[Part], seq: int, writing: RequestWriting, *, told: 
                 if said is None:
                     writing.mends.add(UNTAKEN, seq)
                 texts.append(as_line(part.body)["text"] if said is None else said)
+                writing.mends.chat_replaced.append((seq, part.body, {"type": "text", "text": texts[-1]}))
             case {"type": kind} if told or kind == "image_url":
                 writing.mends.add(AS_TEXT, seq)
                 texts.append(as_line(part.body)["text"])
@@ -286,6 +294,7 @@ OLLAMA = Provider(
     called="a message of Ollama",
     own_types=r"(?!)",
     shape=_SHAPE,
+    regular=_regular,
     read=_read_message,
     read_request=_read_request,
     write=_write,

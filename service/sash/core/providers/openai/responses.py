@@ -19,6 +19,7 @@ import msgspec
 from sash.core.chat.arguments import CacheKey, ProviderObject, ToolChoice
 from sash.core.chat.file_links import is_link
 from sash.core.chat.messages import CallId
+from sash.core.chat.result_values import returned_content
 from sash.core.providers.form.cache_marks import CachePrices, Caching, Lifetime
 from sash.core.providers.form.own_members import OwnMembers
 from sash.core.providers.form.part_kinds import PartKinds, kinds
@@ -154,6 +155,15 @@ def _read_item(item: Mapping[str, Any], pointer: str) -> list[Piece]:
     piece = Piece(role="assistant", own=own, stands=_compaction(own) is not None)
     _read_call(own, kind, piece, pointer)
     return [piece]
+
+
+def _regular(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an item whose message has a content, and whose output is a text, parts or an object."""
+    if "role" in item and item.get("content", ...) is None:
+        return {**item, "content": []}
+    if item.get("type") in _FUNCTIONS and isinstance(item.get("output"), list | int | float):
+        return {**item, "output": returned_content(item["output"])}
+    return item
 
 
 def as_function(item: Object) -> Object:
@@ -494,6 +504,7 @@ RESPONSES = Provider(
     called="an item of OpenAI's Responses",
     own_types=r"input_(text|image|file)|output_text|\w+_call|\w+_call_output|reasoning|mcp_(list_tools|approval_\w+)",
     shape=_SHAPE,
+    regular=_regular,
     read=_read_item,
     read_request=_read_request,
     write=_write,

@@ -17,6 +17,7 @@ from sash.core.providers.destinations.destination import evidence_of, meet
 from sash.core.providers.destinations.facts import Kind
 from sash.core.providers.messages.call_inputs import BROKEN_ARGUMENTS
 from sash.core.providers.messages.mends import Mend, Mends
+from sash.core.providers.messages.reasoning_members import PLAIN
 from sash.core.providers.messages.words_said import has_word
 from sash.core.providers.writing.turns import NOTHING_SAID
 
@@ -59,17 +60,24 @@ ALTERNATING: Final = Mend(
     sent="One message with the texts of both, with a blank line between them",
     evidence=evidence_of("alternation"),
 )
+NO_REASONING: Final = Mend(
+    name="no_reasoning",
+    refused="A message with calls and without `reasoning_content`, such as another model's, by Kimi from K2 Thinking on",
+    sent="A space as `reasoning_content`",
+    evidence=evidence_of("reasoning", "filled"),
+)
 SERVER_MENDS: Final = (
     ALTERNATING,
     DEVELOPER_ROLE,
     BROKEN_ARGUMENTS,
     EMPTY_REPLY,
     EMPTY_QUESTION,
+    NO_REASONING,
     SHORT_ID,
     SYSTEM_FIRST,
 )
 
-DEVELOPER, ARGUMENTS, EMPTY, IDENTITY, SILENT = (1 << bit for bit in range(16, 21))
+DEVELOPER, ARGUMENTS, EMPTY, IDENTITY, SILENT, OWING = (1 << bit for bit in range(16, 22))
 """What may be refused in a message, as bits above those of ``chat_mends.oddities``."""
 _CHAT: Final = "openai"
 _BITS: Final[dict[Kind, int]] = {
@@ -80,6 +88,8 @@ _BITS: Final[dict[Kind, int]] = {
     "empty_question": SILENT,
 }
 """The bit of each kind of fact that is about single messages."""
+BLANK: Final = " "
+"""The reasoning of calls that have none."""
 _JOINED_ROLES: Final = ("user", "assistant")
 _ID: Final = re.compile(r"[a-zA-Z0-9]{9}")
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -94,7 +104,8 @@ def to_server(maker: str, model: str) -> Mapping[Kind, str]:
 def refused_by(maker: str, model: str) -> int:
     """Return what servers of a maker's model refuse in single messages, as bits; 0 for OpenAI's own."""
     values = to_server(maker, model)
-    return sum(bit for kind, bit in _BITS.items() if kind in values)
+    owing = OWING if values.get("reasoning") == "filled" else 0
+    return sum(bit for kind, bit in _BITS.items() if kind in values) | owing
 
 
 def with_system_first(bodies: list[Any], maker: str, model: str, mends: Mends) -> list[Any]:
@@ -190,6 +201,13 @@ def _with_words(message: Message) -> Message:
     return {**message, "content": NOTHING_SAID} if is_silent else message
 
 
+def _with_reasoning(message: Message) -> Message:
+    """The message with a blank as its reasoning, if it calls and has none."""
+    if not message.get("tool_calls") or any(message.get(name) for name in PLAIN):
+        return message
+    return {**message, "reasoning_content": BLANK}
+
+
 def _as_system(message: Message) -> Message:
     return {**message, "role": "system"} if message["role"] == "developer" else message
 
@@ -240,4 +258,5 @@ _CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message]], ...]] = (
     (ARGUMENTS, BROKEN_ARGUMENTS, _with_objects),
     (IDENTITY, SHORT_ID, _with_short_ids),
     (SILENT, EMPTY_QUESTION, _with_words),
+    (OWING, NO_REASONING, _with_reasoning),
 )

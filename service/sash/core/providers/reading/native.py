@@ -166,7 +166,7 @@ def _read(form: str, message: Any, pointer: str, send: Names) -> list[Piece]:
     if other := foreign(message, pointer, form):
         raise other
     provider = PROVIDERS[form]
-    own, beside = provider.own_members.apart(message, provider.shape.parts, send)
+    own, beside = provider.own_members.apart(dict(provider.regular(message)), provider.shape.parts, send)
     pieces = provider.read(own, pointer)
     pieces[0].beside = beside
     return pieces

@@ -134,8 +134,9 @@ def _party_of(entry: NativeEntry) -> Party:
 def _refuse_unknown(form: str, run: Sequence["_Placed"], allowed: Sequence[str]) -> None:
     if "*" in allowed:
         return
+    provider = PROVIDERS[form]
     for each in run:
-        for found in PROVIDERS[form].unknown_kinds(each.value, each.pointer):
+        for found in provider.unknown_kinds(provider.regular(each.value), each.pointer):
             if found.name not in allowed:
                 raise unknown_kind(found)
 

@@ -33,6 +33,8 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """The assistant's role in own messages."""
     result_parts: str = ""
     """The member of an own tool result with its parts, if it is another one."""
+    envelope: frozenset[str] = frozenset()
+    """Members that the provider or its SDK adds to a reply, and no request has: kept, not sent, and not told as left out."""
 
     def text_part(self, text: str) -> Block:
         """Return a part with this text."""

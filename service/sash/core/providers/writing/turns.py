@@ -73,6 +73,8 @@ class RequestWriting:
         self.hinted = hinted
         self.now = now
         self.came = came
+        self.left_out: list[tuple[int, int]] = []
+        """Parts that are left out: a message's seq, and the part's place in its content."""
         self.owners: dict[int, int] = {}
         """The seq of the message of each block that is sent, by the block's identity; not of plain texts."""
 
@@ -87,7 +89,10 @@ class RequestWriting:
         """Note that the format cannot carry the part at ``place``, and why."""
         kind, _, rest = place.partition("/")
         if self.drops and kind == "messages":
-            self.mends.add(LEFT_OUT, int(rest.partition("/")[0]))
+            seq, _, within = rest.partition("/")
+            self.mends.add(LEFT_OUT, int(seq))
+            if within.startswith("content/"):
+                self.left_out.append((int(seq), int(within.split("/")[1])))
         else:
             self.errors.append(Pointer(f"#/{place}", detail))
 
@@ -292,7 +297,7 @@ def _as_it_came(
     outgoing: Outgoing, native: Block, calls: "_Calls", shape: Shape, writing: RequestWriting
 ) -> NativeMessages:
     """The step of a message that came in this form."""
-    if native.get("beside"):
+    if any(name not in shape.envelope for _, name, _ in native.get("beside", ())):
         writing.mends.add(FOREIGN_MEMBERS, outgoing.seq)
     answered, made = calls.follow(outgoing, as_it_came=True)
     is_renamed = calls.tell_renamed(made, answered, outgoing.seq)

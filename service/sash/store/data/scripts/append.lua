@@ -18,7 +18,7 @@
 --         makes), answers (the call that it answers), links (of these calls), parallel (tokens when it answers one of several
 --         calls), always (belongs in every window), documents (their tokens), progress (it is still being written),
 --         unsent (windows leave it out), continues (it may only replace an entry in progress), compaction
---         (the form of the compaction that it is), media (as in media.lua); tokens as {o200k, cl100k}
+--         (the form of the compaction that it is), media (as in media.lua), agents (names of its author and audience); tokens as {o200k, cl100k}
 -- Gives {'ok', version, etag, settings, edited, the tool group that waits for results (JSON) or '', then for each entry: seq,
 --        1 for a duplicate, 1 for a parallel result; and last, if there are any, the numbers in branches.lua, and a list of
 --        the objects that no message has any more, as in media.lua}; with `reach`, {this reply, the tail, or {} where it cannot be read}
@@ -241,6 +241,11 @@ end
 local function write_notes(step)
   if step.rest.progress then drafts_now()[step.seq] = {step.o200k, step.cl100k, names_of(step.rest)} end
   if step.metadata ~= '' then redis.call('HSET', metadata, step.seq, step.metadata) end
+  if step.rest.agents then
+-- include agents
+    local agents = redis.call('HGET', conversation, 'agents') or ''
+    redis.call('HSET', conversation, 'agents', with_agents(agents, step.rest.agents, version + 1))
+  end
 end
 
 local grounded, g0, g1 = 0, 0, 0 -- new messages with documents, and the tokens of these

@@ -54,11 +54,14 @@ local function drop_branches(heads, numbers)
   return kept, dropped, table.concat(freeing, ' ')
 end
 
--- The messages behind `keep` as a branch's content; nil where they have too many bytes.
+-- The messages behind `keep` as a branch's content; nil where they have too many bytes, which is known before all are read.
 local function content_behind(keep, length, its_media)
+  if (length - keep) * (16 + RECORD) > MOST_BRANCH_BYTES then return nil end
   local records, size = redis.call('GETRANGE', counts, keep * RECORD, length * RECORD - 1), 0
-  for at = 13, #records, RECORD do size = size + 16 + RECORD + struct.unpack('<I4', records, at) end
-  if size > MOST_BRANCH_BYTES then return nil end
+  for at = 13, #records, RECORD do
+    size = size + 16 + RECORD + struct.unpack('<I4', records, at)
+    if size > MOST_BRANCH_BYTES then return nil end
+  end
   local parts = {struct.pack('<I4', #its_media), its_media}
   local place, bodies, its_details = 0, redis.call('LRANGE', log, keep, length - 1), redis.call('LRANGE', details, keep, length - 1)
   for first = keep + 1, length, CHUNK do

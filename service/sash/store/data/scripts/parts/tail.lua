@@ -6,7 +6,7 @@
 --       5 tokens of a block, in one of which a stable cut is, or 0: the tail then begins with that block, not with the window
 --       6 messages to read besides   7 true or '1' when the bodies of the whole tail are needed
 --       8 the forms of compactions that the window can have, each with a space on both sides, or ''
---       9 true or '1' when the words of all messages are needed, for recall
+--       9 true or '1' when the words of all messages are needed, for recall   10 true or '1' when the agents are, for a view
 -- Gives {'ok', fields of the conversation, length, first seq of the tail, records joined, details joined or '' when no
 --        message needs them, {body, …}, documents of the newest user message or '', {seq, record and body, …} of the pinned
 --        messages before the tail, {record, details, body} of the newest user message when it is before the tail, {seq, record,
@@ -116,5 +116,6 @@ local function read_tail(fields, length, reach)
     for number = 0, (length - 1) / BLOCK do wanted[#wanted + 1] = number end
     index = {redis.call('GETRANGE', counts, 0, -1), redis.call('HMGET', words, unpack(wanted))}
   end
+  if reach[10] == true or reach[10] == '1' then fields[21] = redis.call('HGET', conversation, 'agents') end
   return {'ok', fields, length, first, records, beside, bodies, documents, before, question, compaction, index}
 end

@@ -10,6 +10,7 @@ if is_usual then
   local seq, sum0, sum1, question = length, t0 or 0, t1 or 0, user or '0'
   local now_waiting, now_rich, now_sealed = waiting, rich, sealed
   local records, new_ids, seqs, has_pins = '', {}, {}, pins and pins ~= '0' -- new_ids: each id, then its seq
+  local named -- the agents of entries that have some
   local now_version, short = string.format('%d', version + 1), string.sub(this_change, 1, 8)
   local told = {'ok', now_version, etag_of(now_version, life, short), standing, edited or '', ''}
   local known = redis.call('HMGET', ids, unpack(ARGV, ID + 1, ID + entries))
@@ -44,6 +45,10 @@ if is_usual then
       end
       if not is_usual then break end -- an id that was used before
     end
+    if rest and rest.agents then
+      named = named or {}
+      for _, name in ipairs(rest.agents) do named[#named + 1] = name end
+    end
     if role == USER then question = seq end
     if flags >= RICH then now_rich = (now_rich == '1' or flags % MIXED >= RICH) and '1' or 'scripts' end
     if string.byte(ARGV[BODIES + place]) == SEALED then now_sealed = '1' end
@@ -62,6 +67,12 @@ if is_usual then
     if now_waiting ~= (waiting or '') then changed[#changed + 1], changed[#changed + 2] = 'open', now_waiting end
     if now_rich ~= rich then changed[#changed + 1], changed[#changed + 2] = 'rich', now_rich end
     if now_sealed ~= sealed then changed[#changed + 1], changed[#changed + 2] = 'sealed', now_sealed end
+    if named then
+-- include agents
+      local agents = redis.call('HGET', conversation, 'agents') or ''
+      local now_agents = with_agents(agents, named, now_version)
+      if now_agents ~= agents then changed[#changed + 1], changed[#changed + 2] = 'agents', now_agents end
+    end
     if entries > 1 then
 -- include changes
       changed[#changed + 1] = 'changes'

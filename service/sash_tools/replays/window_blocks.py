@@ -9,30 +9,24 @@ from typing import Final
 
 import msgspec
 
-from sash.core.counts.costs.counting import reasoning_tokens
 from sash.core.counts.models.families import DEVELOPER, SYSTEM, TOOL, USER
-from sash.core.counts.models.models import Model
 from sash.core.law.history.fillers import came_in
-from sash.core.law.history.view import History
-from sash.core.law.prompt_cache.prompt_cache import Block
-from sash.core.law.records.costs import message_costs
 from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS
 from sash.core.providers.form.cache_marks import CacheKind, Places
+from sash.windows.window_costs import WindowCosts
+from sash_tools.replays.prompt_cache import Block
 
 _TURNS: Final = (USER, TOOL)
 """Roles of messages up to which an entry may end without a mark."""
 
 
-class CachedWindow(msgspec.Struct, frozen=True, dict=True):
-    """A window as a provider's cache sees it: tokens and blocks of its first messages, and the ends of its entries.
+class CachedWindow(WindowCosts, frozen=True, dict=True):
+    """A window as a provider's cache sees it: the blocks of its messages, and the ends of its entries.
 
     ``places`` are those of its hints; None without hints.
     """
 
-    window: Window
-    history: History
-    model: Model
     places: Places | None = None
 
     @cached_property
@@ -40,11 +34,6 @@ class CachedWindow(msgspec.Struct, frozen=True, dict=True):
         """The roles of the messages."""
         roles = self.history.records.roles
         return bytes([roles[row] for row in self.window.rows])
-
-    @cached_property
-    def _thinks(self) -> bool:
-        records = self.history.records
-        return bool(records.details and records.thinks)
 
     @property
     def systems(self) -> list[int]:
@@ -57,28 +46,11 @@ class CachedWindow(msgspec.Struct, frozen=True, dict=True):
         """Whether the system text is a message, which takes a mark; Responses has it in ``instructions``."""
         return PROVIDERS[self.model.format].is_chat_form
 
-    def up_to(self, count: int) -> int:
-        """Tokens of the window's beginning, up to and including its first ``count`` messages."""
-        tokens, seqs, recalled = self.window.tokens, self.window.seqs, self.window.recalled
-        fixed = tokens["priming"] + tokens["system"] + tokens["tools"]
-        after = recalled.tokens if recalled and recalled.block and count <= recalled.place else 0
-        return fixed if count <= 0 else max(fixed, tokens["total"] - after - sum(map(self.cost, seqs[count:])))
-
     def blocks(self, seq: int) -> int:
         """The blocks of a message: one for its text or result, and one for each call."""
         records, row = self.history.records, self.window.row_of[seq]
         calls = records.calls[row]
         return calls + records.has_text(row) if calls else 1
-
-    def cost(self, seq: int) -> int:
-        """The tokens of a message as it is sent, with its documents."""
-        history, model, row = self.history, self.model, self.window.row_of[seq]
-        edit, grounded = self.window.edits.get(seq), self.window.grounding.get(seq)
-        cost: int = message_costs(history.records, model).item(row)
-        cost += history.lines_tokens(row, model) - (edit.saved if edit else 0)
-        if self._thinks and not (edit and edit.without_reasoning):
-            cost += reasoning_tokens(history.records[row].measure, model)
-        return cost + (grounded.cost if grounded else 0)
 
     def ends(self, kind: CacheKind) -> list[int]:
         """The ends of the entries that hints ask for, as numbers of messages; 0 is the end of the system text."""

@@ -1,1 +1,0 @@
-"""A simulator of providers' prompt caches, and a window as their blocks: for ``sash replay``."""

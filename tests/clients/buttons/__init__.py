@@ -1,0 +1,1 @@
+"""Each adapter, and each thing that people press in a chat."""

@@ -1,0 +1,133 @@
+"""Cohere's form: its messages come back as they came, others get their words, and its bills are not undercut."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+from recordings import NO_TRUTH, TRUTH
+from test_providers import goes_round
+
+from sash.core.chat.programs import recognise
+from sash.core.counts.models.models import find_model
+from sash.core.counts.requests.provider_requests import count_provider_request
+from sash.core.providers import PROVIDERS
+from sash.windows.request import decode_request
+from sash.windows.stateless import window_of_request
+
+MODEL: Final = "command-a-03-2025"
+PIXEL: Final = (
+    "data:image/png;base64,"
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+)
+CALL: Final = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"day": 1}'}}
+DOCUMENT: Final = {"type": "document", "document": {"id": "d1", "data": {"talk": "at noon"}}}
+CITATION: Final = {"start": 0, "end": 4, "text": "Noon", "sources": [{"type": "tool", "id": "c1:0"}]}
+CHAT: Final[list[dict[str, Any]]] = [
+    {"role": "system", "content": "Be brief."},
+    {
+        "role": "user",
+        "content": [{"type": "text", "text": "When?"}, {"type": "image_url", "image_url": {"url": PIXEL}}],
+    },
+    {"role": "assistant", "tool_plan": "I look it up.", "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "c1", "content": [DOCUMENT]},
+    {
+        "role": "assistant",
+        "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Noon."}],
+        "citations": [CITATION],
+    },
+    {"role": "user", "content": "Where?"},
+]
+
+
+def window(to: str, messages: list[dict[str, Any]], came: str = "cohere", **more: Any) -> dict[str, Any]:
+    body = {"model": MODEL, "format": to, "messages": messages, **more}
+    wanted, sent = decode_request(msgspec.json.encode(body), came)
+    made, _ = window_of_request(wanted, {}, sent)
+    found: dict[str, Any] = msgspec.json.decode(made.body)
+    return found
+
+
+def test_its_messages_come_back_as_they_came() -> None:
+    """Plans, documents, thoughts and citations are sent to Cohere as they came, and counted as sent."""
+    made = window("cohere", CHAT, reasoning="all")
+    assert made["request"]["messages"] == CHAT
+    assert "mended" not in made
+    assert made["tokens"]["total"] == count_provider_request("cohere", made["request"], find_model(MODEL)).tokens
+
+
+@pytest.mark.parametrize("to", [name for name in PROVIDERS if name != "cohere"])
+def test_others_get_its_words(to: str) -> None:
+    """Each other form has the plan, the call, the document's data and the reply's text."""
+    sent = json.dumps(window(to, CHAT)["request"])
+    assert all(words in sent for words in ("I look it up.", "look", "at noon", "Noon.", "Where?")), sent
+    assert "hm" not in sent
+
+
+def test_words_beside_a_call_are_its_plan() -> None:
+    """A chat message's text beside calls is the plan, and one tool that must be called is the only one."""
+    messages = [CHAT[-1], {"role": "assistant", "content": "I look.", "tool_calls": [CALL]}]
+    result = {"role": "tool", "tool_call_id": "c1", "content": "noon"}
+    tools = [{"type": "function", "function": {"name": name}} for name in ("look", "other")]
+    choice = {"type": "function", "function": {"name": "look"}}
+    request = window("cohere", [*messages, result], "openai", tools=tools, tool_choice=choice)["request"]
+    assert request["messages"][1:] == [{"role": "assistant", "tool_plan": "I look.", "tool_calls": [CALL]}, result]
+    assert [tool["function"]["name"] for tool in request["tools"]] == ["look"]
+    assert request["tool_choice"] == "REQUIRED"
+
+
+@pytest.mark.parametrize(("value", "text"), [(7, "7"), ({"a": 1}, '{"a":1}'), (["a"], '["a"]')])
+def test_what_a_tool_returned_is_a_text(value: Any, text: str) -> None:
+    """A result that is a number, an object or a list is its JSON text."""
+    request = window("cohere", [*CHAT[:3], {**CHAT[3], "content": value}, CHAT[5]])["request"]
+    assert request["messages"][3]["content"] == text
+
+
+def test_a_whole_answer_is_named() -> None:
+    """Cohere's whole answer is recognised, and the member to append is named."""
+    program = recognise({"id": "1", "finish_reason": "COMPLETE", "message": CHAT[4], "usage": {"tokens": {}}})
+    assert program is not None
+    assert "?format=cohere" in program.way_in
+
+
+@pytest.mark.skipif(not TRUTH.is_dir(), reason=NO_TRUTH)
+def test_its_bills_with_tools_are_not_undercut() -> None:
+    """A request as it went to Cohere costs at least what was billed, where tools were declared."""
+    rows = json.loads((TRUTH / "new3_cohere.json").read_bytes())
+    short = [
+        (row["id"], counted, row["prompt_tokens"])
+        for row in rows
+        if row["request"].get("tools")
+        and (counted := count_provider_request("cohere", row["request"], find_model(row["model"])).tokens)
+        < row["prompt_tokens"]
+    ]
+    assert short == []
+
+
+WITHOUT: Final = """
+from sash.core.providers import PROVIDERS
+del PROVIDERS["NAME"]
+import test_providers
+from sash.api.openapi.document import document
+from sash.app import ROUTES
+assert b'"NAME"' not in document(ROUTES)
+for form in PROVIDERS:
+    if form != "openai":
+        test_providers.goes_round(form)
+print("works")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ollama", "cohere"])
+def test_a_provider_can_be_taken_out(name: str) -> None:
+    """Without its registration all others work, and the contract has no word of it; with it, it goes round again."""
+    script = WITHOUT.replace("NAME", name)
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "works\n", done.stderr
+    goes_round(name)
