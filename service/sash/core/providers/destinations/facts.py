@@ -60,6 +60,7 @@ VALUES: Final[Mapping[Kind, Mapping[str, str]]] = MappingProxyType(
         "tool_names": {
             "dotted": "letters of a to z, digits, `_`, `.`, `:` and `-`, with a letter or `_` first",
             "plain": "letters of a to z, digits, `_` and `-`",
+            "word": "letters of a to z, digits and `_`, with no digit first",
         },
     }
 )

@@ -83,6 +83,16 @@ FORMS: Final = (
     ),
     Fact(
         of="form",
+        name="cohere",
+        kind="tool_names",
+        value="word",
+        forms=frozenset({"cohere"}),
+        evidence="400: \"tool names can only contain certain characters (A-Za-z0-9_) and can't begin with a "
+        'digit" (docs.cohere.com/reference/errors)',
+        read_on=_DAY,
+    ),
+    Fact(
+        of="form",
         name="responses",
         kind="tool_names",
         value="plain",

@@ -142,6 +142,7 @@ HOSTS: Final = (
         )
         for kind, value in _STRICTEST
     ),
+    _refusing("tool_names", "plain", "groq", "a name of another pattern is refused (langgenius/dify 22867)"),
     Fact(
         of="host",
         name="openrouter",

@@ -12,7 +12,7 @@ from sash.core.providers.destinations.facts import Fact, Kind
 
 _DAY: Final = date(2026, 11, 29)
 _LISTED: Final = "input modalities in the lists of makers and sellers (anomalyco/models.dev)"
-_SEES: Final = r"vl|vision|omni|ocr|llava|multimodal|audio|\bvideo|qvq|janus|minicpm|livetranslate"
+_SEES: Final = r"vl(?!lm)|vision|omni|ocr|llava|multimodal|audio|\bvideo|qvq|janus|minicpm|livetranslate"
 """Words of names of models that take more than text."""
 _NOT_SEEING: Final = rf"^(?!.*(?:{_SEES}))(?=.*(?:{{}}))"
 

@@ -11,11 +11,15 @@ from types import MappingProxyType
 from typing import Any, Final
 
 ALPHABETS: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
-    {"plain": re.compile(r"[a-zA-Z0-9_-]+"), "dotted": re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]*")}
+    {
+        "dotted": re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]*"),
+        "plain": re.compile(r"[a-zA-Z0-9_-]+"),
+        "word": re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*"),
+    }
 )
 """The patterns of declared tools' names, by the value of the fact ``tool_names``."""
-_OF_ALL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")
-_OTHER: Final = re.compile(r"[^a-zA-Z0-9_-]")
+_OF_ALL: Final = ALPHABETS["word"]
+_OTHER: Final = {name: re.compile(r"[^a-zA-Z0-9_]" if name == "word" else r"[^a-zA-Z0-9_-]") for name in ALPHABETS}
 _DIGEST_BYTES: Final = 4
 _NAMED: Final = frozenset(
     {"function", "custom", "function_call", "functionCall", "functionResponse", "toolUse", "tool"}
@@ -48,7 +52,7 @@ def names_in(alphabet: str, declared: Iterable[str], longest: int) -> Mapping[st
     """
     pattern, names = ALPHABETS[alphabet], dict.fromkeys(declared)
     odd = [name for name in names if not pattern.fullmatch(name) and len(name) <= longest]
-    found = {name: _begun(_OTHER.sub("_", name), pattern)[:longest] for name in odd}
+    found = {name: _begun(_OTHER[alphabet].sub("_", name), pattern)[:longest] for name in odd}
     taken = [*(name for name in names if name not in found), *found.values()]
     for name, plain in found.items():
         if taken.count(plain) > 1 or not plain.strip("_"):
