@@ -94,9 +94,10 @@ class Server:
             if entry.name.isdigit():
                 try:
                     parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+                    name = (entry / "comm").read_text()
                 except (OSError, IndexError):
                     continue
-                if parent == self.process.pid and b"valkey" not in (entry / "cmdline").read_bytes():
+                if parent == self.process.pid and not name.startswith(("valkey", "sash-vocabulary")):
                     found.append(int(entry.name))
         return found
 

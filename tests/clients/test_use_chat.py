@@ -25,7 +25,7 @@ from sash.api.docs import TYPESCRIPT_CLIENT
 
 pytestmark = [pytest.mark.clients, browsed]
 HERE = Path(__file__).parent
-CLIENTS, SECTION = "service/sash_client/README.md", "## useChat"
+PAGE, SECTION = "service/docs/frameworks/use-chat.md", "# useChat"
 PACKAGES = {
     "6": {"ai": "6.0.326", "@ai-sdk/react": "3.0.328", "@ai-sdk/openai": "3"},
     "7": {"ai": "7.0.173", "@ai-sdk/react": "4.0.177", "@ai-sdk/openai": "4.0.118"},
@@ -128,11 +128,11 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     needs("node", "npm")
     folder = tmp_path_factory.mktemp(f"use_chat_{request.param}")
     (folder / "sash.ts").write_bytes(TYPESCRIPT_CLIENT)
-    (folder / "server.ts").write_text(block("ts", CLIENTS, SECTION))
-    (folder / "page.tsx").write_text(block("tsx", CLIENTS, SECTION))
+    (folder / "server.ts").write_text(block("ts", PAGE, SECTION))
+    (folder / "page.tsx").write_text(block("tsx", PAGE, SECTION))
     package = {"private": True, "type": "module", "dependencies": PACKAGES[request.param]}
     (folder / "package.json").write_text(json.dumps(package))
-    wanted = [word for word in block("sh", CLIENTS, SECTION).split() if "@" in word or word == "esbuild"]
+    wanted = [word for word in block("sh", PAGE, SECTION).split() if "@" in word or word == "esbuild"]
     others = [word for word in wanted if word.rpartition("@")[0] not in PACKAGES[request.param]]
     run("npm", "install", *others, "--no-package-lock", "--no-audit", "--no-fund", cwd=folder)
     if request.param == "7":
@@ -171,9 +171,10 @@ def page(browser: Browser, site: tuple[str, Provider], served: Served, conversat
 
 def test_the_page_has_each_button() -> None:
     """The page's table has each of these tests, for both versions."""
-    table = section(CLIENTS, SECTION).partition("| `useChat` in Chromium")[2].splitlines()
-    buttons = [cell.strip().replace(" ", "_") for cell in table[0].strip("| ").split("|")]
-    assert [row[1:] for row in rows("\n".join(["|", *table]))[1:]] == [["yes"] * len(buttons)] * len(PACKAGES)
+    (head,) = [line for line in section(PAGE, SECTION).splitlines() if line.startswith("| `useChat` in Chromium")]
+    buttons = [cell.strip().replace(" ", "_") for cell in head.strip("| ").split("|")][1:]
+    found = [row[1:] for row in rows(section(PAGE, SECTION)) if row[0].startswith("AI SDK ")]
+    assert found == [["yes"] * len(buttons)] * len(PACKAGES)
     assert {f"test_{button}" for button in buttons} <= globals().keys()
 
 
