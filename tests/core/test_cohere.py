@@ -18,7 +18,7 @@ from sash.core.providers import PROVIDERS
 from sash.windows.request import decode_request
 from sash.windows.stateless import window_of_request
 
-MODEL: Final = "command-a-03-2025"
+MODEL: Final = "c4ai-aya-vision-32b"
 PIXEL: Final = (
     "data:image/png;base64,"
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="

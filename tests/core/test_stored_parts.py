@@ -23,15 +23,13 @@ MODELS: Final = {
     "ollama": ("qwen3:8b",),
     "cohere": ("command-a-03-2025",),
 }
-THOUGHTS: Final = ("zthought",)
-"""Marks in reasoning, which is left out by rules of its own and told in ``tokens``."""
 
 
 def text(kind: str, words: str, **more: Any) -> Object:
     return {"type": kind, "text": words, **more}
 
 
-CITED: Final = {"type": "url_citation", "url": "https://x.test/zlink", "title": "t", "start_index": 0, "end_index": 3}
+CITED: Final = {"type": "url_citation", "url": "https://x.test/cited", "title": "t", "start_index": 0, "end_index": 3}
 SOURCE: Final = {
     "type": "web_search_result",
     "url": "https://x.test/zpage",
@@ -40,7 +38,7 @@ SOURCE: Final = {
 }
 CITATION: Final = {
     "type": "web_search_result_location",
-    "url": "https://x.test/zpage",
+    "url": "https://x.test/cited",
     "title": "A page",
     "encrypted_index": "E",
     "cited_text": "c",
@@ -279,7 +277,10 @@ def window(form: str, came: str, model: str, messages: list[Object]) -> Object:
 @given(drawn=histories(), to=st.sampled_from([(form, model) for form, models in MODELS.items() for model in models]))
 @examples(3)
 def test_each_stored_part_is_sent_or_named(drawn: tuple[str, list[Object]], to: tuple[str, str]) -> None:
-    """What a part says is in the request, or the message that it stands in is told as mended, in every form and model."""
+    """What a part says is in the request, or the message that it stands in is told as mended, in every form and model.
+
+    Reasoning has rules of its own, and other forms get the words of a cited text without the places of its citations.
+    """
     (came, messages), (form, model) = drawn, to
     made = window(form, came, model, messages)
     sent, told = json.dumps(made["request"]), made.get("mended", {}).get("reasons", {})
