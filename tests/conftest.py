@@ -169,15 +169,13 @@ async def client(app: App, nothing_left: None) -> AsyncIterator[httpx.AsyncClien
 
 
 @pytest_asyncio.fixture
-async def new_client(
-    store: EmbeddedStore,
-    encryption_key: tuple[bytes, ...],
-    nothing_left: None,  # noqa: ARG001 - it checks afterwards
-) -> AsyncIterator[httpx.AsyncClient]:
-    """Yield a client of an application that has served nothing: the first models that it serves have series by name."""
-    settings = Settings(redis_url=store.url, store_connections=1, durability="fast", encryption_key=encryption_key)
-    async with lifespan(create_app(settings)) as running, http(running) as client:
-        yield client
+async def new_client(tmp_path: Path, encryption_key: tuple[bytes, ...]) -> AsyncIterator[httpx.AsyncClient]:
+    """Yield a client of an application that has served nothing, as nobody else has on its store: its figures begin at 0, and
+    the first models that it serves have series by name."""
+    with EmbeddedStore(tmp_path / "store", fsync="everysec") as own:
+        settings = Settings(redis_url=own.url, store_connections=1, durability="fast", encryption_key=encryption_key)
+        async with lifespan(create_app(settings)) as running, http(running) as client:
+            yield client
 
 
 _numbers = count(1)

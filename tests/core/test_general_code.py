@@ -22,6 +22,9 @@ CHATS = (
 )
 """Where the words of chat messages are, in which everything is stored."""
 EXCEPTIONS = {
+    "api/page_links.py": "names of pages",
+    "operations/pages.py": "names of pages",
+    "core/chat/other_names.py": "names that people write otherwise",
     "api/openapi/": "`responses` is a word of OpenAPI",
     "api/middleware/paths.py": "paths that people try at the wrong service",
     "settings.py": "makers whose endpoint writes summaries",
