@@ -228,7 +228,7 @@ def _shares(text: str) -> tuple[tuple[int, int, int], ...]:
 
 
 def most_family_tokens(o200k: int, cl100k: int, family: str) -> int:
-    """Return the most tokens of a text whose scripts are not known, for a family of ``RATIOS``; of English those of Latin."""
+    """The most tokens of a text whose scripts are not known, for a family of ``RATIOS``; of English those of Latin."""
     scripts = RATIOS[family]
     known = ["latin"] if cl100k <= OTHER_LATIN_FROM * o200k + 1 else [each for each in scripts if each != "other"]
     return math.ceil(max(scripts[each][0] * o200k + scripts[each][1] * cl100k for each in known))

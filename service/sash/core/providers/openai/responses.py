@@ -161,7 +161,9 @@ def _regular(item: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return an item whose message has a content, and whose output is a text, parts or an object."""
     if "role" in item and item.get("content", ...) is None:
         return {**item, "content": []}
-    if item.get("type") in _FUNCTIONS and isinstance(item.get("output"), list | int | float):
+    kind = item.get("type")
+    is_function = isinstance(kind, str) and kind in _FUNCTIONS
+    if is_function and isinstance(item.get("output"), list | int | float):
         return {**item, "output": returned_content(item["output"])}
     return item
 
