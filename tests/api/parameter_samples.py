@@ -21,7 +21,7 @@ DOCUMENTS = {
         {"id": "d-2", "text": "A zebra eats grass. " + 20 * WORDS},
     ]
 }
-SOUND = {"type": "input_audio", "input_audio": {"data": "UklGRiQAAABXQVZFZm10IBAAAAA=", "format": "wav"}}
+VIDEO = {"type": "video_url", "video_url": {"url": "https://example.org/a.mp4"}}
 RICH: Sequence[dict[str, Any]] = (
     user("What is the zebra code?", grounding=DOCUMENTS),
     {"message": {"role": "assistant", "content": "It is 4.", "reasoning_content": "Zebras count in fours."}},
@@ -65,8 +65,8 @@ HISTORIES: Mapping[str, Sequence[dict[str, Any]]] = {
         {"role": "user", "content": "Go on."},
     ),
     "loop": (user("Look."), calling("t-1"), result("t-1", 100 * WORDS)),
-    "sound": (
-        {"message": {"role": "user", "content": [{"type": "text", "text": "Hear."}, SOUND]}},
+    "video": (
+        {"message": {"role": "user", "content": [{"type": "text", "text": "See."}, VIDEO]}},
         {"role": "user", "content": "And?"},
     ),
     "dear": (user("a " * 120_000), assistant("b " * 120_000), user("And?")),
@@ -163,7 +163,7 @@ SAMPLES: Mapping[str, Sample] = {
     "tool_result_overflow": Sample("trim", "error", {"max_tokens": "300"}, "loop"),
     "images_kept": Sample("0", "5"),
     "unanswered": Sample("note", "drop"),
-    "uncarried": Sample("error", "drop", {"format": "anthropic", "model": "claude-sonnet-4-5"}, "sound"),
+    "uncarried": Sample("error", "drop", {"format": "anthropic", "model": "claude-sonnet-4-5"}, "video"),
     "history_tools": Sample("false", "true"),
     "cache": Sample(
         "none", "auto", {"format": "anthropic", "model": "claude-sonnet-4-5", "max_tokens": "20000"}, "long"
@@ -193,6 +193,8 @@ SAMPLES: Mapping[str, Sample] = {
     "listMessages.model": Sample(None, "gpt-4"),
     "listMessages.media": Sample("described", "inline"),
     "getMessage.media": Sample("described", "inline"),
+    "listBranches.messages": Sample("false", "true"),
+    "followConversation.format": Sample(None, "ag-ui", {"after": "1"}),
     "followConversation.after": Sample(None, "2"),
     "followConversation.body": Sample("false", "true", {"after": "1"}),
     "followConversation.view": AGENTS._replace(beside={"after": "1", "body": "true"}),

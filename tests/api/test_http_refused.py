@@ -173,7 +173,6 @@ MESSAGES: list[tuple[Any, str]] = [
     ({"role": "user"}, ""),
     ({"role": "user", "content": 5}, "/content"),
     ({"role": "user", "content": {}}, "/content"),
-    ({"role": "user", "content": ["x"]}, "/content/0"),
     ({"role": "user", "content": [{"text": "x"}]}, "/content/0"),
     ({"role": "user", "content": [{"type": "video"}]}, "/content/0/type"),
     ({"role": "user", "content": [{"type": "text"}]}, "/content/0"),

@@ -168,9 +168,9 @@ async def facts_for(world: World, parameter: Parameter, sample: Sample) -> dict[
     """The facts of the conversation that a request is for."""
     if parameter.operation in ADDING:
         return await world.made(sample.history, HISTORIES[sample.history][:-1])
-    if parameter.writes:
+    if parameter.writes or parameter.operation == "listBranches":
         facts = await world.made(sample.history, HISTORIES[sample.history])
-        if "{branch}" in parameter.path:
+        if "branches" in parameter.path:
             path = f"/conversations/{facts['conversation']}/rewind"
             (await world.client.post(path, json={"to_seq": 3})).raise_for_status()
         return facts
@@ -210,6 +210,8 @@ def request_of(parameter: Parameter, sample: Sample, facts: Mapping[str, str]) -
     if parameter.place == "query":
         query |= sample.beside
         if parameter.operation == "buildWindow":  # whose body has no parameter twice
+            if "format" in sample.beside:  # in the query it would be the messages' form, too
+                request["json"]["format"] = query.pop("format")
             request["json"] = {name: each for name, each in request["json"].items() if name not in query}
     if parameter.operation == "compareWindows" and parameter.name in WINDOW:
         query["recall_query"] = LONG
@@ -235,7 +237,12 @@ async def conditional(
 
 
 async def events(world: World, request: Mapping[str, Any], facts: Mapping[str, str]) -> Any:
-    """The events up to the present version."""
+    """The events up to the present version; of AG-UI's, the kind of the first one."""
+    if "format" in request["params"]:
+        async with world.client.stream("GET", request["url"], params=request["params"]) as stream:
+            async for line in stream.aiter_lines():
+                if line.startswith("data:"):
+                    return json.loads(line[5:])["type"]
     version = (await world.client.get(f"/conversations/{facts['conversation']}")).json()["version"]
     async with following(world.client, request["url"], **request["params"]) as heard:
         await heard.until(lambda: heard.versions[-1:] == [version])

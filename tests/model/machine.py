@@ -502,6 +502,7 @@ class Machine(RuleBasedStateMachine):
         for window in (one, other):
             del window["conversation_id"], window["version"], window["etag"]
             window.pop("receipt", None)
+            window.pop("unknown_view", None)  # a history in a body has no agents of messages that are gone
             if talk.retold:
                 del window["dropped"]["grounding_tokens"]  # counted when stored, under the template of that time
         # The explanation of a stored history ends where its read ended; the lines before that must be the same.

@@ -22,7 +22,7 @@ def facts(
         tokens=WindowTokens(tokens, 0, 0, 0, 0, 0, tokens, 0, 0),
         kept=Kept(7, 4, 10),
         dropped=Dropped(3, 120, 0, 0, 0, 0, 0, 0, 0),
-        grounding=WindowGrounding(2, 1, truncated=True),
+        grounding=WindowGrounding(2, 1, truncated=True, documents_shortened=0),
         stop_reason=stop_reason,
         summary_used=False,
         note=0,

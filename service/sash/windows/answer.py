@@ -50,7 +50,6 @@ from sash.core.providers.messages.mends import (
     Mends,
 )
 from sash.core.providers.messages.pieces import Object
-from sash.core.providers.openai.server_mends import refused_by
 from sash.core.providers.reading.interrupted import calls_in, text_alone, without_calls
 from sash.core.providers.reading.own_parts import without_reasoning
 from sash.core.providers.writing.turns import is_of
@@ -236,7 +235,8 @@ def made(
 ) -> Made:
     """The JSON of a window whose edits are applied. Raises FormatCannotCarry."""
     query, parts, model = asked.plan.query, asked.plan.parts, asked.plan.model
-    mends = _told(window, history, asked.plan)
+    is_changed = history.order is not None or parts.changed or window.renamed or window.goes_on or window.lined
+    mends = _told(window, history, asked.plan) if is_changed else Mends()
     seqs = window.seqs
     request = _request(asked, history, window, bodies, documents, mends)
     less = saved_by_turns(window, history, asked.plan) if PROVIDERS[query.format].fills else None
@@ -270,7 +270,7 @@ def made(
         summary_used=window.summary is not None,
         note=window.note,
         recalled=_recalled(window.recalled) if window.recalled else None,
-        names={sent: own for own, sent in parts.names.items()},
+        names={sent: own for own, sent in parts.names.items()} if parts.names else {},
         mended=Mended(len(mends.told), mends.reasons()) if mends.told else None,
         waiting_for=[*window.waiting_for],
         unknown_view=query.view if asked.is_unknown_view else None,
@@ -367,7 +367,7 @@ def _request(
             now=history.now,
             came=history.came,
         )
-    if not (refused_by(model.provider, model.known_as) or is_rich or parts.odd_shots):
+    if not (asked.plan.refused or is_rich or parts.odd_shots):
         return chat_messages(parts, window, bodies, grounding, Marked(), mends)
     beside, odd = _marks(window, history)
     for seq, bits in refused_by_servers(window, history, model.provider, model.known_as).items():

@@ -137,7 +137,9 @@ def plan_of(query: WindowQuery, parts: FixedParts, limits: Limits) -> Plan:
     """The plan of a window with these fixed parts and limits."""
     model, reserve, budget = limits.model, limits.reserve, limits.budget
     query = decided_reasoning(settled(query, model, budget), model)
-    return Plan(query, at_destination(parts, model), model, reserve, budget)
+    if parts.fixed.has_media or parts.fixed.has_odd_names:
+        parts = at_destination(parts, model)
+    return Plan(query, parts, model, reserve, budget)
 
 
 def limits_of(query: WindowQuery, settings: ConversationSettings, models: Mapping[str, Model]) -> Limits:

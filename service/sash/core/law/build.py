@@ -43,13 +43,13 @@ def build_window(history: History, spec: WindowSpec) -> Window | NeedOlder:
         history, plan = _summarized(history, spec.plan)
         spec = msgspec.structs.replace(spec, plan=plan)
     if is_far_below(history, spec.plan, spec.documents):
-        return _built(spec, history, ALL)
+        return _plain_window(history, spec) or choose(spec, history, ALL)
     return fitted(history, spec, partial(_built, spec))
 
 
 def _built(spec: WindowSpec, history: History, allowed: Allowed) -> Window | NeedOlder:
     """The window inside what is ``allowed``: a sum for a plain chat, or else all rules."""
-    if allowed is ALL or allowed.is_all:
+    if allowed.is_all:
         plain = _plain_window(history, spec)
         if plain is not None:
             return plain

@@ -97,6 +97,12 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     """The largest request that its maker takes; after ``sent_as``, the largest that is taken in that form."""
     meant: str = ""
     """The published name that an operator's own name stands for; empty for a published one."""
+    known_as: str = ""
+    """The name by which facts of its destinations are known: its id, or the name that this stands for, at its host."""
+
+    def __post_init__(self) -> None:
+        """Every window asks for the name, so it is made once for each model, also for a changed one."""
+        msgspec.structs.force_setattr(self, "known_as", at_host_of(self.id, self.meant) if self.meant else self.id)
 
     @property
     def counting(self) -> Counting:
@@ -113,11 +119,6 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
         return tier_of(self.price_tiers, tokens) or PriceTier(
             0, self.input_price, self.cached_input_price, self.cache_write_price, self.long_cache_write_price
         )
-
-    @property
-    def known_as(self) -> str:
-        """The name by which facts of its destinations are known: its id, or the name that this stands for, at its host."""
-        return at_host_of(self.id, self.meant) if self.meant else self.id
 
     @property
     def waits(self) -> bool:

@@ -63,6 +63,7 @@ NUMBER = re.compile(r"[0-9][0-9]+")  # twice as fast as {2,}
 _AT_A_MARK = re.compile(r"[-._@](?=[A-Za-z])")
 _BEHIND_A_MARK = re.compile(r"\n(?<=[!-/:-@\[-`{-~]\n)")
 _CONTRACTION = re.compile(r"'(?<=[A-Za-z]')(?=[A-Za-z])")
+_ANY_MARK = re.compile(r"[-._@'\n]")
 _FEW = 0.03
 """Extra tokens of single digits and of marks, as a share of a text's tokens, that the headroom of the factors covers."""
 OTHER_LATIN_FROM = 1.06
@@ -195,7 +196,9 @@ def extra_tokens(text: str) -> int:
 def is_plain(text: str, o200k: int, cl100k: int) -> bool:
     """Return whether it shows at first visible that a text with these tokens has no mix."""
     is_english = text.isascii() and cl100k <= OTHER_LATIN_FROM * o200k + 1
-    return is_english and not NUMBER.search(text) and extra_marks(text) <= o200k * _FEW
+    if not is_english or NUMBER.search(text):
+        return False
+    return not _ANY_MARK.search(text) or extra_marks(text) <= o200k * _FEW
 
 
 def mix_of(text: str, o200k: int, cl100k: int) -> Mix | None:

@@ -16,6 +16,7 @@ from sash.core.law.history.lines import go_on_tokens
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers import PROVIDERS
 from sash.core.providers.destinations.destination import meet
+from sash.core.providers.openai.server_mends import refused_by
 
 KNOWN_TO_THE_SUM: Final = frozenset(
     {
@@ -109,6 +110,11 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
         """Tokens of the line behind a reply at the end; 0 where the server takes a request that ends with a reply."""
         values = meet(self.query.format, self.model.provider, self.model.known_as).values
         return go_on_tokens(self.model) if "ending" in values else 0
+
+    @cached_property
+    def refused(self) -> int:
+        """What the model's server refuses in single messages, as bits; 0 for OpenAI's own."""
+        return refused_by(self.model.provider, self.model.known_as)
 
     @cached_property
     def fixed_bits(self) -> int:
