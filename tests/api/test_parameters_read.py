@@ -210,7 +210,7 @@ def request_of(parameter: Parameter, sample: Sample, facts: Mapping[str, str]) -
     if parameter.place == "query":
         query |= sample.beside
         if parameter.operation == "buildWindow":  # whose body has no parameter twice
-            if "format" in sample.beside:  # in the query it would be the messages' form, too
+            if "format" in sample.beside and sample.history not in FORMS:  # in the query it would be theirs, too
                 request["json"]["format"] = query.pop("format")
             request["json"] = {name: each for name, each in request["json"].items() if name not in query}
     if parameter.operation == "compareWindows" and parameter.name in WINDOW:

@@ -206,7 +206,9 @@ async def test_documents_cost_tokens_beside_a_counted_question(client: httpx.Asy
         assert window["tokens"]["grounding"] >= count(sent) - count(question) > 0
 
 
-@pytest.mark.parametrize("text", ["-" * 500 + "\n" + "A TABLE OF CONTENTS " * 20 + "." * 900, "\n" * 900 + ".", "a" * 2000])
+@pytest.mark.parametrize(
+    "text", ["-" * 500 + "\n" + "A TABLE OF CONTENTS " * 20 + "." * 900, "\n" * 900 + ".", "a" * 2000]
+)
 @pytest.mark.parametrize("max_tokens", [5000, 60])
 @pytest.mark.skipif("tekken" not in INSTALLED, reason="mistral-common is not installed")
 async def test_documents_are_counted_in_the_models_vocabulary(
