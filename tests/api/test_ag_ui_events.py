@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest_asyncio
 from conftest import Served
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from rigs.ag_ui_client import Screen
 from rigs.dialogue import assistant, calling, result, user
@@ -178,6 +178,7 @@ _steps = st.lists(
 
 
 @given(_steps)
+@example(["begin", "ask", "ask", "ask", "ask", "grow", "grow"])  # a reply that grows is none of the newest
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 async def test_a_screen_has_what_a_page_has(one: httpx.AsyncClient, conversation: str, steps: list[str]) -> None:
     """Whatever happens, and wherever its stream is cut, a screen that applies the events has the messages of a page."""

@@ -19,7 +19,7 @@ from sash.api.events.event_steps import NAMED, End, Event, EventStep, ReaderPlac
 from sash.api.events.event_stream import EventStream
 from sash.api.events.feed import Feed
 from sash.api.screen_pages import ScreenPage
-from sash.core.screens.ag_ui_events import NoEvents, ended, events_between, is_open, opened
+from sash.core.screens.ag_ui_events import NoEvents, ended, events_between, open_after, opened
 
 MESSAGES: Final = 1000
 """The largest number of users' messages and turns in a snapshot."""
@@ -72,6 +72,8 @@ class AgUiReader:
         self._is_begun = False
         self._told: Sequence[Object] | None = None
         """The newest messages that it has; None where it is not known what it has."""
+        self._open: dict[str, None] = {}
+        """The ids of messages whose text is begun and not ended, which may be older ones."""
 
     async def pull(self) -> None:
         """Put what came after the reader's place. It is told of the next event from then on.
@@ -84,8 +86,7 @@ class AgUiReader:
         if self._resets != self._feed.resets:
             return  # versions of the step may be others now
         if step.place is None:
-            opens = [each for each in self._told or () if is_open(each)]
-            self._put([*map(ended, opens), _snapshot_of(()), {"type": "RUN_FINISHED", **self._run}])
+            self._put([*map(ended, self._open), _snapshot_of(()), {"type": "RUN_FINISHED", **self._run}])
             self.stream.end("erased")
             return
         events = await (self._begin(step) if self._told is None else self._go_on(step, self._told))
@@ -122,13 +123,13 @@ class AgUiReader:
     async def _snapshot(self) -> Sequence[Object]:
         """All messages; of many the newest, and where the others are."""
         page = await self._read(MESSAGES)
-        opens = [ended(each) for each in self._told or () if is_open(each)]
+        ends = [*map(ended, self._open)]
         self._told = page.messages[page.begins[-_NEWEST:][0] if page.begins else 0 :]
         older: list[Object] = []
         if page.following is not None:
             cursor = cursor_of(f"D{page.following}:{page.state.life}")
             older = [{"type": "CUSTOM", "name": "sash.older", "value": {"next_cursor": cursor}}]
-        return [*opens, _snapshot_of(page.messages), *opened(page.messages), *older]
+        return [*ends, _snapshot_of(page.messages), *opened(page.messages), *older]
 
     @property
     def _run(self) -> Object:
@@ -136,6 +137,7 @@ class AgUiReader:
 
     def _put(self, events: Sequence[Object], place: ReaderPlace | None = None) -> None:
         """Put events; behind them how far the reader is."""
+        self._open = open_after(self._open, events)
         if not self._is_begun:
             events, self._is_begun = [{"type": "RUN_STARTED", **self._run}, *events], True
         self.stream.events += len(events)

@@ -9,11 +9,12 @@ A reply that is being written is open: its text begins, and is not ended. Whoeve
 the list after, as AG-UI's client does. What no events say, such as that a message is gone, needs a snapshot.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from sash.core.screens.screen_form import KEPT, Object
 
+_START, _END = "TEXT_MESSAGE_START", "TEXT_MESSAGE_END"
 _OF: Final = {
     "user": {"content"},
     "assistant": {"content", "toolCalls"},
@@ -56,9 +57,24 @@ def is_open(message: Object) -> bool:
     return message["role"] == "assistant" and status == "in_progress" and not message.get("toolCalls")
 
 
-def ended(message: Object) -> Object:
-    """The event that ends a message's text."""
-    return _text(message, "END") | _metadata(message)
+def ended(identity: str) -> Object:
+    """The event that ends the text of a message."""
+    return {"type": _END, "messageId": identity}
+
+
+def open_after(before: Iterable[str], events: Iterable[Object]) -> dict[str, None]:
+    """The ids of messages whose text is open behind these events, of which ``before`` were open."""
+    found = dict.fromkeys(before)
+    for event in events:
+        if event["type"] == _START:
+            found[event["messageId"]] = None
+        elif event["type"] == _END:
+            found.pop(event["messageId"], None)
+    return found
+
+
+def _end(message: Object) -> Object:
+    return ended(message["id"]) | _metadata(message)
 
 
 def _start(message: Object) -> Object:
@@ -87,10 +103,10 @@ def _changed(old: Object, new: Object) -> Iterator[Object]:
     if more := said[len(old["content"]) :]:
         yield _text(new, "CONTENT") | {"delta": more} | ({} if is_told else _metadata(new))
     if not is_open(new):
-        yield ended(new)
+        yield _end(new)
         yield from _calls(new)
     elif not (more or is_told):
-        yield ended(new)
+        yield _end(new)
         yield _start(new)
 
 
@@ -115,7 +131,7 @@ def _added(message: Object) -> Iterator[Object]:
         if content:
             yield _text(message, "CONTENT") | {"delta": content}
         if not is_open(message):
-            yield ended(message)
+            yield _end(message)
             yield from _calls(message)
 
 
