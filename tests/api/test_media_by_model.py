@@ -72,6 +72,8 @@ def test_a_picture_is_a_line_for_a_model_that_reads_text_alone(form: str, model:
         ("anthropic", "claude-opus-4-8"),
         ("gemini", "gemini-2.5-flash"),
         ("converse", "amazon.nova-lite-v1:0"),
+        ("openai", "deepseek-chat-vl"),
+        ("cohere", "command-a-vision-07-2025"),
     ],
 )
 def test_a_model_that_sees_gets_the_picture(form: str, model: str) -> None:

@@ -35,6 +35,7 @@ from sash.core.counts.text.unicode_scripts import RATIOS
 from sash.core.counts.text.vocabularies import INSTALLED, Vocabulary, vocabulary_of
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.destinations.hosts import at_host_of
+from sash.core.providers.destinations.model_media import SEES
 from sash.core.providers.form.request_limits import NO_LIMITS, RequestLimits
 from sash.problems import UnknownModel
 
@@ -329,9 +330,9 @@ def _deployment(name: str, meant: NameBeginning) -> Model | None:
     model = msgspec.structs.replace(found, id=name)
     if meant.is_dated:
         return model
-    return msgspec.structs.replace(
-        model, exact=False, context_window_source="assumed", assumed=meant.name, meant=meant.name
-    )
+    # A word such as "vision" is no operator's: this model takes more than the one that its name begins with.
+    known = "" if SEES.search(name.lower()) and not SEES.search(meant.name.lower()) else meant.name
+    return msgspec.structs.replace(model, exact=False, context_window_source="assumed", assumed=meant.name, meant=known)
 
 
 @lru_cache(maxsize=1_024)

@@ -4,6 +4,7 @@ A model is in a row only if its maker, or nearly every seller, lists it so, beca
 loss, too. Names are patterns of families and versions: a later version may take more.
 """
 
+import re
 from collections.abc import Iterator
 from datetime import date
 from typing import Final
@@ -14,6 +15,7 @@ _DAY: Final = date(2026, 11, 29)
 _LISTED: Final = "input modalities in the lists of makers and sellers (anomalyco/models.dev)"
 _SEES: Final = r"vl(?!lm)|vision|omni|ocr|llava|multimodal|audio|\bvideo|qvq|janus|minicpm|livetranslate"
 """Words of names of models that take more than text."""
+SEES: Final = re.compile(_SEES)
 _NOT_SEEING: Final = rf"^(?!.*(?:{_SEES}))(?=.*(?:{{}}))"
 
 _TEXT_ALONE: Final = (
