@@ -55,6 +55,7 @@ DESTINATIONS = (
     *(("converse", model) for model in ("amazon.nova-micro-v1:0", "us.meta.llama4-maverick-17b-instruct-v1:0")),
     *(("converse", model) for model in ("us.anthropic.claude-opus-4-8-v1:0", "meta.llama3-1-70b-instruct-v1:0")),
     *(("ollama", model) for model in ("qwen3:8b", "gemma3:4b")),
+    ("cohere", "command-a-03-2025"),
 )
 KEYS = {"responses": "input", "gemini": "contents", "interactions": "input"}
 """What requests call their messages, where not ``messages``."""
