@@ -43,11 +43,6 @@ def pair_tokens(pair: Pair, mix: Mix | None, model: Model) -> int:
     return tokens
 
 
-def estimate_factor(text: str, ratios: str) -> float:
-    """Return a family's tokens (``RATIOS``) for one o200k_base token of a text or of a part of it; at least 1."""
-    return max(1.0, _OF_A_PART * estimate_text(text, ratios) / max(1, count_text(text, "o200k_base")))
-
-
 def spoken_tokens(message: Mapping[str, Any], vocabulary: Vocabulary) -> int:
     """Return the tokens of all that a chat message says: its text and its files', its author's name, and its calls."""
     content, called = message.get("content"), functions_called(message)
