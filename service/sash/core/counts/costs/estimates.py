@@ -11,9 +11,6 @@ from sash.core.counts.text.unicode_scripts import Mix, family_tokens, mix_of
 from sash.core.counts.text.vocabularies import Vocabulary
 from sash.core.providers.openai.chat_mends import fitting_function, fitting_name
 
-_OF_A_PART = 1.03
-"""A safety factor: a part of a text may cost more for each o200k_base token than the whole text."""
-
 
 def estimate_text(text: str, ratios: str) -> int:
     """Return the tokens of a text for a family of ``RATIOS``."""
