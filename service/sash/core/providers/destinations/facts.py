@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from datetime import date
-from functools import lru_cache
+from functools import cache
 from types import MappingProxyType
 from typing import Final, Literal
 
@@ -91,6 +91,10 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
         """Its value's place among those of its kind."""
         return list(VALUES[self.kind]).index(self.value)
 
+    def __post_init__(self) -> None:
+        """Compile the pattern as the table is loaded: the first window would take the time of all of them."""
+        _pattern(self.models)
+
     def holds(self, form: str, parties: AbstractSet[tuple[Party, str]], model: str) -> bool:
         """Return whether it is about a model's requests in a form. A template, and what a model takes, is known by the
         model's name alone."""
@@ -101,6 +105,6 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
         return not self.models or _pattern(self.models).search(model) is not None
 
 
-@lru_cache(maxsize=256)
+@cache
 def _pattern(models: str) -> re.Pattern[str]:
     return re.compile(models)
