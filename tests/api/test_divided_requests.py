@@ -1,6 +1,5 @@
 """Messages that are appended in one request or one by one: the same log, and the same windows."""
 
-import json
 from typing import Any
 
 import httpx
@@ -62,9 +61,9 @@ ASKS = {"role": "user", "content": "q"}
 INPUT = {"type": "user_input", "content": [{"type": "text", "text": "q"}]}
 
 
-async def _conversation(client: httpx.AsyncClient, groups: list[Group]) -> str:
+async def _conversation(client: httpx.AsyncClient, groups: list[Group], **named: str) -> str:
     """Append each group in a request, and return the conversation's id."""
-    made: str = (await client.post("/conversations", json={})).json()["id"]
+    made: str = (await client.post("/conversations", json=named)).json()["id"]
     for form, messages in groups:
         await append(client, made, *messages, format=form)
     return made
@@ -131,14 +130,13 @@ async def test_one_request_and_many_give_the_same_window(
     client: httpx.AsyncClient, conversation: list[Group], form: str
 ) -> None:
     """Whatever is appended: in as few requests as its forms allow, or message by message, its windows are the same."""
-    made = [
-        await _conversation(client, groups) for groups in (as_bulk(conversation), divided(conversation, lambda: True))
-    ]
-    query = {"model": MODELS[form], "format": form, "uncarried": "drop"}
-    windows = [await window(client, each, **query) for each in made]
-    told = [json.dumps({name: each.get(name) for name in TOLD}) for each in windows]
-    # A line in a picture's place says at which conversation the picture is.
-    expected, found = [json.loads(each.replace(name, "c")) for each, name in zip(told, made, strict=True)]
+    query, told = {"model": MODELS[form], "format": form, "uncarried": "drop"}, []
+    for groups in (as_bulk(conversation), divided(conversation, lambda: True)):
+        # One after the other under one name: a line in a picture's place says at which conversation the picture is.
+        made = await _conversation(client, groups, id="divided")
+        told.append(await window(client, made, **query))
+        await client.delete(f"/conversations/{made}")
+    expected, found = [{name: each.get(name) for name in TOLD} for each in told]
     for each in (expected, found):
         each["request"].pop("prompt_cache_key", None)
     assert expected == found
