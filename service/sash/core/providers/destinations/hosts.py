@@ -175,7 +175,7 @@ HOSTS: Final = (
         name="bedrock",
         kind="ending",
         value="no_reply",
-        models=r"^(?!.*(?:nova|claude))",
+        models=r"^(?!.*(?:\bnova|claude))",
         forms=frozenset({"converse"}),
         evidence="'The model that you are using requires the last turn in the conversation to be a user message.', of "
         "llama3-8b (i-am-bee/beeai-framework 753), as SillyTavern/SillyTavern 5733 and microsoft/semantic-kernel 10281 "

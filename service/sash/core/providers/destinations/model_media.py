@@ -97,8 +97,9 @@ _TEXT_ALONE: Final = (
     ),
 )
 """Families of models that take text alone: the name of the row, a pattern of names, and the evidence."""
-_READ_BY_THE_HOST: Final = r"(?!(?:openrouter|bedrock|bedrock_converse)/)"
+READERS: Final = ("openrouter", "bedrock", "bedrock_converse")
 """Hosts that read files themselves, and give the model their text."""
+_NOT_READ: Final = rf"(?!(?:{'|'.join(READERS)})/)"
 
 
 def _row(name: str, kind: Kind, models: str, evidence: str, forms: frozenset[str] = frozenset()) -> Fact:
@@ -119,7 +120,7 @@ def _rows() -> Iterator[Fact]:
         models = _NOT_SEEING.format(pattern)
         yield _row(name, "pictures", models, evidence)
         yield _row(name, "sounds", models, evidence)
-        files = f"^{_READ_BY_THE_HOST}{models.removeprefix('^')}"
+        files = f"^{_NOT_READ}{models.removeprefix('^')}"
         yield _row(name, "files", files, evidence, frozenset({"openai", "responses", "ollama"}))
     yield _row(
         "gpt-audio",
