@@ -18,7 +18,7 @@ _ROLES = ("user", "assistant")
 
 
 class SashSessionStore:
-    """A store for ``ClaudeAgentOptions(session_store=…)``: what one machine mirrors there, another one resumes.
+    """A store for ``ClaudeAgentOptions(session_store=…)``: a session that one machine saves can be resumed on another.
 
     The conversation of a transcript is named after project, session and subpath; its owner is the project, so that
     ``DELETE /owners/{owner}`` erases all of it. A refused request raises ``SashError``; the SDK says that the mirror failed.

@@ -1,7 +1,8 @@
 """A process that holds other vendors' installed vocabularies, and counts for all workers of a service.
 
-To load one takes up to a second, in which its library lets no other thread run, and 60 to 100 MB. In a process of its own
-it stops no worker's event loop, and takes its memory once. A worker that cannot reach the process loads it itself.
+Loading one takes up to a second, during which its library lets no other thread run, and 60 to 100 MB. In a process of their
+own, vocabularies block no worker's event loop, and their memory is taken once for all workers. A worker that cannot reach
+the process loads the vocabulary itself.
 """
 
 import os
@@ -33,7 +34,7 @@ def start(address: str) -> None:
 
 
 def use(address: str | None) -> None:
-    """Let the counts of this process be made there; by this process itself without an address."""
+    """Count in the process at this address from now on. Without an address, this process counts itself."""
     from sash.core.counts.text.vocabularies import INSTALLED  # noqa: PLC0415
 
     if not address:
@@ -72,7 +73,7 @@ def _counted_there(address: str, name: str, load: "Callable[[], Count]") -> "Cou
 
 
 class _There:
-    """Counts with a vocabulary of the process, or with its own once that could not be reached."""
+    """Counts in the process, or, after that could not be reached, in this one."""
 
     def __init__(self, address: str, name: str, load: "Callable[[], Count]") -> None:
         self._address = address

@@ -1,12 +1,12 @@
-"""One reader of a conversation's events as AG-UI's: a snapshot, and then what its newest messages have more.
+"""Sends a conversation to one reader as AG-UI's events: first a snapshot, then what is new in its newest messages.
 
 ::
 
     RUN_STARTED  MESSAGES_SNAPSHOT  CUSTOM sash.version        TEXT_MESSAGE_CONTENT …  CUSTOM sash.version
                                     id: 7-…                                           id: 8-…
 
-The reader is not told what a version did. It looks at the newest messages after each, and says what they have more than
-those that it has told. What no events say, such as a message that is gone, is a new snapshot.
+No event says all that a version did. So after each version the newest messages are read and compared with those that were
+sent, and the difference is sent. A change for which AG-UI has no events, such as a deleted message, is a new snapshot.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -24,7 +24,7 @@ from sash.core.screens.ag_ui_events import NoEvents, ended, events_between, open
 MESSAGES: Final = 1000
 """The largest number of users' messages and turns in a snapshot."""
 _NEWEST: Final = 4
-"""So many of these are looked at after each version. More that are new come as a snapshot."""
+"""How many of these are read after each version. If more are new, a snapshot is sent."""
 
 Object = dict[str, Any]
 ReadNewest = Callable[[int], Awaitable[ScreenPage]]
@@ -32,7 +32,7 @@ ReadNewest = Callable[[int], Awaitable[ScreenPage]]
 
 
 class _Changed(msgspec.Struct, frozen=True):
-    """What is read of an event: the kind, and the place of the first message that is another."""
+    """The members of an event that are needed here: its type, and which messages it changed."""
 
     type: str
     to_seq: int | None = None
@@ -41,7 +41,7 @@ class _Changed(msgspec.Struct, frozen=True):
 
     @property
     def first_seq(self) -> int | None:
-        """The seq of the first message that is another; None where there is none."""
+        """The seq of the first message that was changed or added; None if there is none."""
         if self.type in ("reset", "branches"):
             return 0
         seqs = [each.seq for each in self.messages] + [*self.left_out]
@@ -71,9 +71,9 @@ class AgUiReader:
         self._read = read
         self._is_begun = False
         self._told: Sequence[Object] | None = None
-        """The newest messages that it has; None where it is not known what it has."""
+        """The newest messages that were sent to it; None if that is not known."""
         self._open: dict[str, None] = {}
-        """The ids of messages whose text is begun and not ended, which may be older ones."""
+        """The ids of messages whose text was begun and not ended. They may be older than the newest."""
 
     async def pull(self) -> None:
         """Put what came after the reader's place. It is told of the next event from then on.
@@ -108,7 +108,7 @@ class AgUiReader:
         return opened(page.messages)
 
     async def _go_on(self, step: EventStep, told: Sequence[Object]) -> Sequence[Object]:
-        """What the newest messages have more than those that were told."""
+        """The difference between the newest messages and those that were sent."""
         seqs = [seq for each in step.events if (seq := _changed.decode(each.named).first_seq) is not None]
         if not seqs:
             return ()
@@ -121,7 +121,7 @@ class AgUiReader:
         return events
 
     async def _snapshot(self) -> Sequence[Object]:
-        """All messages; of many the newest, and where the others are."""
+        """A snapshot: all messages, or of a long chat the newest ones, with the cursor of the older ones."""
         page = await self._read(MESSAGES)
         ends = [*map(ended, self._open)]
         self._told = page.messages[page.begins[-_NEWEST:][0] if page.begins else 0 :]

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from sash.core.screens.screen_form import KEPT, Object
 
-_START, _END = "TEXT_MESSAGE_START", "TEXT_MESSAGE_END"
+_BEGUN, _ADDED, _ENDED = "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"
 _OF: Final = {
     "user": {"content"},
     "assistant": {"content", "toolCalls"},
@@ -59,16 +59,16 @@ def is_open(message: Object) -> bool:
 
 def ended(identity: str) -> Object:
     """The event that ends the text of a message."""
-    return {"type": _END, "messageId": identity}
+    return {"type": _ENDED, "messageId": identity}
 
 
 def open_after(before: Iterable[str], events: Iterable[Object]) -> dict[str, None]:
     """The ids of messages whose text is open behind these events, of which ``before`` were open."""
     found = dict.fromkeys(before)
     for event in events:
-        if event["type"] == _START:
+        if event["type"] == _BEGUN:
             found[event["messageId"]] = None
-        elif event["type"] == _END:
+        elif event["type"] == _ENDED:
             found.pop(event["messageId"], None)
     return found
 
@@ -78,11 +78,11 @@ def _end(message: Object) -> Object:
 
 
 def _start(message: Object) -> Object:
-    return _text(message, "START") | {"role": message["role"]} | _metadata(message)
+    return {"type": _BEGUN, "messageId": message["id"], "role": message["role"]} | _metadata(message)
 
 
-def _text(message: Object, what: str) -> Object:
-    return {"type": f"TEXT_MESSAGE_{what}", "messageId": message["id"]}
+def _content(message: Object, more: str) -> Object:
+    return {"type": _ADDED, "messageId": message["id"], "delta": more}
 
 
 def _metadata(message: Object) -> Object:
@@ -101,7 +101,7 @@ def _changed(old: Object, new: Object) -> Iterator[Object]:
         raise NoEvents
     is_told = old.get("metadata") == new.get("metadata")
     if more := said[len(old["content"]) :]:
-        yield _text(new, "CONTENT") | {"delta": more} | ({} if is_told else _metadata(new))
+        yield _content(new, more) | ({} if is_told else _metadata(new))
     if not is_open(new):
         yield _end(new)
         yield from _calls(new)
@@ -129,7 +129,7 @@ def _added(message: Object) -> Iterator[Object]:
     else:
         yield _start(message)
         if content:
-            yield _text(message, "CONTENT") | {"delta": content}
+            yield _content(message, content)
         if not is_open(message):
             yield _end(message)
             yield from _calls(message)

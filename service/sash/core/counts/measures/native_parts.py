@@ -64,7 +64,7 @@ _STRUCTURE: Final = frozenset(
 """Members that models do not read as text, in every form."""
 _MEDIA_WORDS: Final = frozenset({"title", "context", "filename", "displayName", "display_name"})
 _BESIDE_MEDIA: Final = _MEDIA_WORDS | {"detail", "media_type", "mimeType", "mime_type", "type"}
-"""Members that describe a picture or a file. A reference in one of them does not tell that the chat message has it."""
+"""Members that describe a picture or a file. A reference found in one of them is no proof that the chat message has it."""
 
 
 class NativeParts(msgspec.Struct, array_like=True, frozen=True):

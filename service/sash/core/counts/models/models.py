@@ -97,12 +97,12 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     limits: RequestLimits = NO_LIMITS
     """The largest request that its maker takes; after ``sent_as``, the largest that is taken in that form."""
     meant: str = ""
-    """The published name that an operator's own name stands for; empty for a published one."""
+    """If the id is a name of the operator's own, the published name that it stands for; else empty."""
     known_as: str = ""
-    """The name by which facts of its destinations are known: its id, or the name that this stands for, at its host."""
+    """The name under which facts about its servers are looked up: ``meant`` at the host that the id names, else the id."""
 
     def __post_init__(self) -> None:
-        """Every window asks for the name, so it is made once for each model, also for a changed one."""
+        """Set ``known_as``. Every window needs it, so it is computed once for each model."""
         msgspec.structs.force_setattr(self, "known_as", at_host_of(self.id, self.meant) if self.meant else self.id)
 
     @property

@@ -47,7 +47,7 @@ class Vocabulary:
         return f"Vocabulary({self.name!r}, {self.source!r})"
 
     def load_by(self, load: Callable[[Callable[[], Count]], Count]) -> None:
-        """Load it by this function, which gets the function that would have loaded it."""
+        """From now on load the vocabulary with ``load``, which is given the function that loads it in this process."""
         self._load = partial(load, self._load)
 
     @property

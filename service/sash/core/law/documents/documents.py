@@ -131,7 +131,7 @@ class Documents(msgspec.Struct, frozen=True):
         return found
 
     def _fresh(self, documents: Sequence[StoredDocument], sent: AbstractSet[StoredDocument] = frozenset()) -> list[int]:
-        """The places of documents that may be sent: all with a text, or the first of the same ones that are not ``sent``."""
+        """The places of documents that may be sent: those with a text, each once, without those already ``sent``."""
         written = [(place, document) for place, document in enumerate(documents) if document[1].strip()]
         if not self.dedupe:
             return [place for place, _ in written]

@@ -124,7 +124,7 @@ class Grounded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def sent_texts(written: StoredGrounding) -> list[str]:
-    """The longest texts of all documents that have one; empty ones are sent nowhere."""
+    """The longest text of each document. Documents whose text is empty are left out."""
     return [text for _, text in written.documents if text.strip()]
 
 

@@ -118,7 +118,7 @@ def noted_tokens(model: Model, form: str) -> int:
 
 
 def whole_text_tokens(record: Record, model: Model) -> int:
-    """Return the tokens that a system text costs more as one text than by its paragraphs, by which it is priced."""
+    """Return how many more tokens a system text costs as one text than as separate paragraphs, as which it was counted."""
     measure = record.measure
     if measure.extra is None or not measure.extra.parts:
         return 0

@@ -87,7 +87,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     goes_on: int = 0
     """The seq of a reply at the end behind which a line asks to go on, if its words are sent; 0 without one."""
     renamed: Sequence[int] = ()
-    """The seqs of messages that are sent with other names of tools."""
+    """The seqs of messages in which tools are sent under another name than their own."""
     waiting_for: Sequence[str] = ()
     """Ids of the calls at the end that wait for their results."""
 

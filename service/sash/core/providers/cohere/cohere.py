@@ -15,7 +15,7 @@ import msgspec
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.chat.result_values import returned_content
-from sash.core.providers.form.cache_marks import CachePrices, Caching, unmarked
+from sash.core.providers.form.cache_marks import uncached, unmarked
 from sash.core.providers.form.known_kinds import UnknownKind, objects_at, unknown_name
 from sash.core.providers.form.own_members import OwnMembers
 from sash.core.providers.form.part_kinds import PartKinds, kinds
@@ -28,7 +28,7 @@ from sash.core.providers.messages.pieces import Keeps, Name, Object, Piece, Text
 from sash.core.providers.writing.media import read_data_url, read_file
 from sash.core.providers.writing.media_types import MEDIA_TYPE, UNTAKEN, Takes
 from sash.core.providers.writing.native_messages import NativeMessages, Shape
-from sash.core.providers.writing.tools import Choice, Function, read_choice, read_functions
+from sash.core.providers.writing.tools import chat_tools, read_choice, read_functions
 from sash.core.providers.writing.turns import (
     Block,
     HistoryStep,
@@ -197,7 +197,7 @@ def _write(
     steps = read_steps(messages, _SHAPE, writing, takes=_MEDIA)
     request: dict[str, Any] = {"messages": [message for step in steps for message in _sent(step, writing)]}
     choice = read_choice(tool_choice, writing)
-    if allowed := _tools(list(read_functions(tools, writing)), choice):
+    if allowed := chat_tools(read_functions(tools, writing), choice):
         request["tools"] = allowed
         if choice is not None and choice.mode != "auto":
             request["tool_choice"] = choice.mode.upper()
@@ -231,7 +231,7 @@ def _sent(step: HistoryStep, writing: RequestWriting) -> Iterator[Block]:
 
 
 def _with_ids(message: Block, ids: Sequence[str]) -> Block:
-    """Return a message whose calls have these ids, if any are given."""
+    """Return the message with these ids on its calls; the same message if no ids are given."""
     calls = message.get("tool_calls")
     if not ids or not calls:
         return message
@@ -256,33 +256,15 @@ def _content(parts: Iterable[Part], seq: int, writing: RequestWriting, *, told: 
 
 
 def _told(part: Part, line: Block, seq: int, writing: RequestWriting) -> Block:
-    """Return the text in place of a part, which costs less."""
+    """Return the line that is sent in place of a part, and note that it costs less."""
     writing.mends.add(AS_TEXT, seq)
     writing.mends.chat_replaced.append((seq, part.body, line))
     return line
 
 
-def _tools(functions: list[Function], choice: Choice | None) -> list[Object]:
-    allowed = [each for each in functions if choice is None or choice.names is None or each.name in choice.names]
-    return [
-        {
-            "type": "function",
-            "function": {"name": each.name, "parameters": each.schema}
-            | ({"description": each.description} if each.description else {}),
-        }
-        for each in allowed
-    ]
-
-
 def _with_result_text(own: Block, text: str, keeps: Keeps) -> Block:
     del keeps
     return {**own, "content": text}
-
-
-def _caching(name: str, prices: CachePrices) -> Caching | None:
-    """None: Cohere bills no cached tokens."""
-    del name, prices
-    return None
 
 
 class CohereRequest(msgspec.Struct):
@@ -313,7 +295,7 @@ COHERE = Provider(
     kinds=PartKinds(reasoning=kinds("thinking"), unread=frozenset({"citations"})),
     with_result_text=_with_result_text,
     maker="cohere",
-    caching=_caching,
+    caching=uncached,
     mark=unmarked,
     limits=lambda _name, _window: NO_LIMITS,
     takes=_MEDIA,

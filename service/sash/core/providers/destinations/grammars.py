@@ -55,49 +55,43 @@ TEMPLATES: Final = (
         read_on=_DAY,
     ),
 )
+
+
+def _tool_names(form: str, value: str, evidence: str, models: str = "") -> Fact:
+    """The row of the alphabet of tools' names in a form."""
+    forms = frozenset({form})
+    return Fact(
+        of="form",
+        name=form,
+        kind="tool_names",
+        value=value,
+        models=models,
+        forms=forms,
+        evidence=evidence,
+        read_on=_DAY,
+    )
+
+
+_OF_GEMINI: Final = (
+    "Gemini answers 400: 'Invalid function name. Must start with a letter or an underscore. Must be alphameric (a-z, A-Z, "
+    "0-9), underscores (_), dots (.), colons (:), or dashes (-)' (Finerestaurant/kicad-mcp-python 2, "
+    "google-gemini/gemini-cli 7869)"
+)
 FORMS: Final = (
-    Fact(
-        of="form",
-        name="anthropic",
-        kind="tool_names",
-        value="plain",
-        models="claude",
-        forms=frozenset({"anthropic"}),
-        evidence="400: \"tools.7.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,64}$'\", today 128 "
+    _tool_names(
+        "anthropic",
+        "plain",
+        "400: \"tools.7.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,64}$'\", today 128 "
         "(apify/tester-mcp-client 11)",
-        read_on=_DAY,
+        models="claude",
     ),
-    *(
-        Fact(
-            of="form",
-            name=form,
-            kind="tool_names",
-            value="dotted",
-            forms=frozenset({form}),
-            evidence="Gemini answers 400: 'Invalid function name. Must start with a letter or an underscore. Must be "
-            "alphameric (a-z, A-Z, 0-9), underscores (_), dots (.), colons (:), or dashes (-)' (Finerestaurant/"
-            "kicad-mcp-python 2, google-gemini/gemini-cli 7869)",
-            read_on=_DAY,
-        )
-        for form in ("gemini", "interactions")
+    _tool_names("gemini", "dotted", _OF_GEMINI),
+    _tool_names("interactions", "dotted", _OF_GEMINI),
+    _tool_names(
+        "cohere",
+        "word",
+        '400: "tool names can only contain certain characters (A-Za-z0-9_) and can\'t begin with a digit" '
+        "(docs.cohere.com/reference/errors)",
     ),
-    Fact(
-        of="form",
-        name="cohere",
-        kind="tool_names",
-        value="word",
-        forms=frozenset({"cohere"}),
-        evidence="400: \"tool names can only contain certain characters (A-Za-z0-9_) and can't begin with a "
-        'digit" (docs.cohere.com/reference/errors)',
-        read_on=_DAY,
-    ),
-    Fact(
-        of="form",
-        name="responses",
-        kind="tool_names",
-        value="plain",
-        forms=frozenset({"responses"}),
-        evidence="as of chat completions (run-llama/llama_index 16093)",
-        read_on=_DAY,
-    ),
+    _tool_names("responses", "plain", "as of chat completions (run-llama/llama_index 16093)"),
 )

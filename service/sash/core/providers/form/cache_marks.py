@@ -54,6 +54,12 @@ class Places(msgspec.Struct, frozen=True):
     """Whether a block of recalled messages is before the newest question. The next window does not have this block."""
 
 
+def uncached(name: str, prices: CachePrices) -> Caching | None:
+    """None, where a provider bills no cached tokens."""
+    del name, prices
+    return None
+
+
 def unmarked(request: Object, cache: CacheKind | None, places: Places, key: str) -> Object:
     """The request as it is: its form has no hints for a cache."""
     del cache, places, key

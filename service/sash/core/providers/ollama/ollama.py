@@ -17,7 +17,7 @@ import msgspec
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.mistakes import problem_at
 from sash.core.chat.open_calls import made_id
-from sash.core.providers.form.cache_marks import CachePrices, Caching, unmarked
+from sash.core.providers.form.cache_marks import uncached, unmarked
 from sash.core.providers.form.known_kinds import UnknownKind, unknown_name
 from sash.core.providers.form.own_members import OwnMembers
 from sash.core.providers.form.part_kinds import PartKinds, kinds
@@ -31,7 +31,7 @@ from sash.core.providers.writing.media import read_data_url, read_file
 from sash.core.providers.writing.media_types import MEDIA_TYPE, UNTAKEN, Takes, picture_type
 from sash.core.providers.writing.native_messages import NativeMessages, Shape
 from sash.core.providers.writing.shared_mends import RESULT_ORDER
-from sash.core.providers.writing.tools import Choice, Function, read_choice, read_functions
+from sash.core.providers.writing.tools import chat_tools, read_choice, read_functions
 from sash.core.providers.writing.turns import (
     Block,
     HistoryStep,
@@ -180,7 +180,8 @@ def _write(
             made += _sent(step, behind, writing)
         made += behind
     request: dict[str, Any] = {"messages": made}
-    if allowed := _tools(list(read_functions(tools, writing)), read_choice(tool_choice, writing)):
+    functions, choice = list(read_functions(tools, writing)), read_choice(tool_choice, writing)
+    if (choice is None or choice.mode != "none") and (allowed := chat_tools(functions, choice)):
         request["tools"] = allowed
     return request
 
@@ -255,31 +256,11 @@ def _content(parts: Iterable[Part], seq: int, writing: RequestWriting, *, told: 
     return "".join(texts), images
 
 
-def _tools(functions: list[Function], choice: Choice | None) -> list[Object]:
-    if choice is not None and choice.mode == "none":
-        return []
-    allowed = [each for each in functions if choice is None or choice.names is None or each.name in choice.names]
-    return [
-        {
-            "type": "function",
-            "function": {"name": each.name, "parameters": each.schema}
-            | ({"description": each.description} if each.description else {}),
-        }
-        for each in allowed
-    ]
-
-
 def _with_result_text(own: Block, text: str, keeps: Keeps) -> Block:
     changed = {**own, "content": text}
     if "images" in changed and not keeps({"type": "image"}):
         del changed["images"]
     return changed
-
-
-def _caching(name: str, prices: CachePrices) -> Caching | None:
-    """None: a server of one's own bills nothing. It keeps the last request's prefix in memory (docs: FAQ)."""
-    del name, prices
-    return None
 
 
 class OllamaRequest(msgspec.Struct):
@@ -311,7 +292,7 @@ OLLAMA = Provider(
     kinds=PartKinds(reasoning=kinds(".thinking")),
     with_result_text=_with_result_text,
     maker="ollama",
-    caching=_caching,
+    caching=uncached,  # a server of one's own bills nothing, and keeps the last prefix in memory (docs: FAQ)
     mark=unmarked,
     limits=lambda _name, _window: NO_LIMITS,
     takes=_MEDIA,

@@ -1,6 +1,6 @@
 """Read tool definitions and the tool choice, for forms that know only functions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -50,6 +50,19 @@ def read_functions(tools: list[dict[str, Any]], writing: RequestWriting) -> Iter
         else:
             schema = _object_schema(body.get("parameters"), f"{place}/function/parameters", writing)
         yield Function(place, str(body.get("name", "")), body.get("description"), schema, {**tool, **body})
+
+
+def chat_tools(functions: Iterable[Function], choice: Choice | None) -> list[dict[str, Any]]:
+    """Return the functions that may be chosen, as chat completions and forms like it define them."""
+    return [
+        {
+            "type": "function",
+            "function": {"name": each.name, "parameters": each.schema}
+            | ({"description": each.description} if each.description else {}),
+        }
+        for each in functions
+        if choice is None or choice.names is None or each.name in choice.names
+    ]
 
 
 def read_choice(tool_choice: Any, writing: RequestWriting) -> Choice | None:
