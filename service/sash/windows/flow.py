@@ -117,11 +117,11 @@ def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Fl
             continue
         if history.order is not None:
             choice = with_result_lines(choice, history, history.order, bodies, asked.plan.model)
-        if choice.goes_on:
-            choice = with_line_to_go_on(choice, bodies, asked.plan.parts.few_shots, asked.plan.model)
         trimmed = None
         if choice.edits:
             choice, bodies, trimmed = yield from _edited(choice, history, bodies, asked.plan.model)
+        if choice.goes_on:  # a reply without its calls may end a request, so the messages as they are sent decide
+            choice = with_line_to_go_on(choice, bodies, asked.plan.parts.few_shots, asked.plan.model)
         if asked.plan.parts.names:
             choice, bodies = with_sent_names(choice, history, bodies, asked.plan.parts.names, asked.plan.model)
         hints = hints_of(asked, history, choice) if asked.plan.query.cache != "none" else None
