@@ -23,10 +23,11 @@ def as_sent(found: list[Entry]) -> list[dict[str, Any]]:
 def request_of(messages: list[dict[str, Any]], **parameters: Any) -> Any:
     """Return the window's request; the costs of what must be in it, where they do not fit.
 
-    Calls in the form before tool calls get their ids from their places.
+    Calls in the form before tool calls get their ids from their places, and so does an id that was used before.
     """
     try:
-        return re.sub(r"function_\d+", "function_0", json.dumps(window(messages, **parameters).request))
+        sent = json.dumps(window(messages, **parameters).request)
+        return re.sub(r"(call_\d+)_\d+", r"\1_0", re.sub(r"function_\d+", "function_0", sent))
     except WindowDoesNotFit as problem:
         return problem.members["costs"]
 

@@ -14,7 +14,14 @@ from sash.core.counts.measures.rows import form_number
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, SYSTEM, USER
 from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.plan import Plan
-from sash.core.law.history.fillers import blank_line_tokens, came_in, noted_tokens, whole_text_tokens
+from sash.core.law.history.fillers import (
+    blank_line_tokens,
+    came_in,
+    filler_tokens,
+    noted_tokens,
+    stands_first,
+    whole_text_tokens,
+)
 from sash.core.law.history.view import History
 from sash.core.law.records.costs import message_costs, written_cost
 from sash.core.law.records.records import Flags, Records
@@ -85,7 +92,7 @@ def _by_systems(turns: Sequence[_Turn], history: History, plan: Plan, leading: f
             as_note = noted and noted + whole_text_tokens(history.records[row], model)
             sent = as_note if row not in leading else 0 if is_first else blank
             seq = history.seqs.item(row)
-            is_bare = is_first and (row, seq) == (0, 1)
+            is_bare = is_first and stands_first(history, row)
             saved[seq] = 0 if is_bare else max(blank, as_note) - sent
             is_first = False
     return saved
@@ -140,6 +147,8 @@ def saved_by_mends(window: Window, history: History, model: Model, mends: Mends)
     for seq, was, now in mends.chat_replaced:
         if seq in window.row_of:
             saved[seq] += max(0, _chat_cost(was, model) - _chat_cost(now, model) - rounded)
+            if PROVIDERS[model.format].fills:  # a message of which nothing is left is sent as a filler
+                saved[seq] = min(saved[seq], max(0, costs.item(window.row_of[seq]) - filler_tokens(model)))
     return saved
 
 

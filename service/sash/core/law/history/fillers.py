@@ -18,8 +18,8 @@ from sash.core.counts.models.families import ASSISTANT, DEVELOPER, SYSTEM, USER
 from sash.core.counts.models.models import Model
 from sash.core.counts.models.vendors import VendorRules
 from sash.core.counts.text import both
-from sash.core.law.history.view import View
-from sash.core.law.records.records import Record
+from sash.core.law.history.view import History, View
+from sash.core.law.records.records import NO_ROLE, Record
 from sash.core.providers import PROVIDERS
 from sash.core.providers.destinations.destination import meet
 from sash.core.providers.writing.turns import NOTE, NOTHING_SAID
@@ -124,6 +124,11 @@ def whole_text_tokens(record: Record, model: Model) -> int:
         return 0
     whole = msgspec.structs.replace(measure, extra=msgspec.structs.replace(measure.extra, parts=()))
     return max(0, message_tokens(whole, model) - message_tokens(measure, model))
+
+
+def stands_first(history: History, row: int) -> bool:
+    """Return whether no message that may be sent stands before a row, so that none does in any window."""
+    return history.seqs.item(0) == 1 and not history.records.sent_roles[:row].strip(bytes((NO_ROLE,)))
 
 
 def joined_systems(view: View, model: Model, form: str) -> list[int]:

@@ -18,6 +18,7 @@ from sash.core.law.history.fillers import (
     came_in,
     joined_systems,
     noted_tokens,
+    stands_first,
     unseen_tokens,
     whole_text_tokens,
     with_filler,
@@ -147,8 +148,8 @@ def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> Vi
     if systems := joined_systems(view, model, form):  # whether they stand first depends on the cut
         blank, noted = blank_line_tokens(model), noted_tokens(model, form)
         costs[systems] += [max(blank, noted and noted + whole_text_tokens(records[row], model)) for row in systems]
-        if not has_system and systems[0] == 0 and view.history.seqs.item(0) == 1:
-            costs[0] = view.costs[0]
+        if not has_system and stands_first(view.history, systems[0]):
+            costs[systems[0]] = view.costs[systems[0]]
     return msgspec.structs.replace(view, costs=costs)
 
 
