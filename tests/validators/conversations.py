@@ -1,5 +1,6 @@
 """NativeMessages conversations: turns of all forms beside one another, late results, and the settings."""
 
+import json
 from typing import Any
 
 from hypothesis import strategies as st
@@ -44,6 +45,14 @@ def conversations(draw: st.DrawFn) -> list[Group]:
 
 
 SHOTS = [{"role": "user", "content": "ping zq9001z"}, {"role": "assistant", "content": "pong zq9002z"}]
+
+
+def but_for_shots(refusals: list[str], messages: list[Any]) -> list[str]:
+    """Return why a request is refused, without its ending where it ends with the few-shots: it waits for the next turn."""
+    is_waiting = bool(messages) and SHOTS[-1]["content"] in json.dumps(messages[-1])
+    return [why for why in refusals if not (is_waiting and why.endswith(": ending"))]
+
+
 SETTINGS: tuple[dict[str, Any], ...] = (
     *({}, {}, {"system": "Be brief. zq9000z"}, {"system": " "}),
     {"system": "Be brief. zq9000z", "tools": [TOOL]},

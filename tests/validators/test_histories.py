@@ -21,7 +21,7 @@ from sash.windows.counted import CountRequest, count_in_format
 from sash.windows.request import WindowRequest, decode_request
 from sash.windows.stateless import window_of_request
 from validators import anthropic, converse, gemini, interactions, ollama, openai, responses, sdk_types
-from validators.conversations import SETTINGS, conversations
+from validators.conversations import SETTINGS, but_for_shots, conversations
 from validators.logs import Group, Object, words
 
 JUDGES: dict[str, tuple[str, Callable[[Object, str], list[str]]]] = {
@@ -122,7 +122,7 @@ def window_of(form: str, model: str, entries: list[Entry], ways: Object) -> Obje
 def refusals(form: str, model: str, request: Object) -> list[str]:
     """Return why the provider refuses the request. One without messages waits for the client's next."""
     key, judge = JUDGES[form]
-    return judge(request, model) if request[key] else []
+    return but_for_shots(judge(request, model), request[key]) if request[key] else []
 
 
 def assert_counted(form: str, model: str, window: Object) -> None:

@@ -13,7 +13,7 @@ from faults.fuzz.logs import joined
 from faults.fuzz.scripts import Object, Script, Sent
 from faults.fuzz.stage import HangError, Place, RestartedError, told
 from faults.wire import Reply
-from validators.conversations import SHOTS
+from validators.conversations import but_for_shots
 
 ALIKE = "one picture"
 """The feature whose requests all mean the same."""
@@ -139,7 +139,11 @@ async def _judge_window(window: Object, query: Object, talk: Told, found: Played
         found.wrong.append(Wrong("refused", f"POST {at}: {told(counted)['detail']}", query))
     if not (messages_in(form, request) or window["summary_used"]) and await _has_question(talk, query):
         found.wrong.append(Wrong("empty", f"kept {window['kept']}, stop_reason {window['stop_reason']}", query))
-    for why in refused(form, model, request)[:1] if not _waits(form, request) else ():
+    waits = not (
+        window["kept"]["messages"] or window["summary_used"]
+    )  # few-shots alone wait for the client's next turn
+    refusals = but_for_shots(refused(form, model, request), messages_in(form, request))
+    for why in refusals[:1] if not waits else ():
         found.wrong.append(Wrong("refused", why, query))
     if again and "receipt" in window:
         same = await _by_receipt(talk, window["receipt"], query)
@@ -147,12 +151,6 @@ async def _judge_window(window: Object, query: Object, talk: Told, found: Played
             found.wrong.append(
                 Wrong("receipt", f"{same.status} {why if same.status == 200 else same.body[:200]!r}", query)
             )
-
-
-def _waits(form: str, request: Object) -> bool:
-    """Whether a request ends with the few-shots, and so waits for the client's next turn."""
-    messages = messages_in(form, request)
-    return bool(messages) and SHOTS[-1]["content"] in json.dumps(messages[-1])
 
 
 async def _by_receipt(talk: Told, receipt: str, query: Object) -> Reply:
