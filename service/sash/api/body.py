@@ -175,9 +175,10 @@ def refuse_state(request: Incoming, what: str) -> None:
 
 def if_none_match(request: Incoming) -> list[str]:
     """The ETags of If-None-Match; ``*`` matches any state."""
-    value = header(request.exchange.headers, b"if-none-match")
-    if value is None:
+    given = request.exchange.headers.get(b"if-none-match")
+    if given is None:
         return []
+    value = given.decode("latin-1")
     return ["*"] if value.strip() == "*" else [tag for tag in _tags(value) if _ETAG.fullmatch(tag)]
 
 

@@ -15,12 +15,12 @@ from msgspec import Meta
 from sash.core.chat.messages import Metadata
 from sash.core.counts.costs.counting import is_estimate, reasoning_tokens
 from sash.core.counts.costs.message_cost import is_guessed
-from sash.core.counts.costs.request_shapes import RequestShape, has_stood, parts_in, parts_of, shape_of
+from sash.core.counts.costs.request_shapes import parts_in, parts_of
 from sash.core.counts.measures.measures import Extra
 from sash.core.counts.measures.native_parts import NativeParts
 from sash.core.counts.measures.rows import form_named, form_number
 from sash.core.counts.models.models import NO_WINDOW, Model
-from sash.core.law.cost import Cost, cost_of
+from sash.core.law.cost import Cost, cost_of, input_prices
 from sash.core.law.documents.documents import Documents
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.fixed_parts.plan import Plan
@@ -37,7 +37,7 @@ from sash.core.law.records.records import NO_SOURCE, StoredGrounding
 from sash.core.law.render import Bodies, Body, Marked, chat_messages, chat_request, other_messages
 from sash.core.law.selection.explain import documents_told
 from sash.core.law.selection.window import Window
-from sash.core.providers import CHAT, PROVIDERS, render_request
+from sash.core.providers import PROVIDERS, render_request
 from sash.core.providers.messages.endings import GO_ON, REPLY_AT_END, is_asked_on
 from sash.core.providers.messages.members import FOREIGN
 from sash.core.providers.messages.mends import (
@@ -234,29 +234,31 @@ def made(
     trimmed: Trimmed | None,
 ) -> Made:
     """The JSON of a window whose edits are applied. Raises FormatCannotCarry."""
-    query, parts, model = asked.plan.query, asked.plan.parts, asked.plan.model
+    plan = asked.plan
+    query, parts, model = plan.query, plan.parts, plan.model
     is_changed = history.order is not None or parts.changed or window.renamed or window.goes_on or window.lined
-    mends = _told(window, history, asked.plan) if is_changed else Mends()
+    mends = _told(window, history, plan) if is_changed else Mends()
     seqs = window.seqs
     request = _request(asked, history, window, bodies, documents, mends)
-    less = saved_by_turns(window, history, asked.plan) if PROVIDERS[query.format].fills else None
+    less = saved_by_turns(window, history, plan) if PROVIDERS[query.format].fills else None
     if mends.told or mends.chat_replaced:
         less = (less or Counter[int]()) + saved_by_mends(window, history, model, mends)
     window = cheaper(window, less) if less else window
     if hints is not None:
         request = _with_hints(asked, request, hints)
-    known = model.context_window < NO_WINDOW
+    known, total = model.context_window < NO_WINDOW, window.tokens["total"]
+    is_text = not history.records.details and window.summary is None
     head = WindowHead(
         conversation_id=asked.conversation if asked.version is not None else None,
         version=asked.version,
         etag=asked.etag,
         model=model.id,
         encoding=model.counted_with,
-        exact=model.exact and _is_exact(asked, history, window),
+        exact=plan.text_is_exact if is_text else model.exact and _is_exact(plan, history, window),
         context_window=model.context_window if known else None,
         max_input_tokens=model.max_input_tokens if known else None,
-        reserve=asked.plan.reserve,
-        budget=asked.plan.budget,
+        reserve=plan.reserve,
+        budget=plan.budget,
         format=query.format,
         tokens=WindowTokens(**window.tokens),
         kept=Kept(len(seqs), seqs[0], max(seqs) if window.is_moved else seqs[-1]) if seqs else Kept(0, None, None),
@@ -264,7 +266,7 @@ def made(
         grounding=_documents_of(asked, window, history, documents) if documents.sources else _NO_DOCUMENTS,
         stop_reason=window.stop_reason,
         trimmed=trimmed,
-        cost=cost_of(window, model),
+        cost=cost_of(total, plan.flat_prices or input_prices(model, total)),
         correction=model.correction,
         model_assumed=model.assumed,
         summary_used=window.summary is not None,
@@ -582,35 +584,22 @@ def _is_foreign(extra: Extra | None) -> bool:
     return extra is not None and extra.beside is not None and extra.beside.format == FOREIGN
 
 
-def _is_exact(asked: Asked, history: History, window: Window) -> bool:
+def _is_exact(plan: Plan, history: History, window: Window) -> bool:
     """Whether the total of an exact model's window is what the provider bills."""
-    query, model = asked.plan.query, asked.plan.model
-    if not PROVIDERS[query.format].is_openais:  # others join messages, which then cost less than each by itself
+    if not plan.fixed_is_exact or window.tokens["reasoning"]:
         return False
-    fixed, summary = asked.plan.parts.fixed, window.summary
+    summary, bits = window.summary, plan.fixed_bits
+    if summary is not None:
+        if is_estimate(summary.measure, plan.model):
+            return False
+        bits |= parts_of(summary.measure)
     if window.lined:  # they are sent as these are
         history = with_records(history, {window.row_of[seq]: each for seq, each in window.lined.items()})
-    return (
-        not window.tokens["reasoning"]
-        and not (fixed.tools and (model.is_resold or not fixed.declared(CHAT)[0].is_priced))
-        and not (
-            fixed.few_shots
-            and any(is_estimate(m, model) or reasoning_tokens(m, model, query.format) for m in fixed.few_shots)
-        )
-        and not (summary is not None and is_estimate(summary.measure, model))
-        and not (history.records.details and _any_estimate(history, window, model))
-        and has_stood(_shape(asked, history, window))
-    )
-
-
-def _shape(asked: Asked, history: History, window: Window) -> RequestShape:
-    """The shape of the request that a window is."""
-    plan, model, bits = asked.plan, asked.plan.model, asked.plan.fixed_bits
-    if window.summary is not None:
-        bits |= parts_of(window.summary.measure)
     if history.records.details:
+        if _any_estimate(history, window, plan.model):
+            return False
         bits |= _parts_sent(history, set(window.rows))
-    return shape_of(model.format, model.rules.family, bits, plan.defined)
+    return plan.has_stood(bits)
 
 
 def _parts_sent(history: History, sent: AbstractSet[int]) -> int:

@@ -116,20 +116,11 @@ def _enough(history: History, spec: WindowSpec, problem: WindowDoesNotFit) -> Wi
     return problem if tried is problem else short_of(tried, spec.plan.budget)
 
 
-def documents_of(asked: Asked, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> Documents:
-    """The documents that a window may send, with the query's limits."""
-    template = asked.plan.parts.template
-    return Documents(
-        sources={
-            seq: Source(template.written(stored), bodies.body(seq)[stored.start : stored.end])
-            for seq, stored in grounding.items()
-        }
-        if grounding
-        else {},
-        template=template,
-        max_tokens=asked.plan.query.grounding_max_tokens,
-        overflow=asked.plan.query.grounding_overflow,
-        dedupe=asked.plan.query.dedupe != "none",
+def documents_of(plan: Plan, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> Documents:
+    """The documents that a window may send."""
+    written = plan.parts.template.written
+    return plan.documents(
+        {seq: Source(written(stored), bodies.body(seq)[stored.start : stored.end]) for seq, stored in grounding.items()}
     )
 
 

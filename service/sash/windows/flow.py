@@ -136,7 +136,8 @@ def _with_tools(asked: Asked, first: int, length: int) -> Asked:
 
 def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, History, Documents]:
     """The chosen messages, and the history and the documents that they were chosen from."""
-    documents, history = documents_of(asked, seen.bodies, seen.grounding), seen.history
+    plan, history = asked.plan, seen.history
+    documents = documents_of(plan, seen.bodies, seen.grounding) if seen.grounding else plan.no_documents
     if asked.plan.query.view is not None:
         found = as_seen_by(history, asked.plan.query.view, asked.plan.model, asked.block)
         if found is None:

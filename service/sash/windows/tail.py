@@ -85,9 +85,12 @@ class GrowingTail:
     @property
     def is_short(self) -> bool:
         """Whether its window takes a few milliseconds at most, and so is built without a thread."""
+        records = self.records
+        if not records.details and TOOL not in records.roles:
+            return len(records.flags) <= _SHORT
         if self.work > _SHORT:
             return False
-        return TOOL not in self.records.roles or max(self.filled_bytes, self.records.sizes().max()) <= LARGE_BYTES
+        return TOOL not in records.roles or max(self.filled_bytes, records.sizes().max()) <= LARGE_BYTES
 
     @property
     def is_large(self) -> bool:

@@ -89,7 +89,7 @@ def _plain_window(history: History, spec: WindowSpec) -> Window | None:
         return None
     messages, left, limit = sum(costs), 0, options.limit or history.length + 1
     whole = first == 1 and messages <= room - spec.recall_reserve and len(costs) <= limit
-    is_tail = not (_is_more_than_a_tail(options) or spec.recall_reserve)
+    is_tail = plan.ends_with_budget and not spec.recall_reserve
     if not whole and (not is_tail or history.summary is not None or records.marks_any):
         return None
     while messages > room or (has_groups and 0 < left < len(costs) and records.roles[left] == TOOL):
@@ -175,11 +175,6 @@ def _needs_fillers(records: Records, kept: int) -> bool:
     assistant's."""
     leading = next((role for role in records.roles[len(records) - kept :] if role > DEVELOPER), None)
     return leading == ASSISTANT or 0 in records.tokens(0) or SYSTEM in records.roles or DEVELOPER in records.roles
-
-
-def _is_more_than_a_tail(options: WindowQuery) -> bool:
-    """Whether an option other than the budget decides where history begins."""
-    return options.note or options.overflow == "skip" or options.start == "user"
 
 
 def _dropped(history: History, model: Model, messages: int, rows: Sequence[int]) -> dict[str, int]:

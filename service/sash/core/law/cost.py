@@ -7,7 +7,6 @@ from msgspec import Meta
 
 from sash.core.counts.models.models import Model
 from sash.core.counts.models.price_tiers import PriceTier
-from sash.core.law.selection.window import Window
 
 
 class ReachedTier(msgspec.Struct, frozen=True):
@@ -38,13 +37,9 @@ class Cost(msgspec.Struct, frozen=True):
     tier: ReachedTier
 
 
-def cost_of(window: Window, model: Model) -> Cost | None:
-    """The window's cost; None if the model's prices are unknown."""
-    total = window.tokens["total"]
-    prices = input_prices(model, total)
-    if prices is None:
-        return None
-    return Cost(round(prices.dollars(total, 0, 0), 9), prices.tier)
+def cost_of(total: int, prices: InputPrices | None) -> Cost | None:
+    """The cost of ``total`` tokens that no cache serves; None if the model's prices are unknown."""
+    return Cost(round(total * prices.uncached / 1e6, 9), prices.tier) if prices is not None else None
 
 
 def input_prices(model: Model, total: int) -> InputPrices | None:

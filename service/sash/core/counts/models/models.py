@@ -16,7 +16,7 @@ import math
 import re
 import tomllib
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
 
@@ -55,7 +55,7 @@ Counting = Literal["exact", "vocabulary", "estimate", "unknown"]
 WindowSource = Literal["listed", "assumed"]
 
 
-class Model(msgspec.Struct, frozen=True, kw_only=True):
+class Model(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A model's figures for counting and windows. Limits are in tokens, prices in dollars for a million tokens."""
 
     id: str
@@ -126,12 +126,12 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the next count takes half a second longer, because it loads the vocabulary."""
         return self.vocabulary is not None and not self.vocabulary.is_loaded
 
-    @property
+    @cached_property
     def counted_with(self) -> str:
         """The name of the vocabulary or encoding that counts its text."""
         return self.vocabulary.name if self.vocabulary is not None else self.encoding
 
-    @property
+    @cached_property
     def column(self) -> int:
         """The index of its encoding in pairs of tokens: 0 for o200k_base, 1 for cl100k_base."""
         return 0 if self.encoding == "o200k_base" else 1

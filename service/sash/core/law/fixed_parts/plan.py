@@ -1,20 +1,24 @@
 """A window's plan: what follows from settings, query and model alone, and so is the same in many windows."""
 
+from collections.abc import Mapping
 from functools import cached_property, reduce
 from operator import or_
 from typing import Any, Final
 
 import msgspec
 
-from sash.core.counts.costs.counting import is_system
-from sash.core.counts.costs.request_shapes import defined_parts, parts_of
+from sash.core.counts.costs.counting import is_estimate, is_system, reasoning_tokens
+from sash.core.counts.costs.request_shapes import defined_parts, has_stood, parts_of, shape_of
 from sash.core.counts.models.models import Model
+from sash.core.law.cost import InputPrices, input_prices
+from sash.core.law.documents.document_costs import Source
+from sash.core.law.documents.documents import Documents
 from sash.core.law.fixed_parts.conversation_settings import FixedParts
 from sash.core.law.history.enclosing import MESSAGE_BYTES
 from sash.core.law.history.fillers import few_shots_fillers
 from sash.core.law.history.lines import go_on_tokens
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.providers import PROVIDERS
+from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.destinations.destination import meet
 from sash.core.providers.openai.server_mends import refused_by
 
@@ -126,6 +130,53 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
         """What the definitions are in the request's shape; empty without any."""
         fixed = self.parts.fixed
         return defined_parts(*fixed.declared(self.model.format)) if fixed.tools else ""
+
+    @cached_property
+    def fixed_is_exact(self) -> bool:
+        """Whether what the fixed parts cost is what the provider bills."""
+        query, model, fixed = self.query, self.model, self.parts.fixed
+        if not PROVIDERS[query.format].is_openais:  # others join messages, which then cost less than each by itself
+            return False
+        if fixed.tools and (model.is_resold or not fixed.declared(CHAT)[0].is_priced):
+            return False
+        return not any(
+            is_estimate(each, model) or reasoning_tokens(each, model, query.format) for each in fixed.few_shots
+        )
+
+    @cached_property
+    def text_is_exact(self) -> bool:
+        """Whether what a window of texts alone costs is what the provider bills."""
+        return self.model.exact and self.fixed_is_exact and self.has_stood(self.fixed_bits)
+
+    def has_stood(self, bits: int) -> bool:
+        """Whether bills have shown a request with parts of these ``bits``, and with these definitions."""
+        return has_stood(shape_of(self.model.format, self.model.rules.family, bits, self.defined))
+
+    @cached_property
+    def flat_prices(self) -> InputPrices | None:
+        """The prices of every window's input; None where they depend on its tokens, or are unknown."""
+        return None if self.model.price_tiers else input_prices(self.model, 0)
+
+    @cached_property
+    def no_documents(self) -> Documents:
+        """The documents of a window whose messages have none."""
+        return self.documents({})
+
+    def documents(self, sources: Mapping[int, Source]) -> Documents:
+        """The documents that a window may send, with the query's limits."""
+        query = self.query
+        return Documents(
+            sources=sources,
+            template=self.parts.template,
+            max_tokens=query.grounding_max_tokens,
+            overflow=query.grounding_overflow,
+            dedupe=query.dedupe != "none",
+        )
+
+    @cached_property
+    def ends_with_budget(self) -> bool:
+        """Whether budget and limit alone decide where history begins."""
+        return not (self.query.note or self.query.overflow == "skip" or self.query.start == "user")
 
     @cached_property
     def may_be_plain(self) -> bool:
