@@ -7,7 +7,6 @@ cookies and media types for each answer, is not used either.
 
 from collections.abc import Sequence
 
-import msgspec
 from litestar import Litestar
 from litestar.handlers import HTTPRouteHandler
 
@@ -49,16 +48,17 @@ class Direct:
         await answer(scope, receive, send)
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Answer:
     """An ASGI application that answers with ``body`` as JSON and an ETag. A 304 is sent without a body."""
 
-    body: bytes
-    etag: str
-    status: int = 200
+    def __init__(self, body: bytes, *, etag: str, status: int = 200) -> None:
+        self._body = body
+        self._status = status
+        self._etag = etag
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
-        headers = [(b"etag", f'"{self.etag}"'.encode())]
-        if self.status != 304:
-            headers += ((b"content-type", b"application/json"), (b"content-length", b"%d" % len(self.body)))
-        await send({"type": "http.response.start", "status": self.status, "headers": headers})
-        await send({"type": "http.response.body", "body": self.body, "more_body": False})
+        headers = [(b"etag", f'"{self._etag}"'.encode())]
+        if self._status != 304:
+            headers += ((b"content-type", b"application/json"), (b"content-length", b"%d" % len(self._body)))
+        await send({"type": "http.response.start", "status": self._status, "headers": headers})
+        await send({"type": "http.response.body", "body": self._body, "more_body": False})
