@@ -242,7 +242,7 @@ async def test_details_are_read_only_where_they_are_needed(conversations: Conver
     await conversations.append(target_at("default", conversation), said("Привет, как дела?", "and you?"), **APPEND)
 
     async def details(*, scripts: bool) -> list[bool]:
-        tail = await conversations.reader.window(target_at("default", conversation), Reach(100, scripts=scripts))
+        tail = await conversations.reader.window(target_at("default", conversation), Reach(100, scripts=int(scripts)))
         assert isinstance(tail, Tail)
         return [bool(each.row) for each in tail.records.details or ()]
 

@@ -298,8 +298,8 @@ def reach_of_query(query: WindowQuery, models: Mapping[str, Model]) -> Reach:
         query.max_tokens or 0,
         limit=query.limit or 0,
         compactions=_compactions(query),
-        words=query.recall_max_tokens > 0,
-        agents=query.view is not None,
+        words=int(query.recall_max_tokens > 0),
+        agents=int(query.view is not None),
     )
 
 
@@ -316,13 +316,13 @@ def reach_of(query: WindowQuery, model: Model, budget: int) -> Reach:
         budget,
         model.column,
         limit,
-        scripts,
+        int(scripts),
         block,
         more,
-        whole,
+        int(whole),
         _compactions(query),
-        query.recall_max_tokens > 0,
-        query.view is not None,
+        int(query.recall_max_tokens > 0),
+        int(query.view is not None),
     )
 
 

@@ -37,7 +37,7 @@ class Known(msgspec.Struct, frozen=True):
 
 
 class Reach(NamedTuple):
-    """What one read asks for: the tail that a window likely needs."""
+    """What one read asks for, as scripts take it: the tail that a window likely needs."""
 
     budget: int = 0
     """Tokens of messages; 0 asks for a modest tail."""
@@ -45,20 +45,20 @@ class Reach(NamedTuple):
     """The encoding's place in the stored counts."""
     limit: int = 0
     """The largest number of messages; 0 for any number."""
-    scripts: bool = True
-    """Whether to read which writing systems (Latin, Cyrillic) the messages have. Only estimates need them."""
+    scripts: int = 1
+    """1 to read which writing systems (Latin, Cyrillic) the messages have. Only estimates need them."""
     block: int = 0
     """Tokens of the block in which a stable cut is found; 0 without one."""
     more: int = 0
     """Messages to read besides."""
-    whole: bool = False
-    """Whether the bodies of the whole tail are likely needed: where most results are sent as one line, more messages fit."""
+    whole: int = 0
+    """1 where the bodies of the whole tail are likely needed: where most results are sent as one line, more messages fit."""
     compactions: str = ""
     """The forms of compactions that the window can have, each with a space on both sides."""
-    words: bool = False
-    """Whether to read the words of all messages, for recall."""
-    agents: bool = False
-    """Whether to read the names of all agents, for a view."""
+    words: int = 0
+    """1 to read the words of all messages, for recall."""
+    agents: int = 0
+    """1 to read the names of all agents, for a view."""
 
 
 def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCall[TailReply | Known]:
@@ -67,15 +67,7 @@ def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCa
     The call raises NotFound, ConversationDamaged.
     """
     tags = f" {'  '.join(known)} " if known else ""
-    return ScriptCall(
-        SCRIPTS["read_window"], keys[WITH_WORDS if reach.words else HISTORY], (tags, *_wanted(reach)), _read_tail
-    )
-
-
-def _wanted(reach: Reach) -> tuple[int | str, ...]:
-    """What is wanted, as scripts take it."""
-    budget, column, limit, needs_scripts, block, more, whole, compactions, words, agents = reach
-    return budget, column, limit, int(needs_scripts), block, more, int(whole), compactions, int(words), int(agents)
+    return ScriptCall(SCRIPTS["read_window"], keys[WITH_WORDS if reach.words else HISTORY], (tags, *reach), _read_tail)
 
 
 def _read_tail(reply: list[Any]) -> TailReply | Known:
@@ -218,7 +210,7 @@ class PastTotals(NamedTuple):
 def read_past(keys: Keys, totals: PastTotals, reach: Reach) -> ScriptCall[PastReply]:
     """Read the tail of an earlier state. The call raises NotFound, ConversationDamaged."""
     length, tokens, grounded, grounding, question = totals
-    arguments = (length, *tokens, grounded, *grounding, question, *_wanted(reach))
+    arguments = (length, *tokens, grounded, *grounding, question, *reach)
     kept = keys[WITH_WORDS if reach.words else HISTORY]
     return ScriptCall(SCRIPTS["read_past"], kept, arguments, if_ok(_read_past))
 

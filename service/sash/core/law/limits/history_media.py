@@ -38,7 +38,8 @@ class HistoryMedia:
         thinks_from = {"all": -1, "turn": begins_turn(history)}.get(options.reasoning, len(history.records) - 1) + 1
         given = enclosures(history, options.format)
         self.all = [each for each in given if not each.medium.in_reasoning or each.row >= thinks_from]
-        found = [each for each in self.all if self._may_be_sent(each.row)]
+        # A message that is not required is in no window if it is an unanswered call, or a reply in progress.
+        found = [each for each in self.all if each.row in self.required or unit_at(units, each.row) not in units.broken]
         self.refused: Left = {each.key: name for each in found if (name := self._why_line(each))}
         self.found = [each for each in found if each.key not in self.refused]
         shots = ((each.role, each.extra.media) for each in fixed.few_shots if each.extra is not None)
@@ -55,10 +56,6 @@ class HistoryMedia:
             return LOST
         mend = why_unreadable(each.medium, self._model, self.history.now)
         return mend.name if mend else refused(each.medium, self.limits)
-
-    def _may_be_sent(self, row: int) -> bool:
-        """Whether a message can be in the window: it is no unanswered call, and no reply in progress."""
-        return row in self.required or unit_at(self.units, row) not in self.units.broken
 
     # ---- sums
 

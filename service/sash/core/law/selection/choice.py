@@ -185,7 +185,10 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             if isinstance(found, NeedOlder):
                 return found
             cut = found
-        view = self._cleared(cut) if options.tool_results_kept is not None else self.view
+        view = self.view
+        if options.tool_results_kept is not None:  # old results become lines when a stable cut moves, and not before
+            newest = cut.since if cut is not None else len(view.history.records) - 1
+            view = self.trimming.cleared(view, -1 if newest is None else newest)
         taken = walk(state, view, self._bounds(summary, cut))
         if taken.stop == "older":
             skips = 0 if taken.skipped is None else view.history.records.front - (taken.skipped - SKIP_HORIZON)
@@ -279,11 +282,6 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         seqs = self.line.history.seqs
         row = history.since(seqs.item(found.row)) if found.row < len(seqs) else found.row
         return Cut(row, None if found.since is None else history.since(seqs.item(found.since)))
-
-    def _cleared(self, cut: Cut | None) -> View:
-        """The view with old results as lines. They change when a stable cut moves and not before."""
-        newest = cut.since if cut is not None else len(self.view.history.records) - 1
-        return self.trimming.cleared(self.view, -1 if newest is None else newest)
 
     def _bounds(self, summary: Summary | None, cut: Cut | None) -> Bounds:
         """The bounds of history, and the options of the walk."""

@@ -2,11 +2,11 @@
 --
 -- `fields` are those of fields.lua, with those that only a window needs, and `length` is where the tail ends. `reach` says what is wanted: 1 budget in tokens, 0 when
 --       not known   2 0 for the total in o200k, 1 for cl100k
---       3 limit of messages, 0 for none   4 true or '1' when scripts (Latin, Cyrillic) are needed
+--       3 limit of messages, 0 for none   4 1 when scripts (Latin, Cyrillic) are needed
 --       5 tokens of a block, in one of which a stable cut is, or 0: the tail then begins with that block, not with the window
---       6 messages to read besides   7 true or '1' when the bodies of the whole tail are needed
+--       6 messages to read besides   7 1 when the bodies of the whole tail are needed
 --       8 the forms of compactions that the window can have, each with a space on both sides, or ''
---       9 true or '1' when the words of all messages are needed, for recall   10 true or '1' when the agents are, for a view
+--       9 1 when the words of all messages are needed, for recall   10 1 when the agents are, for a view
 -- Gives {'ok', fields of the conversation, length, first seq of the tail, records joined, details joined or '' when no
 --        message needs them, {body, …}, documents of the newest user message or '', {seq, record and body, …} of the pinned
 --        messages before the tail, {record, details, body} of the newest user message when it is before the tail, {seq, record,
@@ -28,7 +28,7 @@ local function read_tail(fields, length, reach)
     tonumber(reach[1]), tonumber(reach[2]), tonumber(reach[3]), tonumber(reach[5]), tonumber(reach[6])
   local grounded, newest_user, rich, pins, compactions = fields[8], fields[10], fields[13], fields[14], fields[15]
   local total = tonumber(fields[6 + column] or 0)
-  local needs_scripts, whole = reach[4] == true or reach[4] == '1', reach[7] == true or reach[7] == '1'
+  local needs_scripts, whole = tonumber(reach[4]) == 1, tonumber(reach[7]) == 1
   local count = ENOUGH
   if budget > 0 then
     local needed = budget
@@ -111,11 +111,11 @@ local function read_tail(fields, length, reach)
     bodies = redis.call('LRANGE', log, length - math.max(1, newest), length - 1)
   end
   local index = {}
-  if (reach[9] == true or reach[9] == '1') and length > 0 and length <= MOST_WORDS then
+  if tonumber(reach[9]) == 1 and length > 0 and length <= MOST_WORDS then
     local wanted = {'n'}
     for number = 0, (length - 1) / BLOCK do wanted[#wanted + 1] = number end
     index = {redis.call('GETRANGE', counts, 0, -1), redis.call('HMGET', words, unpack(wanted))}
   end
-  if reach[10] == true or reach[10] == '1' then fields[21] = redis.call('HGET', conversation, 'agents') end
+  if tonumber(reach[10]) == 1 then fields[21] = redis.call('HGET', conversation, 'agents') end
   return {'ok', fields, length, first, records, beside, bodies, documents, before, question, compaction, index}
 end
