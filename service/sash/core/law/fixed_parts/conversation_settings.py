@@ -200,7 +200,6 @@ def fixed_parts(settings: ConversationSettings, send: Names = NO_NAMES) -> Fixed
             tool_choice=settings.tool_choice,
             messages=(*system, *few_shots),
             size=sum(map(len, (*bodies, tools, choice))),
-            longest_name=max(map(len, tool_names(taken)), default=0),
             has_odd_names=not all(map(is_of_all, tool_names(taken))),
             has_media=any(each.extra is not None and each.extra.media for each in measured),
         ),

@@ -47,8 +47,6 @@ class Fixed(msgspec.Struct, frozen=True):
     """Bytes of these parts as JSON."""
     has_media: bool = False
     """Whether a few-shot encloses a picture, a file or a sound."""
-    longest_name: int = 0
-    """Characters of the longest name of a tool."""
     has_odd_names: bool = False
     """Whether a tool has a name that some provider does not take."""
     _own_tokens: dict[Vocabulary, list[int]] = msgspec.field(default_factory=dict)

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.counts.costs.counting import is_estimate, is_system, reasoning_tokens
+from sash.core.counts.costs.over_limits import over_limits
 from sash.core.counts.costs.request_shapes import defined_parts, has_stood, parts_of, shape_of
 from sash.core.counts.models.models import Model
 from sash.core.law.cost import InputPrices, input_prices
@@ -130,6 +131,11 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
         """What the definitions are in the request's shape; empty without any."""
         fixed = self.parts.fixed
         return defined_parts(*fixed.declared(self.model.format)) if fixed.tools else ""
+
+    @cached_property
+    def tools_fit(self) -> bool:
+        """Whether the model's provider takes so many tools, and their names."""
+        return not over_limits((), self.parts.fixed.tools or (), self.model.limits)
 
     @cached_property
     def fixed_is_exact(self) -> bool:

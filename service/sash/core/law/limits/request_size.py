@@ -13,7 +13,7 @@ from sash.core.law.history.enclosing import all_text_bytes
 from sash.core.law.history.view import History
 from sash.core.law.limits.unreadable import has_unreadable
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.providers.form.request_limits import NO_LIMITS, RequestLimits
+from sash.core.providers.form.request_limits import NO_LIMITS
 from sash.problems import WindowDoesNotFit
 
 _TOKEN_BYTES: Final = 16
@@ -28,7 +28,7 @@ def is_far_below(history: History, plan: Plan, documents: Documents) -> bool:
     Raises WindowDoesNotFit for tools that are over a limit.
     """
     limits, records, fixed, options = plan.model.limits, history.records, plan.parts.fixed, plan.query
-    if fixed.tools and is_over(len(fixed.tools), fixed.longest_name, limits):
+    if fixed.tools and not plan.tools_fit:
         check_tools(fixed.tools, plan.model)
     if history.lost or (history.records.details and has_unreadable(history, plan.model)):
         return False
@@ -44,12 +44,6 @@ def is_far_below(history: History, plan: Plan, documents: Documents) -> bool:
     if history.summary is not None or options.recall_max_tokens:
         most += told_bytes(history, options)
     return most + all_text_bytes(records, plan.model, options.format) <= limits.bytes
-
-
-def is_over(tools: int, longest_name: int, limits: RequestLimits) -> bool:
-    """Whether so many tools, or a name of so many characters, are over a limit."""
-    is_many = limits.tools is not None and tools > limits.tools
-    return is_many or (limits.tool_name is not None and longest_name > limits.tool_name)
 
 
 def check_tools(tools: Sequence[Mapping[str, Any]], model: Model, pointer: str = "") -> None:

@@ -155,16 +155,14 @@ def told_in(message: Mapping[str, Any]) -> str:
 def _told(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What a message said, and its calls: what is told, which is nothing for a text, and its text."""
     content = message.get("content")
-    parts = [content] if isinstance(content, str) else map(_part_text, content or ())
+    parts = [content]
+    if not isinstance(content, str):
+        parts = [each.get("text") or each.get("refusal") or f"[{each.get('type')}]" for each in content or ()]
     said = "\n".join(filter(None, (" ".join(parts), message.get("refusal"))))
     if said and said != REDACTED_TEXT:
         yield "", said
     for call in functions_called(message):
         yield f"calls {call.get('name')}", str(call.get("arguments") or call.get("input") or "")
-
-
-def _part_text(part: Mapping[str, Any]) -> str:
-    return part.get("text") or part.get("refusal") or f"[{part.get('type')}]"
 
 
 def _shortened(text: str) -> str:

@@ -68,7 +68,9 @@ def _behind_changes(view: View, spec: WindowSpec, room: int, stood: int) -> int:
     if any(flags & Flags.REDACTED for flags in history.records.flags[begins:]):
         return behind
     lifts = not PROVIDERS[options.format].replies_are_items  # Responses have system messages in their places
-    stands, asked = _behind_instructions(history) if lifts else 0, 0
+    # The newest system or developer message is sent at the top, before all reasoning.
+    roles = history.records.roles
+    stands, asked = max(roles.rfind(SYSTEM), roles.rfind(DEVELOPER)) + 1 if lifts else 0, 0
     if history.grounding_messages and options.grounding != "none":
         if options.grounding == "all":  # a repeated document moves to the newest question
             return behind
@@ -107,12 +109,6 @@ def _documents_cost(history: History, spec: WindowSpec, room: int) -> int:
         return 0
     chosen = spec.documents.choose(history.question, history.records[asked], spec.plan.model, room)
     return chosen.cost if chosen else 0
-
-
-def _behind_instructions(history: History) -> int:
-    """The first row after the newest system or developer message, which is sent at the top, before all reasoning."""
-    roles = history.records.roles
-    return max(roles.rfind(SYSTEM), roles.rfind(DEVELOPER)) + 1
 
 
 def _behind_cut(view: View, kept: AbstractSet[int], cut: Cut, *, noted: bool) -> int:
