@@ -9,7 +9,7 @@ A text's tokens are those of the model's encoding, those that its own vocabulary
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 from sash.core.counts.measures.rows import Row, form_number
@@ -52,8 +52,6 @@ _LONGEST_NAME: Final = 256
 """Bytes of the longest name."""
 _JOINED: Final = 2
 """Tokens, beside a quarter of the line's, that an estimate may be higher for a text and a line together than for both."""
-_BLANK: Final = Row(zip(("plain0", "plain1"), text_tokens({"reasoning_content": BLANK}), strict=True))
-"""The numbers of reasoning that is a space."""
 _NAMED: Final = 3
 """Tokens that a name costs beside its own where it is sent as text: two for the ": " behind it, and one because the text
 after it may split into more tokens there."""
@@ -99,9 +97,15 @@ def message_cost(row: Row, model: Model, by: Arithmetic, *, parallel: Number = 0
     return by.where(is_left_out(row, model.format, by), 0, cost)
 
 
+@cache
+def _blank() -> Row:
+    """The numbers of reasoning that is a space."""
+    return Row(zip(("plain0", "plain1"), text_tokens({"reasoning_content": BLANK}), strict=True))
+
+
 def _with_blank(cost: Number, row: Row, model: Model, by: Arithmetic) -> Number:
     """The cost with that of the blank that calls without reasoning are sent with."""
-    blank = by.ceil(_reasoning_cost(_BLANK, PROVIDERS[model.format].carries, model, by) * model.margin)
+    blank = by.ceil(_reasoning_cost(_blank(), PROVIDERS[model.format].carries, model, by) * model.margin)
     return cost + by.where((row["calls"] > 0) & (row["plain0"] == 0), blank, 0)
 
 
