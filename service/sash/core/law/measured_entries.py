@@ -16,6 +16,7 @@ from sash.core.chat.messages import (
     calls_of,
     check_envelope,
     digest,
+    digests,
     encode_message,
     validate_message,
 )
@@ -230,7 +231,7 @@ def content_digest(message: Mapping[str, Any], identity: str) -> bytes:
 
 def text_digests(messages: Iterable[TextMessage]) -> list[bytes]:
     """Return the ``content_digest`` of each of these messages, which are a role and a text."""
-    return [digest([each.role, each.content], DIGEST_BYTES) for each in messages]
+    return digests([[each.role, each.content] for each in messages], DIGEST_BYTES)
 
 
 def _grounding(
