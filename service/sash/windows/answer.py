@@ -20,9 +20,9 @@ from sash.core.counts.measures.measures import Extra
 from sash.core.counts.measures.native_parts import NativeParts
 from sash.core.counts.measures.rows import form_named, form_number
 from sash.core.counts.models.models import NO_WINDOW, Model
-from sash.core.law.cost import Cost, cost_of, input_prices
 from sash.core.law.documents.documents import Documents
 from sash.core.law.documents.grounding import Grounded
+from sash.core.law.fixed_parts.cost import Cost, cost_of, input_prices
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.history.enclosing import with_records
 from sash.core.law.history.lines import go_on_tokens, line_of

@@ -15,8 +15,8 @@ import msgspec
 from sash.core.chat.messages import Entry
 from sash.core.counts.models.families import ASSISTANT, ROLE_INDEX
 from sash.core.counts.models.models import Model
-from sash.core.law.cost import input_prices
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, fixed_parts
+from sash.core.law.fixed_parts.cost import input_prices
 from sash.core.law.history.compaction import newest_summary
 from sash.core.law.records.costs import message_costs
 from sash.core.law.records.parameters import WindowQuery

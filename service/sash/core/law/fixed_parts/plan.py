@@ -11,10 +11,10 @@ from sash.core.counts.costs.counting import is_estimate, is_system, reasoning_to
 from sash.core.counts.costs.over_limits import over_limits
 from sash.core.counts.costs.request_shapes import defined_parts, has_stood, parts_of, shape_of
 from sash.core.counts.models.models import Model
-from sash.core.law.cost import InputPrices, input_prices
 from sash.core.law.documents.document_costs import Source
 from sash.core.law.documents.documents import Documents
 from sash.core.law.fixed_parts.conversation_settings import FixedParts
+from sash.core.law.fixed_parts.cost import InputPrices, input_prices
 from sash.core.law.history.enclosing import MESSAGE_BYTES
 from sash.core.law.history.fillers import few_shots_fillers
 from sash.core.law.history.lines import go_on_tokens

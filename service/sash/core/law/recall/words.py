@@ -155,8 +155,8 @@ def told_in(message: Mapping[str, Any]) -> str:
 def _told(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What a message said, and its calls: what is told, which is nothing for a text, and its text."""
     content = message.get("content")
-    parts = [content]
-    if not isinstance(content, str):
+    parts: list[str] = [content] if isinstance(content, str) else []
+    if not parts:
         parts = [each.get("text") or each.get("refusal") or f"[{each.get('type')}]" for each in content or ()]
     said = "\n".join(filter(None, (" ".join(parts), message.get("refusal"))))
     if said and said != REDACTED_TEXT:
