@@ -6,7 +6,7 @@
 from pathlib import Path
 
 import pytest
-from clients.buttons_page import NAMES, PAGE, pressed, python_in, row
+from clients.buttons_page import NAMES, PAGE, pressed, row
 from conftest import Served
 
 pytestmark = pytest.mark.clients
@@ -21,5 +21,5 @@ def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("program", NAMES)
 def test_each_button_does_what_the_page_says(program: str, served: Served, environments: Path) -> None:
     """After each button the log is the screen's chat, the model was sent just that, and the page's table says so."""
-    found = pressed(program, python_in(environments, NAMES[program][1]), served.url)
+    found = pressed(program, environments, served.url)
     assert row(program, found) in PAGE.read_text("utf-8"), "run: python -m tests.clients.buttons_page"
