@@ -349,4 +349,5 @@ async def test_a_route_refuses_what_is_no_question(
     assert (answer.status_code, answer.json()["status"]) == (status, status)
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.json()["detail"]
-    assert httpx.get(f"{chat.url}/conversations/c-1").status_code == 404
+    async with httpx.AsyncClient(base_url=chat.url) as sash:
+        assert (await sash.get("/conversations/c-1")).status_code == 404

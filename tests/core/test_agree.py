@@ -215,6 +215,23 @@ def _waiting(messages: list[Message]) -> Message | None:
     return None
 
 
+@pytest.mark.parametrize("status", ["interrupted", "in_progress"])
+@pytest.mark.parametrize("first", [reply("", "c"), reply("let me see", "c")])
+def test_half_a_reply_in_a_loop_makes_room_for_the_next(status: str, first: Message) -> None:
+    """A loop that is asked again from its results begins its reply there; asked twice, the same reply once."""
+    loop = [user("q"), first, result("c")]
+    log = Log([*loop, reply("At no", id="half", status=status)])
+    log.put([*loop, reply("At no", id="half", status=status)], is_whole=True)
+    assert texts(log)[-1] == "At no"
+    for _ in range(2):
+        log.put([*loop, reply("", id="next", status="in_progress")], base=ANYWHERE)
+        assert [each["id"] for each in log.messages[3:]] == ["next"]
+        assert [each["id"] for each in log.displaced] == ["half"]
+    log.messages[-1]["content"] = "At noon"
+    log.put([*loop, reply("", id="next", status="in_progress")], base=ANYWHERE)
+    assert texts(log)[-1] == "At noon"
+
+
 def test_half_a_reply_is_a_reply() -> None:
     """Behind half a reply the same words are a new question: whoever says so wants the other half."""
     log = Log([user("go on", id="a"), reply("o", status="interrupted")])
