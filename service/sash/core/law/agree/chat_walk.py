@@ -75,11 +75,11 @@ class ChatWalk:
     def _without_half(self, unit: Unit, stored: Unit) -> Match:
         """How the sender's last turn is the same as the log's, where it begins a reply behind that: half a reply that the
         turn does not have makes room for the new one."""
-        half = stored.of[-1]
-        is_half = self._begins is not None and stored.kind == REPLY and half.is_unfinished and bool(half.words)
-        if not is_half or unit.words + half.words != stored.words or half.id == self._begins.id:
+        half, begins = stored.of[-1], self._begins
+        if begins is None or stored.kind != REPLY or not (half.is_unfinished and half.words):
             return WHOLE
-        return Match("cut", len(stored.of) - 1)
+        is_missing = unit.words + half.words == stored.words and half.id != begins.id
+        return Match("cut", len(stored.of) - 1) if is_missing else WHOLE
 
     def _take(self, unit: Unit, stored: Unit, match: Match, *, is_last: bool) -> bool:
         """Take in a unit that is the same; gives whether both lists go on behind it."""
