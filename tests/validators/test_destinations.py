@@ -43,6 +43,7 @@ CHAT = (
     *("deepinfra/moonshotai/Kimi-K2.5", "novita/deepseek/deepseek-v4-pro"),
     *(
         "openrouter/perplexity/sonar-pro",
+        "openrouter/moonshotai/kimi-k2.5",
         "venice/openai-gpt-54-pro",
         "ollama/gemma3:4b",
         "hosted_vllm/google/gemma-3-27b-it",
