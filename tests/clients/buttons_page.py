@@ -26,6 +26,7 @@ NAMES = {
     "with_agent_framework": ("Agent Framework", "requirements-llama-index.txt"),
     "with_litellm": ("LiteLLM's proxy", "requirements-litellm.txt"),
     "with_copilotkit": ("CopilotKit", "package.json"),
+    "with_tanstack": ("TanStack AI", "package.json"),
 }
 """For each program what the page calls its adapter, and what it needs besides Sash's own packages."""
 _QUIET = {"PYTHONWARNINGS": "ignore", "OPENAI_AGENTS_DISABLE_TRACING": "1", "LANGSMITH_TRACING": "false"}
