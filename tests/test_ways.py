@@ -11,20 +11,20 @@ ROOT = Path(__file__).resolve().parent.parent
 MOST_FUNCTIONS = {"window": 98, "append": 165}
 MOST_MODULES = {"window": 38, "append": 53}
 MOST_CALLS = {
-    "plain": 161,
-    "anthropic": 619,
-    "gemini": 755,
-    "responses": 1019,
-    "tools": 309,
-    "stable": 247,
-    "claude": 770,
-    "claude, tools": 1118,
-    "results": 840,
-    "explain": 167,
-    "dedupe": 162,
-    "recall": 882,
-    "skip": 466,
-    "sent": 195,
+    "plain": 165,
+    "anthropic": 623,
+    "gemini": 759,
+    "responses": 1023,
+    "tools": 313,
+    "stable": 251,
+    "claude": 774,
+    "claude, tools": 1124,
+    "results": 844,
+    "explain": 171,
+    "dedupe": 166,
+    "recall": 886,
+    "skip": 470,
+    "sent": 199,
 }
 
 
