@@ -30,7 +30,7 @@ from sash.core.counts.costs.message_cost import (
 )
 from sash.core.counts.costs.over_limits import over_limits
 from sash.core.counts.costs.request_shapes import RequestShape, Stands, defined_parts, has_stood, parts_of, shape_of
-from sash.core.counts.costs.vendor_costs import definitions_cost, format_cost, is_forced
+from sash.core.counts.costs.vendor_costs import definitions_cost, format_cost, is_forced, is_named
 from sash.core.counts.measures.attachments import KIND, ORIGINAL, Image, image_tokens, is_guess
 from sash.core.counts.measures.measures import HEADING_TOKENS, Extra, Measure, measure_each
 from sash.core.counts.measures.rows import Row, column_of_mixes, row_of
@@ -315,6 +315,8 @@ def tools_tokens(
     cost = 0 if rules.apart else _opening_tokens(first_system, model)
     if declared:
         cost += rules.tools_overhead + definitions.functions_tokens(given, model) + unpriced
+        if given.is_told_in_markdown and not is_named(tool_choice) and not is_named(function_call):
+            cost += _MARKED
         if not rules.tool_choice_free:
             cost += definitions.choice_tokens(tool_choice, model, named=7)
             cost += definitions.choice_tokens(function_call, model, named=4)
@@ -332,6 +334,9 @@ def tools_tokens(
 
 
 _BLANK_LINE = 1
+_MARKED = 2
+"""Tokens of definitions with Markdown in a function's description, where no tool is named as the choice: 3 bills, and one
+elsewhere. With a named choice they cost nothing, in 10 bills, nor where a parameter's description has it, in one."""
 
 
 def _opening_tokens(first_system: Measure | None, model: Model) -> int:

@@ -37,7 +37,12 @@ def format_cost(response_format: Mapping[str, Any] | None, model: Model, rules: 
 
 def is_forced(choice: Any) -> bool:
     """Return whether a tool choice makes the model call a tool."""
-    return choice == "required" or (isinstance(choice, Mapping) and choice.get("type") != "allowed_tools")
+    return choice == "required" or is_named(choice)
+
+
+def is_named(choice: Any) -> bool:
+    """Return whether a tool choice names the tool that the model must call."""
+    return isinstance(choice, Mapping) and choice.get("type") != "allowed_tools"
 
 
 def _as_claude_reads(functions: Sequence[Mapping[str, Any]]) -> str:
