@@ -226,7 +226,7 @@ def _beside_name(mix: Mix, is_named: Number, by: Arithmetic) -> Mix:
 
 
 def _sized(mix: Mix, size: Number) -> Mix:
-    return Mix(size, mix.digits, mix.shares, mix.characters, mix.marks)
+    return Mix(size, mix.digits, mix.shares, mix.characters, mix.marks, mix.capitals)
 
 
 def _part(sent: Row, model: Model, by: Arithmetic) -> None:

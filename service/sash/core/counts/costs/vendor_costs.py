@@ -20,7 +20,8 @@ def definitions_cost(given: Declared, model: Model, rules: VendorRules, *, force
     cost = rules.definitions + (rules.forced if forced else 0) + len(given.functions) * rules.definition
     content, vocabulary = given.content, model.vocabulary or model.ratios or model.encoding
     if rules.spelled:
-        return cost + written_tokens(content, vocabulary, _WRITERS[rules.spelling]) * rules.spelled
+        written = written_tokens(content, vocabulary, _WRITERS[rules.spelling]) * rules.spelled
+        return cost + written * (rules.marked if given.is_marked else 1.0)
     return cost + _told_cost(content, vocabulary, rules)
 
 

@@ -136,7 +136,8 @@ TEMPLATES: Final[Mapping[str, VendorRules]] = MappingProxyType(
             _template("command-bedrock", -_SPARE_PRIMING, 0, definitions=-_SPARE_DEFINITIONS, spelled=0.4, call=8),
             _template("command-a-reasoning", 1386, 2),
             _template("command-a-plus", 20, 4, definitions=170),
-            _template("kimi-k2", 8, 3, lone=13, definitions=15, spelled=0.8, call=30),
+            # long Markdown descriptions need 1.2 times what 0.8 gives: 4 bills elsewhere, none here
+            _template("kimi-k2", 8, 3, lone=13, definitions=15, spelled=0.8, marked=1.2, call=30),
             _template("kimi-k2.5", 7, 3, definitions=12, spelled=0.56, call=50),
             _template("glm-4", 3, 2, definitions=95, forced=8, spelled=0.75, call=60),
             _template("glm-5", 8, 2, definitions=95, forced=8, spelled=0.75, call=60),
