@@ -82,11 +82,26 @@ def whole_row(measure: Measure, model: Model) -> Row:
         if PROVIDERS[model.format].parts_apart:
             images = tuple((a, b, kind if kind & KIND > ORIGINAL else kind & GIF) for a, b, kind in images)
         row["images"] = _images_tokens(images, model)
+        if measure.role == TOOL and PROVIDERS[model.format].has_openais_items:
+            row["images"] += _IN_RESULT * len(images)
         row["has_images"] = 1
     if extra.beside is not None:
         row["beside_images"] = _images_tokens(extra.beside.images, model)
         row["reasoning_images"] = _images_tokens(extra.beside.reasoning_images, model)
     return row
+
+
+_IN_RESULT: Final = 3
+"""Tokens that OpenAI bills around a picture in a result, at most: 1 to 3 in 7 bills elsewhere, none here."""
+
+
+def _taken_pictures(measure: Measure, model: Model) -> int:
+    """What a result's pictures cost above the lines that a window has in their places: OpenAI takes them in chat too."""
+    extra = measure.extra
+    if measure.role != TOOL or extra is None or not extra.images or model.provider != "openai" or model.format != CHAT:
+        return 0
+    pictures = _images_tokens(extra.images, model) + _IN_RESULT * len(extra.images)
+    return max(0, math.ceil(pictures * model.margin) - extra.pictured[model.column])
 
 
 def _images_tokens(images: Sequence[Image], model: Model) -> int:
@@ -381,7 +396,8 @@ def count_request(
     own_tokens = (
         [spoken_tokens(message, model.vocabulary) for message in messages] if model.vocabulary is not None else None
     )
-    costs = messages_tokens(measures, model, own_tokens)
+    told = messages_tokens(measures, model, own_tokens)
+    costs = [tokens + _taken_pictures(each, model) for tokens, each in zip(told, measures, strict=True)]
     priming = model.priming + (0 if any(map(is_system, measures)) else model.lone)
     defined = tools_tokens(
         model,

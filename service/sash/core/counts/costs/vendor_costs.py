@@ -99,6 +99,8 @@ def _told_cost(content: Content, vocabulary: Vocabulary | str, rules: VendorRule
         inner = _schemas_in(schema)
         around += len(inner) * rules.inner
         left += [*inner, *(each for each in _properties(schema).values() if isinstance(each, dict))]
+    if rules.escapes:
+        around += sum(word.count("\n") for word in words) // 2
     written = (json.dumps(word, ensure_ascii=False)[1:-1] for word in words) if rules.escapes else words
     return count_in(" ".join(written), vocabulary) + around
 
