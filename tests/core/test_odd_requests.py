@@ -13,9 +13,7 @@ from sash.core.counts.text import both
 from sash.core.counts.text.unicode_scripts import family_tokens
 
 _USER = {"role": "user", "content": "Tell me a joke about cats"}
-_PIXEL = (
-    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
-)
+_PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
 
 
 def _tokens(model: str, messages: list[dict[str, Any]], **more: Any) -> int:
@@ -44,7 +42,8 @@ def test_markdown_costs_nothing_beside_a_named_choice() -> None:
     """A named choice costs the same more than no choice, less two tokens if the description has backticks."""
     choice = {"type": "function", "function": {"name": "Users"}}
     plain, marked = (
-        _tokens("gpt-4o", [_USER], tools=_tool(told), tool_choice=choice) - _tokens("gpt-4o", [_USER], tools=_tool(told))
+        _tokens("gpt-4o", [_USER], tools=_tool(told), tool_choice=choice)
+        - _tokens("gpt-4o", [_USER], tools=_tool(told))
         for told in ("Lists users", "Lists `users`")
     )
     assert marked == plain - 2
@@ -114,9 +113,7 @@ def test_words_in_capitals_cost_claude_more() -> None:
     assert extra.mix.capitals > 0
     pair = both(text)
     bare = msgspec.structs.replace(extra.mix, capitals=0)
-    claude, other = (
-        [family_tokens(*pair, mix, family) for mix in (bare, extra.mix)] for family in ("claude", "other")
-    )
+    claude, other = ([family_tokens(*pair, mix, family) for mix in (bare, extra.mix)] for family in ("claude", "other"))
     assert claude[1] == claude[0] + extra.mix.capitals
     assert other[1] == other[0]
 
