@@ -13,7 +13,10 @@ from sash.core.counts.text import both
 from sash.core.counts.text.unicode_scripts import family_tokens
 
 _USER = {"role": "user", "content": "Tell me a joke about cats"}
-_PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
+_PIXEL = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAA"
+    "AABJRU5ErkJggg=="
+)
 
 
 def _tokens(model: str, messages: list[dict[str, Any]], **more: Any) -> int:

@@ -145,7 +145,7 @@ _GPT5 = Rules(
     tool_choice_free=True,
     images=TileRules(base=70, tile=140),
 )
-# Definitions of o1 cost 81 less than gpt-5's, and a named choice nothing: 6 bills elsewhere, none here. No recording of o3 has any.
+# Definitions of o1 cost 81 less than gpt-5's, and a named choice nothing: 6 bills elsewhere, none here.
 _REASONING = Rules(
     family="o",
     priming=2,

@@ -124,7 +124,7 @@ def is_maker(word: str) -> bool:
 
 
 def has_words(name: ModelName) -> bool:
-    """Return whether each word of a name is a word of some listed name, perhaps with another number, so it is no misspelling."""
+    """Return whether each word of a name is some listed name's, perhaps with another number, so it is no misspelling."""
     return len(name.words) > 1 and all(word in _words() or word.rstrip("0123456789") in _words() for word in name.words)
 
 

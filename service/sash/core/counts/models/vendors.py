@@ -29,8 +29,9 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
 
     ``definitions`` is added once if there are tool definitions, ``forced`` if the model must call a tool, ``definition`` for
     each definition. The definitions' JSON, each as a ``function`` of Claude's or a ``tool`` of OpenAI's, costs ``spelled``
-    times its tokens as text, and ``marked`` times that where a description is in Markdown. If ``spelled`` is 0, the tokens of their words count instead, a parameter's name ``named``
-    times. ``parameter`` is added for each parameter, ``undescribed`` for one without a description, ``optional`` for an
+    times its tokens as text, and ``marked`` times that where a description is in Markdown. If ``spelled`` is 0, the tokens
+    of their words count instead, a parameter's name ``named`` times. ``parameter`` is added for each parameter,
+    ``undescribed`` for one without a description, ``optional`` for an
     optional one, ``member`` for each description, other fact and value of an enumeration, ``value`` for each value but
     the first, ``nested`` for each object in an object, and ``inner`` for each other schema in a schema. With
     ``types_alone`` no fact is told but descriptions and values. If it ``escapes``, words are written as in a string of

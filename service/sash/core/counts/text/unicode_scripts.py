@@ -66,7 +66,7 @@ _CONTRACTION = re.compile(r"'(?<=[A-Za-z]')(?=[A-Za-z])")
 _ANY_MARK = re.compile(r"[-._@'\n]")
 _CAPITALS = re.compile(r"\b[A-Z]{2,}\b")
 _OF_CAPITALS = 0.06
-"""Extra tokens of a letter in a word of capitals: one bill, of 6,100 such letters, needs 0.056; four elsewhere need as much."""
+"""Extra tokens of a letter in a word of capitals: 0.056 in one bill, of 6,100 such letters; as much in four elsewhere."""
 _FEW = 0.03
 """Extra tokens of single digits and of marks, as a share of a text's tokens, that the headroom of the factors covers."""
 OTHER_LATIN_FROM = 1.06
