@@ -253,6 +253,6 @@ def _grounding(
     texts = sent_texts(template.written(stored))
     o200k, cl100k = (added_tokens(template, text, texts, encoding) for encoding in _ENCODINGS)  # type: ignore[arg-type]
     before, after = template.around(template.separator.join(texts)) if texts else ("", "")
-    known = extra.mix.digits + extra.mix.marks if extra and extra.mix else 0
+    known = extra.mix.digits + extra.mix.marks + extra.mix.capitals if extra and extra.mix else 0
     digits = extra_tokens(before + text + after) - known
     return encode_grounding(stored), (o200k, cl100k), digits

@@ -30,7 +30,7 @@ from sash.core.counts.costs.message_cost import (
 )
 from sash.core.counts.costs.over_limits import over_limits
 from sash.core.counts.costs.request_shapes import RequestShape, Stands, defined_parts, has_stood, parts_of, shape_of
-from sash.core.counts.costs.vendor_costs import definitions_cost, format_cost, is_forced
+from sash.core.counts.costs.vendor_costs import definitions_cost, format_cost, is_forced, is_named
 from sash.core.counts.measures.attachments import KIND, ORIGINAL, Image, image_tokens, is_guess
 from sash.core.counts.measures.measures import HEADING_TOKENS, Extra, Measure, measure_each
 from sash.core.counts.measures.rows import Row, column_of_mixes, row_of
@@ -82,11 +82,26 @@ def whole_row(measure: Measure, model: Model) -> Row:
         if PROVIDERS[model.format].parts_apart:
             images = tuple((a, b, kind if kind & KIND > ORIGINAL else kind & GIF) for a, b, kind in images)
         row["images"] = _images_tokens(images, model)
+        if measure.role == TOOL and PROVIDERS[model.format].has_openais_items:
+            row["images"] += _IN_RESULT * len(images)
         row["has_images"] = 1
     if extra.beside is not None:
         row["beside_images"] = _images_tokens(extra.beside.images, model)
         row["reasoning_images"] = _images_tokens(extra.beside.reasoning_images, model)
     return row
+
+
+_IN_RESULT: Final = 3
+"""Tokens that OpenAI bills around a picture in a result, at most: 1 to 3 in 7 bills elsewhere, none here."""
+
+
+def _taken_pictures(measure: Measure, model: Model) -> int:
+    """What a result's pictures cost above the lines that a window has in their places: OpenAI takes them in chat too."""
+    extra = measure.extra
+    if measure.role != TOOL or extra is None or not extra.images or model.provider != "openai" or model.format != CHAT:
+        return 0
+    pictures = _images_tokens(extra.images, model) + _IN_RESULT * len(extra.images)
+    return max(0, math.ceil(pictures * model.margin) - extra.pictured[model.column])
 
 
 def _images_tokens(images: Sequence[Image], model: Model) -> int:
@@ -315,6 +330,8 @@ def tools_tokens(
     cost = 0 if rules.apart else _opening_tokens(first_system, model)
     if declared:
         cost += rules.tools_overhead + definitions.functions_tokens(given, model) + unpriced
+        if given.is_told_in_markdown and not is_named(tool_choice) and not is_named(function_call):
+            cost += _MARKED
         if not rules.tool_choice_free:
             cost += definitions.choice_tokens(tool_choice, model, named=7)
             cost += definitions.choice_tokens(function_call, model, named=4)
@@ -332,6 +349,9 @@ def tools_tokens(
 
 
 _BLANK_LINE = 1
+_MARKED = 2
+"""Tokens of definitions with Markdown in a function's description, where no tool is named as the choice: 3 bills, and one
+elsewhere. With a named choice they cost nothing, in 10 bills, nor where a parameter's description has it, in one."""
 
 
 def _opening_tokens(first_system: Measure | None, model: Model) -> int:
@@ -376,7 +396,8 @@ def count_request(
     own_tokens = (
         [spoken_tokens(message, model.vocabulary) for message in messages] if model.vocabulary is not None else None
     )
-    costs = messages_tokens(measures, model, own_tokens)
+    told = messages_tokens(measures, model, own_tokens)
+    costs = [tokens + _taken_pictures(each, model) for tokens, each in zip(told, measures, strict=True)]
     priming = model.priming + (0 if any(map(is_system, measures)) else model.lone)
     defined = tools_tokens(
         model,

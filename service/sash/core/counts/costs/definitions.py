@@ -77,6 +77,14 @@ class Declared(msgspec.Struct, frozen=True):
         """The functions as a cache's key."""
         return Content(self.functions, self.digest)
 
+    @property
+    def is_told_in_markdown(self) -> bool:
+        """Whether it is a function's own description, and not a parameter's, that is written in Markdown."""
+        if not self.is_marked:
+            return False
+        told = [function.get("description") for function in self.functions]
+        return _MARKED.search(msgspec.json.encode(told)) is not None
+
 
 def declared(tools: Sequence[Mapping[str, Any]] | None) -> Declared:
     """Return the definitions of tools as they are counted. It reads all of them, so windows keep what it returns."""

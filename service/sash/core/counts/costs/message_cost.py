@@ -223,7 +223,7 @@ def _beside_name(mix: Mix, is_named: Number, by: Arithmetic) -> Mix:
 
 
 def _sized(mix: Mix, size: Number) -> Mix:
-    return Mix(size, mix.digits, mix.shares, mix.characters, mix.marks)
+    return Mix(size, mix.digits, mix.shares, mix.characters, mix.marks, mix.capitals)
 
 
 def _part(sent: Row, model: Model, by: Arithmetic) -> None:
@@ -450,7 +450,7 @@ def _calls_cost(sent: Row, texts: Row, rules: Rules, by: Arithmetic) -> Number:
     if "textless" in sent:
         cost = cost - by.where(sent["textless"] != 0, rules.role_costs[ASSISTANT], 0)
     if "legacy_call" in sent:
-        cost = by.where((sent["legacy_call"] != 0) & (calls == 1), names + arguments + 3, cost)
+        cost = by.where((sent["legacy_call"] != 0) & (calls == 1), names + arguments + rules.legacy_call, cost)
     return by.where(calls > 0, cost, 0)
 
 

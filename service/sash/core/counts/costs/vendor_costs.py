@@ -20,7 +20,8 @@ def definitions_cost(given: Declared, model: Model, rules: VendorRules, *, force
     cost = rules.definitions + (rules.forced if forced else 0) + len(given.functions) * rules.definition
     content, vocabulary = given.content, model.vocabulary or model.ratios or model.encoding
     if rules.spelled:
-        return cost + written_tokens(content, vocabulary, _WRITERS[rules.spelling]) * rules.spelled
+        written = written_tokens(content, vocabulary, _WRITERS[rules.spelling]) * rules.spelled
+        return cost + written * (rules.marked if given.is_marked else 1.0)
     return cost + _told_cost(content, vocabulary, rules)
 
 
@@ -37,7 +38,12 @@ def format_cost(response_format: Mapping[str, Any] | None, model: Model, rules: 
 
 def is_forced(choice: Any) -> bool:
     """Return whether a tool choice makes the model call a tool."""
-    return choice == "required" or (isinstance(choice, Mapping) and choice.get("type") != "allowed_tools")
+    return choice == "required" or is_named(choice)
+
+
+def is_named(choice: Any) -> bool:
+    """Return whether a tool choice names the tool that the model must call."""
+    return isinstance(choice, Mapping) and choice.get("type") != "allowed_tools"
 
 
 def _as_claude_reads(functions: Sequence[Mapping[str, Any]]) -> str:
@@ -93,6 +99,8 @@ def _told_cost(content: Content, vocabulary: Vocabulary | str, rules: VendorRule
         inner = _schemas_in(schema)
         around += len(inner) * rules.inner
         left += [*inner, *(each for each in _properties(schema).values() if isinstance(each, dict))]
+    if rules.escapes:
+        around += sum(word.count("\n") for word in words) // 2
     written = (json.dumps(word, ensure_ascii=False)[1:-1] for word in words) if rules.escapes else words
     return count_in(" ".join(written), vocabulary) + around
 

@@ -55,10 +55,11 @@ _WIDTHS: Final[Mapping[str, int]] = {
     "sent": 1,
     **{f"{name}_marks": 1 for name in _MIXES},
     **dict.fromkeys(_SOUNDS, 1),
+    **{f"{name}_capitals": 1 for name in _MIXES},
 }
 _FIELDS: Final = tuple(_WIDTHS)
 _BITS: Final = {name: 1 << place for place, name in enumerate(_FIELDS)}
-_MIXED: Final = frozenset(f"{name}{end}" for name in _MIXES for end in ("", "_shares", "_marks"))
+_MIXED: Final = frozenset(f"{name}{end}" for name in _MIXES for end in ("", "_shares", "_marks", "_capitals"))
 _OF_MIXES: Final = sum(map(_BITS.__getitem__, _MIXED))
 _MASK_BYTES: Final = 8
 _WORD: Final = 4
@@ -122,6 +123,8 @@ def stored_row(extra: Extra) -> bytes | None:
         fields[name] = mix.size, mix.digits, mix.characters
         if mix.marks:
             fields[f"{name}_marks"] = (mix.marks,)
+        if mix.capitals:
+            fields[f"{name}_capitals"] = (mix.capitals,)
         if len(mix.shares) > _SHARES:
             return None
         if mix.shares:
@@ -141,7 +144,12 @@ def extra_of(row: bytes) -> Extra:
     numbers = unpack_from(f"<{width}i", row, _MASK_BYTES)
     fields: Fields = {name: numbers[start:end] for name, start, end in places}
     mixes: dict[str, Any] = {
-        name: _mix(fields[name], fields.get(f"{name}_shares", ()), *fields.get(f"{name}_marks", (0,)))
+        name: _mix(
+            fields[name],
+            fields.get(f"{name}_shares", ()),
+            *fields.get(f"{name}_marks", (0,)),
+            *fields.get(f"{name}_capitals", (0,)),
+        )
         for name in _MIXES
         if name in fields
     }
@@ -222,7 +230,8 @@ def columns_of(rows: Rows, roles: Number, texts: tuple[Number, Number], *, mixes
         if name in _MIXES:
             shares = fields.get(f"{name}_shares", ())
             (marks,) = fields.get(f"{name}_marks", (np.zeros(count, np.int64),))
-            columns[name] = Mix(numbers[0], numbers[1], tuple(map(_share, shares)), numbers[2], marks)
+            (capitals,) = fields.get(f"{name}_capitals", (np.zeros(count, np.int64),))
+            columns[name] = Mix(numbers[0], numbers[1], tuple(map(_share, shares)), numbers[2], marks, capitals)
         elif name in _GIVEN:
             has = np.zeros(count, bool)
             has[given] = masks & np.uint64(_BITS[name]) != 0
@@ -255,9 +264,10 @@ def column_of_mixes(mixes: Sequence[Mix | None]) -> Mix:
     none = Mix(0)
     given = [mix or none for mix in mixes]
     shares = zip_longest(*(mix.shares for mix in given), fillvalue=(0, 0, 0))
-    numbers: Number = np.array([(mix.size, mix.digits, mix.characters, mix.marks) for mix in given], np.int64).T
+    rows = [(mix.size, mix.digits, mix.characters, mix.marks, mix.capitals) for mix in given]
+    numbers: Number = np.array(rows, np.int64).T
     joined = tuple(tuple(np.array(share, np.int64).T) for share in shares)
-    return Mix(numbers[0], numbers[1], joined, numbers[2], numbers[3])
+    return Mix(numbers[0], numbers[1], joined, *numbers[2:])
 
 
 def taken(columns: Row, places: Number | slice) -> Row:
@@ -268,10 +278,10 @@ def taken(columns: Row, places: Number | slice) -> Row:
 def _taken(numbers: Number, places: Number | slice) -> Number:
     if not isinstance(numbers, Mix):
         return numbers[places]
-    sizes: Sequence[Any] = (numbers.size, numbers.digits, numbers.characters, numbers.marks)
-    size, digits, characters, marks = (each[places] for each in sizes)
+    sizes: Sequence[Any] = (numbers.size, numbers.digits, numbers.characters, numbers.marks, numbers.capitals)
+    size, digits, *others = (each[places] for each in sizes)
     shares: Sequence[Sequence[Any]] = numbers.shares
-    return Mix(size, digits, tuple((a[places], b[places], c[places]) for a, b, c in shares), characters, marks)
+    return Mix(size, digits, tuple((a[places], b[places], c[places]) for a, b, c in shares), *others)
 
 
 def _add(row: Row, name: str, numbers: Sequence[Number], *, has: Number) -> None:
@@ -345,6 +355,6 @@ def _share(share: Number) -> tuple[Number, Number, Number]:
     return share >> 2 * _SHARE_BITS, share >> _SHARE_BITS & low, share & low
 
 
-def _mix(numbers: Sequence[int], shares: Sequence[int], marks: int) -> Mix:
+def _mix(numbers: Sequence[int], shares: Sequence[int], marks: int, capitals: int) -> Mix:
     size, digits, characters = numbers
-    return Mix(size, digits, tuple(_share(share) for share in shares if share), characters, marks)
+    return Mix(size, digits, tuple(_share(share) for share in shares if share), characters, marks, capitals)

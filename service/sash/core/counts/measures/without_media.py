@@ -122,7 +122,7 @@ def joined_mix(mix: Mix | None, text: Pair, parts: Sequence[Part]) -> Mix | None
     )
     # A line has less than 128 characters for each of its parts that count.
     characters = mix.characters + LINE_BYTES * len(parts) if mix.characters else 0
-    return Mix(mix.size + LINE_BYTES * len(parts), mix.digits + digits, shares, characters, mix.marks)
+    return Mix(mix.size + LINE_BYTES * len(parts), mix.digits + digits, shares, characters, mix.marks, mix.capitals)
 
 
 def _share(thousandths: int, tokens: int, more: int) -> int:

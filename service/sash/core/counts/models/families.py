@@ -74,7 +74,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     If sections are ``apart``, each is a message of its own, whatever system texts there are: ``tools_overhead`` and
     ``format_overhead`` are added, ``format_beside`` if a definition is strict, and ``format_reply`` marks earlier replies.
 
-    ``single_call`` wraps a call and its result, ``parallel_calls`` a group of several. ``parallel_unknown``: no bill has
+    ``single_call`` wraps a call and its result, ``legacy_call`` a legacy one (3 in 3 bills of gpt-3.5; one bill of a later
+    family, elsewhere, is 3 higher), ``parallel_calls`` a group of several. ``parallel_unknown``: no bill has
     such a group. With ``each_call`` each of several calls is billed by itself, and so is its result. A call's name is billed
     twice, once without its recipient if ``names_bare``. A call that came with its item's id costs ``identified_call`` more,
     and ``stored_call`` if the item's status came too. If the family ``forgets``, sealed reasoning before the user's last
@@ -100,6 +101,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     tool_choice_free: bool = False
     required_choice: int = 0
     single_call: int = 13
+    legacy_call: int = 6
     parallel_calls: int = 20
     parallel_unknown: bool = False
     apart: bool = False
@@ -143,12 +145,13 @@ _GPT5 = Rules(
     tool_choice_free=True,
     images=TileRules(base=70, tile=140),
 )
-# Definitions of o1 cost 82 less than gpt-5's: 4 bills. No recording of o3 has any.
+# Definitions of o1 cost 81 less than gpt-5's, and a named choice nothing: 6 bills elsewhere, none here.
 _REASONING = Rules(
     family="o",
     priming=2,
     dialects=("2025",),
-    tools_overhead=-82,
+    tools_overhead=-81,
+    tool_choice_free=True,
     joining=4,
     format_names_reply=False,
     single_call=19,
@@ -183,11 +186,11 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
     {
         rules.family: rules
         for rules in (
-            Rules(family="gpt-3.5-0301", message=4, name=-1, dialects=("2023",)),
+            Rules(family="gpt-3.5-0301", message=4, name=-1, dialects=("2023",), legacy_call=3),
             # a call costs the same as a legacy function's call and result: 10 tokens around it (2 of 2)
-            Rules(family="gpt-2023", dialects=("2023",), required_choice=2, single_call=10),
+            Rules(family="gpt-2023", dialects=("2023",), required_choice=2, single_call=10, legacy_call=3),
             # the alias has named models of both dialects
-            Rules(family="gpt-3.5", dialects=("2023", "2024"), required_choice=2),
+            Rules(family="gpt-3.5", dialects=("2023", "2024"), required_choice=2, legacy_call=3),
             Rules(family="gpt-4-turbo"),
             # floor(10 tokens a second): 6 bills elsewhere, none here
             Rules(family="gpt-4o", heard=10.0),
@@ -266,7 +269,8 @@ _RESPONSES_5 = {
 }
 # Sealed reasoning before the question is free: 23 bills. A call costs 17: 12 bills; with an id, 23: one bill.
 _RESPONSES_GPT_5 = _RESPONSES_5 | {"single_call": 17, "identified_call": 6, "forgets": True}
-_RESPONSES_O = {"apart": True, "heads_system": False, "joins_leading_system": False, "tools_overhead": -78}
+# Definitions of o3 cost 81 less than gpt-5's, whatever the choice: 3 bills, and 2 elsewhere.
+_RESPONSES_O = {"apart": True, "heads_system": False, "joins_leading_system": False, "tools_overhead": -81}
 _RESPONSES_O_MINI = _RESPONSES_O | {"tools_overhead": 6, "single_call": 17}
 
 RESPONSES: Mapping[str, Rules] = MappingProxyType(

@@ -112,6 +112,27 @@ def is_listed(name: ModelName) -> bool:
     return name.spelled in _by_spelling()
 
 
+def begins_listed(name: ModelName) -> bool:
+    """Return whether a source has this name, or one that it begins and that goes on with another word."""
+    return is_listed(name) or any(each.startswith(f"{name.spelled}-") for each in _by_spelling())
+
+
+@lru_cache(maxsize=1_024)
+def is_maker(word: str) -> bool:
+    """Return whether a word begins the name of a maker, as gateways write it before a model's name."""
+    return any(re.match(rf"{re.escape(word)}(-[^/]*)?/", model.id) for model in _sellers()[_FIRST_GATEWAY])
+
+
+def has_words(name: ModelName) -> bool:
+    """Return whether each word of a name is some listed name's, perhaps with another number, so it is no misspelling."""
+    return len(name.words) > 1 and all(word in _words() or word.rstrip("0123456789") in _words() for word in name.words)
+
+
+@lru_cache(maxsize=1)
+def _words() -> frozenset[str]:
+    return frozenset(word for spelled in _by_spelling() for word in spelled.split("-"))
+
+
 def find_relative(name: ModelName) -> ListedModel | None:
     """Return the figures of the listed model that is nearest to a name that nobody lists; None without one of its family.
 

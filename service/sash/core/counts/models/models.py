@@ -200,8 +200,8 @@ def unknown_model(name: str) -> Model:
 def countable_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
     """Return the model whose tokens a name's request costs: ``find_model``'s, or an unknown maker's without a limit.
 
-    Counting needs no window, and nothing is sent, so only a misspelling of a known name is refused. A known name with other
-    marks between its letters and digits, as in gpt4o, is that name.
+    Counting needs no window, and nothing is sent, so only a misspelling of a known name is refused; words that known names
+    have are no misspellings. A known name with other marks between its letters and digits, as in gpt4o, is that name.
 
     Raises:
         UnknownModel: the name is a misspelling; ``members["near"]`` lists what it may mean.
@@ -213,7 +213,9 @@ def countable_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
         meant = next((near for near in unknown.members["near"] if _letters(near) == _letters(short)), None)
         if meant is not None:
             return msgspec.structs.replace(find_model(meant, extra), id=short, exact=False, assumed=meant)
-        if not read_name(short).bare or any(is_slip(short, near) for near in unknown.members["near"]):
+        read = read_name(short)
+        is_slipped = not listings.has_words(read) and any(is_slip(short, near) for near in unknown.members["near"])
+        if not read.bare or is_slipped:
             raise
     return unknown_model(short)
 
@@ -255,7 +257,7 @@ def _find(name: str) -> Model | None:  # noqa: PLR0911 - one line a kind of name
     listed = listings.find_listed(read.bare) or listings.find_listed(name.strip().lower())
     if row := openai_models.row_of(read):
         return _from_table(name, row, listed)
-    if listed is None and (other := _without_point(name, read)):
+    if listed is None and (other := _without_point(name, read) or _without_maker(name, read)):
         return other
     if listed is None or _is_longer(read, listed):
         meant = _named_after(read.bare)
@@ -269,12 +271,21 @@ def _find(name: str) -> Model | None:  # noqa: PLR0911 - one line a kind of name
 
 
 def _without_point(name: str, read: ModelName) -> Model | None:
-    """The model of a name whose version lacks its point, as in minimax-m25, if one is listed with it."""
+    """The model of a name whose version lacks its point, as in minimax-m25, if one is listed with it, or a longer name."""
     meant = read_name(pointed(read.bare))
-    if meant.bare == read.bare or not (openai_models.row_of(meant) or listings.is_listed(meant)):
+    if meant.bare == read.bare or not (openai_models.row_of(meant) or listings.begins_listed(meant)):
         return None
     found = _find(meant.bare)
-    return found and msgspec.structs.replace(found, id=name)
+    return found and msgspec.structs.replace(found, id=name, exact=False, assumed=found.assumed or meant.bare)
+
+
+def _without_maker(name: str, read: ModelName) -> Model | None:
+    """The model of a name that begins with its maker's, as in nvidia-nemotron-3-nano-30b-a3b, if it is listed without it."""
+    first, _, rest = read.bare.partition("-")
+    if not listings.is_maker(first) or not listings.is_listed(read_name(rest)):
+        return None
+    found = _find(rest)
+    return found and msgspec.structs.replace(found, id=name, assumed=found.assumed or rest)
 
 
 _VENICE: Final = 1_700
@@ -339,6 +350,8 @@ def _deployment(name: str, meant: NameBeginning) -> Model | None:
 def _misspelt(name: str, meant: NameBeginning | None = None) -> tuple[str, ...]:
     """The known names of which an unknown one is a misspelling. What it begins with, if ``meant``, is spelt right."""
     read, right = read_name(name), f"{read_name(meant.name).spelled}-" if meant is not None else ""
+    if listings.has_words(read):
+        return ()
     table = (each for line in openai_models.TABLE for each in line.names.split())
     found = (*(each for each in table if is_typo(read, read_name(each))), *listings.misspelt(read))
     return tuple(each for each in dict.fromkeys(found) if read_name(each).spelled.startswith(right))

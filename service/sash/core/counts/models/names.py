@@ -52,14 +52,16 @@ _POINT: Final = re.compile(r"(?<=\d)p(?=\d)")
 _SPLIT_VERSION: Final = re.compile(r"(?<![\d.])(\d)[-_](\d)(?=-|$)")
 
 
-_JOINED_VERSION: Final = re.compile(r"(?<![\d.])(\d)(\d)(?![\d.]|[bmtk]\b)")
+_JOINED_VERSION: Final = re.compile(r"(?<![\d.])(?<!\d-)(\d)(\d)(?![\d.]|-\d|[bmtk]\b)")
 
 
 def pointed(name: str) -> str:
     """Return a name with the point that some sellers leave out of a version.
 
-    >>> pointed("minimax-m25"), pointed("openai-gpt-54-pro"), pointed("qwen-14b")
-    ('minimax-m2.5', 'openai-gpt-5.4-pro', 'qwen-14b')
+    A date and a size are no versions.
+
+    >>> pointed("minimax-m25"), pointed("openai-gpt-54-pro"), pointed("qwen-14b"), pointed("gpt-4o-2024-11-20")
+    ('minimax-m2.5', 'openai-gpt-5.4-pro', 'qwen-14b', 'gpt-4o-2024-11-20')
     """
     return _JOINED_VERSION.sub(r"\1.\2", name)
 

@@ -29,8 +29,9 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
 
     ``definitions`` is added once if there are tool definitions, ``forced`` if the model must call a tool, ``definition`` for
     each definition. The definitions' JSON, each as a ``function`` of Claude's or a ``tool`` of OpenAI's, costs ``spelled``
-    times its tokens as text. If ``spelled`` is 0, the tokens of their words count instead, a parameter's name ``named``
-    times. ``parameter`` is added for each parameter, ``undescribed`` for one without a description, ``optional`` for an
+    times its tokens as text, and ``marked`` times that where a description is in Markdown. If ``spelled`` is 0, the tokens
+    of their words count instead, a parameter's name ``named`` times. ``parameter`` is added for each parameter,
+    ``undescribed`` for one without a description, ``optional`` for an
     optional one, ``member`` for each description, other fact and value of an enumeration, ``value`` for each value but
     the first, ``nested`` for each object in an object, and ``inner`` for each other schema in a schema. With
     ``types_alone`` no fact is told but descriptions and values. If it ``escapes``, words are written as in a string of
@@ -55,6 +56,7 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     forced: int = 0
     definition: int = 0
     spelled: float = 0.0
+    marked: float = 1.0
     spelling: Literal["function", "tool"] = "function"
     named: int = 1
     parameter: int = 0
@@ -165,7 +167,7 @@ _GEMINI = VendorRules(
     optional=4,
     nested=45,  # 37 and 45: 2 bills
     types_alone=True,
-    escapes=True,  # line breaks cost a token more: 5 bills of long descriptions
+    escapes=True,  # line breaks cost a token more: 5 bills of long descriptions; and half a token: 2 of these
     call=19,  # 11 to 13 in 61 bills, less what texts are estimated above their tokens; 6 more in one
     names=3,
     page=258,  # 9 bills

@@ -13,7 +13,7 @@ import msgspec
 
 from sash.core.counts.costs.message_cost import beside_text
 from sash.core.counts.models.models import Model
-from sash.core.counts.text.unicode_scripts import SINGLE_DIGITS, most_family_tokens
+from sash.core.counts.text.unicode_scripts import CAPITALS_APART, SINGLE_DIGITS, most_family_tokens
 from sash.core.law.documents.document_costs import Joining, Source
 from sash.core.law.documents.grounding import Grounded, Template
 from sash.core.law.documents.levels import Leveled, highest, step_at
@@ -154,6 +154,6 @@ class Documents(msgspec.Struct, frozen=True):
         if model.ratios is not None:
             counted = beside_text(*record.grounding, extra.mix if extra else None, model.ratios)
             counted = max(counted, most_family_tokens(*record.grounding, model.ratios))
-            counted += record.digits if model.ratios in SINGLE_DIGITS else 0
+            counted += record.digits if model.ratios in SINGLE_DIGITS | CAPITALS_APART else 0
         tokens = math.ceil(counted * model.margin)
         return tokens if self.max_tokens is None else min(tokens, self.max_tokens)
