@@ -194,3 +194,67 @@ def test_mcps_content_is_a_result(served: Served) -> None:
     sent = str(made.json()["request"]["messages"][2])
     assert all(each in sent for each in ("a map", PIXEL, "the notes", "more: file:///more")), sent
     assert "'type': 'image'" in sent
+
+
+NAMELESS: Final[dict[str, list[Object]]] = {
+    "openai": [
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "", "arguments": "{}"}}],
+        },
+        {"role": "tool", "tool_call_id": "call_1", "content": "7"},
+    ],
+    "anthropic": [
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "7"}]},
+    ],
+    "responses": [
+        {"type": "function_call", "call_id": "call_1", "name": "", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "call_1", "output": "7"},
+    ],
+    "gemini": [
+        {"role": "model", "parts": [{"functionCall": {"name": "", "args": {}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "", "response": {"output": "7"}}}]},
+    ],
+    "converse": [
+        {"role": "assistant", "content": [{"toolUse": {"toolUseId": "tooluse_1", "name": " ", "input": {}}}]},
+        {"role": "user", "content": [{"toolResult": {"toolUseId": "tooluse_1", "content": [{"text": "7"}]}}]},
+    ],
+    "ollama": [
+        {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "", "arguments": {}}}]},
+        {"role": "tool", "tool_name": "", "content": "7"},
+    ],
+}
+
+
+@pytest.mark.parametrize("window", MODELS)
+@pytest.mark.parametrize("form", NAMELESS)
+async def test_a_call_without_a_name_is_stored_and_sent_with_one(
+    client: httpx.AsyncClient, conversation: str, form: str, window: str
+) -> None:
+    """A cut stream leaves a call whose name is empty, which every provider refuses: both it and its result get one."""
+    path = f"/conversations/{conversation}"
+    for message in NAMELESS[form]:
+        answer = await client.post(f"{path}/messages", params={"format": form}, json={"messages": [message]})
+        assert answer.status_code == 201, answer.text
+    asked = {"format": window, "model": MODELS[window]}
+    made = await client.get(f"{path}/window", params=asked)
+    assert made.status_code == 200, made.text
+    assert "unnamed_tool" in made.text
+    assert '"name":""' not in made.text
+    assert '"tool_name":""' not in made.text
+    assert "7" in str(made.json()["request"])
+    assert "waiting_for" not in made.json()
+
+
+async def test_a_result_without_a_name_answers_the_oldest_call(client: httpx.AsyncClient, conversation: str) -> None:
+    """A result whose name a program left empty has the name of the call that it answers (binaricat/Netcatty 350)."""
+    path, query = f"/conversations/{conversation}", {"format": "gemini", "model": "gemini-2.5-flash"}
+    call = {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}}}]}
+    result = {"role": "user", "parts": [{"functionResponse": {"name": "", "response": {"output": "7"}}}]}
+    for message in (call, result):
+        answer = await client.post(f"{path}/messages", params={"format": "gemini"}, json={"messages": [message]})
+        assert answer.status_code == 201, answer.text
+    made = (await client.get(f"{path}/window", params=query)).json()["request"]["contents"]
+    assert made[-1]["parts"][0]["functionResponse"]["name"] == "look"

@@ -6,7 +6,7 @@ from itertools import takewhile
 from typing import Any, Final
 
 from sash.core.chat.programs import recognise
-from sash.core.chat.regular import MADE
+from sash.core.chat.regular import MADE, UNNAMED
 from sash.problems import InvalidEntry, Pointer
 
 Object = dict[str, Any]
@@ -46,15 +46,19 @@ class OpenCalls:
         newest = max((reply for reply, _ in left), default=0)
         return [call for reply, call in left if reply == newest]
 
+    def name(self, identity: str) -> str:
+        """Return the tool's name of the open call with this id."""
+        return _name_of(self._open[identity][1])
+
     def oldest(self, name: str) -> str:
         """Return the id of the oldest open call of the newest reply that has one of this name; empty if there is none.
 
-        Calls that came without an id come before others.
+        Calls that came without an id come before others. A result that came without a name answers any call.
         """
         named = [
             (-reply, not _is_made(call), identity)
             for identity, (reply, call) in self._open.items()
-            if _name_of(call) == name
+            if _name_of(call) == name or name == UNNAMED
         ]
         return min(named, key=lambda each: each[:2])[2] if named else ""
 

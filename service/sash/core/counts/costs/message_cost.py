@@ -71,10 +71,7 @@ def message_cost(row: Row, model: Model, by: Arithmetic, *, parallel: Number = 0
     are the tokens of all that the message says in the model's own vocabulary, -1 where they are not counted.
     """
     sent_in = PROVIDERS[model.format]
-    if sent_in.is_chat_form:
-        sent = _as_server_reads(row, model, by)
-    else:
-        sent = _as_sent(row, model, sent_in, by)
+    sent = _as_server_reads(row, model, by) if sent_in.is_chat_form else _as_sent(row, model, sent_in, by)
     texts = _in_model(sent, model, by, own_tokens)
     if isinstance(model.rules, VendorRules):
         cost = _vendor_cost(sent, texts, model, model.rules, by)

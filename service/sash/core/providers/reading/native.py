@@ -29,6 +29,7 @@
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -36,7 +37,9 @@ import msgspec
 from sash.core.chat.messages import own_member
 from sash.core.chat.mistakes import problem_at
 from sash.core.chat.open_calls import OpenCalls
+from sash.core.chat.regular import UNNAMED, is_blank
 from sash.core.providers import PROVIDERS
+from sash.core.providers.destinations.tool_names import renamed
 from sash.core.providers.form.requests_read import ChatRequest
 from sash.core.providers.messages.members import EVERY_MEMBER, Names, has_foreign, object_at
 from sash.core.providers.messages.pieces import Object, Piece, chat_message
@@ -149,15 +152,15 @@ def with_open_call(message: Object, opened: OpenCalls) -> Object:
     """
     name = _answers_name(message)
     found = "" if name is None else opened.oldest(name)
-    return answering(message, found) if found else message
+    return answering(message, found, {UNNAMED: opened.name(found)}) if found else message
 
 
-def answering(message: Object, identity: str) -> Object:
-    """Return a result, in chat form, as that of the call with this id."""
+def answering(message: Object, identity: str, names: Mapping[str, str] = MappingProxyType({})) -> Object:
+    """Return a result, in chat form, as that of the call with this id. ``names`` are other names of its tool."""
     chat = {name: value for name, value in message.items() if name != "native"} | {"tool_call_id": identity}
     if "native" not in message:
         return chat
-    return chat | {"native": {**message["native"], "messages": share(restore(message), chat)}}
+    return chat | {"native": {**message["native"], "messages": share(renamed(restore(message), names), chat)}}
 
 
 def _read(form: str, message: Any, pointer: str, send: Names) -> list[Piece]:
@@ -166,10 +169,20 @@ def _read(form: str, message: Any, pointer: str, send: Names) -> list[Piece]:
     if other := foreign(message, pointer, form):
         raise other
     provider = PROVIDERS[form]
-    own, beside = provider.own_members.apart(dict(provider.regular(message)), provider.shape.parts, send)
+    parts = provider.shape.parts
+    own, beside = provider.own_members.apart(_with_names(provider.regular(message), parts), parts, send)
     pieces = provider.read(own, pointer)
     pieces[0].beside = beside
     return pieces
+
+
+def _with_names(own: Mapping[str, Any], parts: str) -> Object:
+    """A provider's message with a name for each called tool that came without one, which every provider refuses."""
+    listed = (own, *(part for name in (parts, "tool_calls") if isinstance(own.get(name), list) for part in own[name]))
+    held = (each for part in listed if isinstance(part, dict) for each in (part, *part.values()))
+    names = (each.get(key) for each in held if isinstance(each, dict) for key in ("name", "tool_name"))
+    blank = {name for name in names if isinstance(name, str) and is_blank(name)}
+    return renamed(own, dict.fromkeys(blank, UNNAMED)) if blank else dict(own)
 
 
 def own_messages(form: str, message: Object) -> list[Object]:
