@@ -46,6 +46,7 @@ CHAT = (
         "venice/openai-gpt-54-pro",
         "ollama/gemma3:4b",
         "hosted_vllm/google/gemma-3-27b-it",
+        "hosted_vllm/meta-llama/Llama-3.1-8B-Instruct",
     ),
 )
 DESTINATIONS = (

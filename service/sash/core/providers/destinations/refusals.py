@@ -187,6 +187,7 @@ _JUDGES: Final[Mapping[Kind, _Judge]] = MappingProxyType(
         "arguments": _each(_has_broken_arguments),
         "beside_calls": _beside_calls,
         "call_ids": _each(_has_long_id),
+        "calls": _each(lambda message: len(_calls(message)) > 1),
         "empty_question": _each(_is_empty_question),
         "empty_reply": _each(_is_empty_reply),
         "ending": _ending,

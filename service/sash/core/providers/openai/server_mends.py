@@ -99,8 +99,8 @@ SERVER_MENDS: Final = (
     SYSTEM_TEXT,
 )
 
-DEVELOPER, ARGUMENTS, EMPTY, IDENTITY, SILENT, OWING, PARTS, NAMED, THOUGHTS, DETAILS = (
-    1 << bit for bit in range(16, 26)
+DEVELOPER, ARGUMENTS, EMPTY, IDENTITY, SILENT, OWING, PARTS, NAMED, THOUGHTS, DETAILS, SINGLE = (
+    1 << bit for bit in range(16, 27)
 )
 """What may be refused in a message, as bits above those of ``chat_mends.oddities``."""
 _CHAT: Final = "openai"
@@ -112,8 +112,9 @@ _BITS: Final[dict[Kind, int]] = {
     "empty_question": SILENT,
     "system_text": PARTS,
     "speakers": NAMED,
+    "calls": SINGLE,
 }
-"""The bit of each kind of fact that is about single messages."""
+"""The bit of each kind of fact that is about single messages. ``SINGLE`` is about a message and its results."""
 _THOUGHTS: Final = {"reasoning_content": THOUGHTS, "details": DETAILS}
 """The bit of each value of ``reasoning_in``."""
 BLANK: Final = " "
