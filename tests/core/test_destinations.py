@@ -105,8 +105,10 @@ def test_a_destination_wants_what_all_that_read_it_want(model: str, wanted: dict
 
 
 def test_openai_takes_what_others_refuse() -> None:
-    """OpenAI's own models at OpenAI's own endpoint want nothing of messages but known members and names, and no sounds."""
-    assert meet("openai", "openai", "gpt-4o").values.keys() == {"members", "reasoning", "sounds", "tool_names"}
+    """OpenAI's own models at OpenAI's own endpoint want known members and names, no sounds and no videos."""
+    assert meet("openai", "openai", "gpt-4o").values.keys() == {
+        *("members", "reasoning", "sounds", "tool_names", "videos"),
+    }
 
 
 @given(

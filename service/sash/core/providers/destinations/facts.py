@@ -36,6 +36,7 @@ Kind = Literal[
     "system",
     "system_text",
     "tool_names",
+    "videos",
 ]
 VALUES: Final[Mapping[Kind, Mapping[str, str]]] = MappingProxyType(
     {
@@ -73,6 +74,7 @@ VALUES: Final[Mapping[Kind, Mapping[str, str]]] = MappingProxyType(
             "plain": "letters of a to z, digits, `_` and `-`",
             "word": "letters of a to z, digits and `_`, with no digit first",
         },
+        "videos": {"refused": "no videos"},
     }
 )
 """What each value says, by kind; of one kind the loosest first. A destination without a fact of a kind takes all."""

@@ -1,4 +1,4 @@
-"""Which models take no pictures, no sounds and no files: a row a family. A model of no row takes all.
+"""Which models take no pictures, sounds, videos and files: a row a family. A model of no row takes all.
 
 A model is in a row only if its maker, or nearly every seller, lists it so, because a picture that is left out in vain is a
 loss, too. Names are patterns of families and versions: a later version may take more.
@@ -97,6 +97,15 @@ _TEXT_ALONE: Final = (
     ),
 )
 """Families of models that take text alone: the name of the row, a pattern of names, and the evidence."""
+_NO_VIDEOS: Final = (
+    ("gpt", r"\bgpt-|chatgpt|\bo[1-4]\b"),
+    ("claude", "claude"),
+    ("grok", r"\bgrok"),
+    ("mistral", r"mistral|magistral|pixtral|voxtral"),
+    ("llama", "llama-?4|llama-?v?3[._p-]2"),
+    ("command", r"\bcommand-"),
+)
+"""Families that take pictures, and no videos: the name of the row, and a pattern of names."""
 READERS: Final = ("openrouter", "bedrock", "bedrock_converse")
 """Hosts that read files themselves, and give the model their text."""
 _NOT_READ: Final = rf"(?!(?:{'|'.join(READERS)})/)"
@@ -120,6 +129,7 @@ def _rows() -> Iterator[Fact]:
         models = _NOT_SEEING.format(pattern)
         yield _row(name, "pictures", models, evidence)
         yield _row(name, "sounds", models, evidence)
+        yield _row(name, "videos", models, evidence)
         files = f"^{_NOT_READ}{models.removeprefix('^')}"
         yield _row(name, "files", files, evidence, frozenset({"openai", "responses", "ollama"}))
     yield _row(
@@ -144,6 +154,8 @@ def _rows() -> Iterator[Fact]:
         f"anthropic.types.ContentBlockParam has no sound; {_LISTED}",
         frozenset({"openai", "anthropic"}),
     )
+    for name, models in _NO_VIDEOS:
+        yield _row(name, "videos", models, _LISTED)
 
 
 MODELS: Final = tuple(_rows())
