@@ -89,7 +89,7 @@ def test_each_alphabet_has_a_meaning() -> None:
     [
         ("groq/qwen/qwen3-32b", {"reasoning": "refused", "members": "known", "roles": "no_developer"}),
         ("qwen3-32b", {"roles": "no_developer", "empty_reply": "refused"}),
-        ("deepseek-v4-pro", {"reasoning": "with_calls"}),
+        ("deepseek-v4-pro", {"reasoning": "filled"}),
         ("groq/deepseek-v4-pro", {"reasoning": "refused"}),
         ("hosted_vllm/google/gemma-3-27b-it", {"alternation": "turns", "system": "one"}),
         ("openrouter/perplexity/sonar-pro", {"alternation": "turns"}),

@@ -137,6 +137,17 @@ MAKERS: Final = (
     ),
     Fact(
         of="maker",
+        name="deepseek",
+        kind="reasoning",
+        value="filled",
+        models=_DEEPSEEKS,
+        forms=_CHAT,
+        evidence="'The `reasoning_content` in the thinking mode must be passed back to the API.' also of calls that "
+        "had none, such as another model's; clients send a filler (openclaw/openclaw 73417, Gitlawb/openclaude 878)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="maker",
         name="perplexity",
         kind="alternation",
         value="turns",

@@ -62,7 +62,8 @@ ALTERNATING: Final = Mend(
 )
 NO_REASONING: Final = Mend(
     name="no_reasoning",
-    refused="A message with calls and without `reasoning_content`, such as another model's, by Kimi from K2 Thinking on",
+    refused="A message with calls and without `reasoning_content`, such as another model's, by Kimi from K2 Thinking on, "
+    "and by DeepSeek from V4 on",
     sent="A space as `reasoning_content`",
     evidence=evidence_of("reasoning", "filled"),
 )
