@@ -9,7 +9,7 @@ A text's tokens are those of the model's encoding, those that its own vocabulary
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 from sash.core.counts.measures.rows import Row, form_number
@@ -52,8 +52,6 @@ _LONGEST_NAME: Final = 256
 """Bytes of the longest name."""
 _JOINED: Final = 2
 """Tokens, beside a quarter of the line's, that an estimate may be higher for a text and a line together than for both."""
-_BLANK: Final = Row(zip(("plain0", "plain1"), text_tokens({"reasoning_content": BLANK}), strict=True))
-"""The numbers of reasoning that is a space."""
 _ROUNDED: Final = 2
 """Tokens by which the estimates of two messages are rounded up more than that of one."""
 _NAMED: Final = 3
@@ -92,6 +90,12 @@ def message_cost(row: Row, model: Model, by: Arithmetic, *, parallel: Number = 0
     return by.where(is_left_out(row, model.format, by), 0, cost)
 
 
+@cache
+def _blank() -> Row:
+    """The numbers of reasoning that is a space."""
+    return Row(zip(("plain0", "plain1"), text_tokens({"reasoning_content": BLANK}), strict=True))
+
+
 def _as_server_reads(row: Row, model: Model, by: Arithmetic) -> Row:
     """The numbers of a message in chat completions, as servers of the model take it."""
     sent = _as_chat(row, model, by) if "pictured0" in row else Row(row)
@@ -112,7 +116,7 @@ def _with_more(cost: Number, row: Row, model: Model, by: Arithmetic) -> Number:
     around each further call."""
     refused, calls = refused_by(model.provider, model.known_as), row["calls"]
     if refused & OWING:
-        blank = by.ceil(_reasoning_cost(_BLANK, PROVIDERS[model.format].carries, model, by) * model.margin)
+        blank = by.ceil(_reasoning_cost(_blank(), PROVIDERS[model.format].carries, model, by) * model.margin)
         cost = cost + by.where((calls > 0) & (row["plain0"] == 0), blank, 0)
     if refused & SINGLE:
         around = by.ceil(model.rules.role_costs[ASSISTANT] * model.margin) + _ROUNDED
