@@ -258,3 +258,44 @@ async def test_a_result_without_a_name_answers_the_oldest_call(client: httpx.Asy
         assert answer.status_code == 201, answer.text
     made = (await client.get(f"{path}/window", params=query)).json()["request"]["contents"]
     assert made[-1]["parts"][0]["functionResponse"]["name"] == "look"
+
+
+GEMINIS_CALL: Final[Object] = {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}}}]}
+
+
+def found(value: str) -> Object:
+    """A result of Gemini's without an id."""
+    return {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"output": value}}}]}
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (2, 2), (2, 1, 1), (4,)])
+@pytest.mark.parametrize("window", ["gemini", "openai", "anthropic"])
+async def test_two_calls_of_one_function_in_two_contents_keep_their_results(
+    client: httpx.AsyncClient, conversation: str, sizes: tuple[int, ...], window: str
+) -> None:
+    """A reply that comes as two contents makes two calls, and each gets its own result, however they are appended."""
+    path, given = f"/conversations/{conversation}", [GEMINIS_CALL, GEMINIS_CALL, found("one"), found("two")]
+    for size in sizes:
+        body = {"messages": given[:size]}
+        del given[:size]
+        answer = await client.post(f"{path}/messages", params={"format": "gemini"}, json=body)
+        assert answer.status_code == 201, answer.text
+    made = (await client.get(f"{path}/window", params={"format": window, "model": MODELS[window]})).json()
+    sent = str(made["request"])
+    assert 0 < sent.index("one") < sent.index("two")
+    assert "unanswered_call" not in made.get("mended", {}).get("reasons", {})
+    assert "waiting_for" not in made
+
+
+async def test_a_call_that_is_appended_again_under_its_id_is_the_same(
+    client: httpx.AsyncClient, conversation: str
+) -> None:
+    """A retry of the append of an open call makes no second call."""
+    body = {"messages": [{"id": "r1", "message": GEMINIS_CALL}]}
+    path, query = f"/conversations/{conversation}/messages", {"format": "gemini"}
+    answers = [await client.post(path, params=query, json=body) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [201, 200]
+    other = {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {"day": 1}}}]}
+    changed = await client.post(path, params=query, json={"messages": [{"id": "r1", "message": other}]})
+    assert changed.status_code == 409
+    assert len((await client.get(path)).json()["messages"]) == 1

@@ -36,7 +36,7 @@ import msgspec
 
 from sash.core.chat.messages import own_member
 from sash.core.chat.mistakes import problem_at
-from sash.core.chat.open_calls import OpenCalls
+from sash.core.chat.open_calls import OpenCalls, is_made
 from sash.core.chat.regular import UNNAMED, is_blank
 from sash.core.providers import PROVIDERS
 from sash.core.providers.destinations.tool_names import renamed
@@ -136,6 +136,23 @@ def read_again(message: Mapping[str, Any], own: Sequence[Object]) -> Object:
 def lacks_call(message: Object) -> bool:
     """Return whether a chat message is a result that does not say which call it answers, also in its provider's form."""
     return message.get("role") == "tool" and (not message.get("tool_call_id") or _answers_name(message) is not None)
+
+
+def makes_calls(message: Object) -> bool:
+    """Return whether a chat message has calls that came in a provider's form without ids, which were made for them."""
+    match message:
+        case {"role": "assistant", "tool_calls": [*calls], "native": {"format": str(form)}} if form in PROVIDERS:
+            return PROVIDERS[form].makes_ids and any(isinstance(call, dict) and is_made(call) for call in calls)
+    return False
+
+
+def with_own_ids(message: Object, opened: OpenCalls) -> Object:
+    """Return a reply with other ids where an open call has one that was made for it: both would get one result."""
+    calls: list[Object] = []
+    for call in message["tool_calls"]:
+        taken = {each["id"] for each in calls}
+        calls.append({**call, "id": opened.free_id(call, taken)} if is_made(call) else call)
+    return {**message, "tool_calls": calls} if calls != message["tool_calls"] else message
 
 
 def _answers_name(message: Object) -> str | None:
@@ -316,6 +333,8 @@ def check_native(message: Mapping[str, Any], pointer: str) -> None:
     pieces[0].at = native.at
     if pieces[0].role == "tool" and PROVIDERS[native.format].makes_ids:  # an id may count results of others
         pieces[0].answers = message.get("tool_call_id", "")
+    if pieces[0].role == "assistant" and PROVIDERS[native.format].makes_ids:
+        _take_made_ids(pieces, message.get("tool_calls") or ())
     kept = {name: value for name, value in message["native"].items() if name != "beside"}
     stored = {**message, "native": kept}
     if chat_message(native.format, pieces, native.piece) == stored:
@@ -323,6 +342,15 @@ def check_native(message: Mapping[str, Any], pointer: str) -> None:
     older = [piece.without_told() for piece in pieces]  # stored before hosted tools' parts were told
     if chat_message(native.format, older, native.piece) != stored:
         raise refused
+
+
+def _take_made_ids(pieces: Sequence[Piece], given: Sequence[Any]) -> None:
+    """Give calls the ids that they have in the chat form, where both were made of the tool's name."""
+    calls = [call for piece in pieces for call in piece.calls]
+    if len(calls) == len(given):
+        for call, chat in zip(calls, given, strict=True):
+            if is_made(call) and isinstance(chat, dict) and is_made({**call, "id": chat.get("id")}):
+                call["id"] = chat["id"]
 
 
 def read_request(form: str, request: Mapping[str, Any]) -> ChatRequest:
