@@ -7,7 +7,7 @@ from sash.core.providers.destinations.facts import Fact
 
 _CHAT: Final = frozenset({"openai"})
 _DAY: Final = date(2026, 11, 29)
-_CLAUDES: Final = r"claude-(?:v?[123]\b|instant|(?:opus|sonnet|haiku)-(?:3|4(?!-[6-9]\b)))"
+_CLAUDES: Final = r"claude-(?:v?[123]\b|instant|(?:opus|sonnet|haiku)-(?:3|4(?![.-][6-9]\b)))"
 """Claude's models that go on with a reply at the end."""
 
 _OWN_TEMPLATES: Final = (

@@ -149,6 +149,17 @@ MAKERS: Final = (
     Fact(
         of="maker",
         name="perplexity",
+        kind="system",
+        value="first",
+        models="sonar",
+        forms=_CHAT,
+        evidence="'After the (optional) system message(s), user or tool message(s) should alternate with assistant "
+        "message(s).' (anomalyco/opencode 9416, SidhuK/WardenApp 24)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="maker",
+        name="perplexity",
         kind="alternation",
         value="turns",
         models="sonar",
