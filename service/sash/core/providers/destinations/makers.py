@@ -11,10 +11,7 @@ _DEVELOPER: Final = (
     "DeepSeek answers 422: 'unknown variant `developer`, expected one of `system`, `user`, `assistant`, `tool`' "
     "(eclipse-theia/theia 15144, earendil-works/pi 1048)"
 )
-_NAMES: Final = (
-    "400: \"Invalid 'tools[0].function.name': string does not match pattern. Expected a string that matches the pattern "
-    "'^[a-zA-Z0-9_-]+$'\" (run-llama/llama_index 16093)"
-)
+_NAMES: Final = "400: \"Invalid 'tools[0].function.name': … pattern '^[a-zA-Z0-9_-]+$'\" (run-llama/llama_index 16093)"
 _NO_BLANKS: Final = (
     "Moonshot answers 400: \"the message at position 307 with role 'assistant' must not be empty\", as reported of replies "
     "(MoonshotAI/kimi-code 1985); Alibaba: 'The content field is a required field.' (QwenLM/qwen-code 5265)"
@@ -32,7 +29,7 @@ MAKERS: Final = (
         kind="reasoning",
         value="refused",
         forms=_CHAT,
-        evidence="400: 'Unknown parameter'; openai-node: ChatCompletionMessageParam has no such member",
+        evidence="400: 'Unknown parameter' (openai-node: ChatCompletionMessageParam)",
         read_on=_DAY,
     ),
     Fact(
@@ -41,7 +38,7 @@ MAKERS: Final = (
         kind="members",
         value="known",
         forms=_CHAT,
-        evidence="400: 'Unknown parameter'; openai-node: ChatCompletionMessageParam has no such member",
+        evidence="400: 'Unknown parameter' (openai-node: ChatCompletionMessageParam)",
         read_on=_DAY,
     ),
     Fact(

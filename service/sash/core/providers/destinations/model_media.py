@@ -12,7 +12,7 @@ from typing import Final
 from sash.core.providers.destinations.facts import Fact, Kind
 
 _DAY: Final = date(2026, 11, 29)
-_LISTED: Final = "input modalities in the lists of makers and sellers (anomalyco/models.dev)"
+_LISTED: Final = "modalities as listed (anomalyco/models.dev)"
 _SEES: Final = r"vl(?!lm)|vision|omni|ocr|llava|multimodal|audio|\bvideo|qvq|janus|minicpm|livetranslate"
 """Words of names of models that take more than text."""
 SEES: Final = re.compile(_SEES)
@@ -143,8 +143,7 @@ def _rows() -> Iterator[Fact]:
         "gpt",
         "sounds",
         r"^(?!.*(?:audio|realtime))(?=.*(?:\bgpt-(?:4|5)|chatgpt|\bo[1-4]\b))",
-        "'content blocks are expected to be either text or image_url type' (openai/openai-python 2454); vercel/ai 3302: of "
-        f"OpenAI's models those named `audio` take sounds; {_LISTED}",
+        "'either text or image_url type' (openai/openai-python 2454, vercel/ai 3302)",
         frozenset({"openai", "responses"}),
     )
     yield _row(
