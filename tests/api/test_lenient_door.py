@@ -194,3 +194,108 @@ def test_mcps_content_is_a_result(served: Served) -> None:
     sent = str(made.json()["request"]["messages"][2])
     assert all(each in sent for each in ("a map", PIXEL, "the notes", "more: file:///more")), sent
     assert "'type': 'image'" in sent
+
+
+NAMELESS: Final[dict[str, list[Object]]] = {
+    "openai": [
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "", "arguments": "{}"}}],
+        },
+        {"role": "tool", "tool_call_id": "call_1", "content": "7"},
+    ],
+    "anthropic": [
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "7"}]},
+    ],
+    "responses": [
+        {"type": "function_call", "call_id": "call_1", "name": "", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "call_1", "output": "7"},
+    ],
+    "gemini": [
+        {"role": "model", "parts": [{"functionCall": {"name": "", "args": {}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "", "response": {"output": "7"}}}]},
+    ],
+    "converse": [
+        {"role": "assistant", "content": [{"toolUse": {"toolUseId": "tooluse_1", "name": " ", "input": {}}}]},
+        {"role": "user", "content": [{"toolResult": {"toolUseId": "tooluse_1", "content": [{"text": "7"}]}}]},
+    ],
+    "ollama": [
+        {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "", "arguments": {}}}]},
+        {"role": "tool", "tool_name": "", "content": "7"},
+    ],
+}
+
+
+@pytest.mark.parametrize("window", MODELS)
+@pytest.mark.parametrize("form", NAMELESS)
+async def test_a_call_without_a_name_is_stored_and_sent_with_one(
+    client: httpx.AsyncClient, conversation: str, form: str, window: str
+) -> None:
+    """A cut stream leaves a call whose name is empty, which every provider refuses: both it and its result get one."""
+    path = f"/conversations/{conversation}"
+    for message in NAMELESS[form]:
+        answer = await client.post(f"{path}/messages", params={"format": form}, json={"messages": [message]})
+        assert answer.status_code == 201, answer.text
+    asked = {"format": window, "model": MODELS[window]}
+    made = await client.get(f"{path}/window", params=asked)
+    assert made.status_code == 200, made.text
+    assert "unnamed_tool" in made.text
+    assert '"name":""' not in made.text
+    assert '"tool_name":""' not in made.text
+    assert "7" in str(made.json()["request"])
+    assert "waiting_for" not in made.json()
+
+
+async def test_a_result_without_a_name_answers_the_oldest_call(client: httpx.AsyncClient, conversation: str) -> None:
+    """A result whose name a program left empty has the name of the call that it answers (binaricat/Netcatty 350)."""
+    path, query = f"/conversations/{conversation}", {"format": "gemini", "model": "gemini-2.5-flash"}
+    call = {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}}}]}
+    result = {"role": "user", "parts": [{"functionResponse": {"name": "", "response": {"output": "7"}}}]}
+    for message in (call, result):
+        answer = await client.post(f"{path}/messages", params={"format": "gemini"}, json={"messages": [message]})
+        assert answer.status_code == 201, answer.text
+    made = (await client.get(f"{path}/window", params=query)).json()["request"]["contents"]
+    assert made[-1]["parts"][0]["functionResponse"]["name"] == "look"
+
+
+GEMINIS_CALL: Final[Object] = {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}}}]}
+
+
+def found(value: str) -> Object:
+    """A result of Gemini's without an id."""
+    return {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"output": value}}}]}
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (2, 2), (2, 1, 1), (4,)])
+@pytest.mark.parametrize("window", ["gemini", "openai", "anthropic"])
+async def test_two_calls_of_one_function_in_two_contents_keep_their_results(
+    client: httpx.AsyncClient, conversation: str, sizes: tuple[int, ...], window: str
+) -> None:
+    """A reply that comes as two contents makes two calls, and each gets its own result, however they are appended."""
+    path, given = f"/conversations/{conversation}", [GEMINIS_CALL, GEMINIS_CALL, found("one"), found("two")]
+    for size in sizes:
+        body = {"messages": given[:size]}
+        del given[:size]
+        answer = await client.post(f"{path}/messages", params={"format": "gemini"}, json=body)
+        assert answer.status_code == 201, answer.text
+    made = (await client.get(f"{path}/window", params={"format": window, "model": MODELS[window]})).json()
+    sent = str(made["request"])
+    assert 0 < sent.index("one") < sent.index("two")
+    assert "unanswered_call" not in made.get("mended", {}).get("reasons", {})
+    assert "waiting_for" not in made
+
+
+async def test_a_call_that_is_appended_again_under_its_id_is_the_same(
+    client: httpx.AsyncClient, conversation: str
+) -> None:
+    """A retry of the append of an open call makes no second call."""
+    body = {"messages": [{"id": "r1", "message": GEMINIS_CALL}]}
+    path, query = f"/conversations/{conversation}/messages", {"format": "gemini"}
+    answers = [await client.post(path, params=query, json=body) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [201, 200]
+    other = {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {"day": 1}}}]}
+    changed = await client.post(path, params=query, json={"messages": [{"id": "r1", "message": other}]})
+    assert changed.status_code == 409
+    assert len((await client.get(path)).json()["messages"]) == 1

@@ -1,5 +1,6 @@
 """Pictures, sounds and files for models that take none: a line in their place, told, and counted as the line."""
 
+import re
 from typing import Any
 
 import pytest
@@ -113,3 +114,65 @@ def test_what_is_stored_is_sent_again_to_a_model_that_sees() -> None:
     history = [asked(PICTURE), REPLY, {"role": "user", "content": "And now?"}]
     assert "iVBOR" not in str(window(history, model="deepseek-v4-pro").request)
     assert "iVBOR" in str(window(history, model="gpt-4o").request)
+
+
+FILM = "AAAAIGZ0eXBpc29tAAACAGlzb21pc28yYXZjMW1wNDE="
+LINK = {"type": "video_url", "video_url": {"url": "https://x.test/a.mp4"}}
+VIDEOS = {
+    "link": LINK,
+    "data": {"type": "video_url", "video_url": {"url": f"data:video/mp4;base64,{FILM}"}},
+    "file": {"type": "file", "file": {"filename": "a.mp4", "file_data": f"data:video/mp4;base64,{FILM}"}},
+}
+NOT_WATCHING = [
+    ("openai", "gpt-4o"),
+    ("openai", "openrouter/openai/gpt-5"),
+    ("openai", "grok-4"),
+    ("openai", "claude-opus-4-8"),
+    ("openai", "deepseek-v4-pro"),
+    ("responses", "gpt-5"),
+    ("anthropic", "claude-opus-4-8"),
+    ("converse", "us.anthropic.claude-opus-4-8-v1:0"),
+    ("converse", "us.meta.llama4-maverick-17b-instruct-v1:0"),
+]
+WATCHING = [
+    ("openai", "qwen3-vl-plus"),
+    ("openai", "kimi-k2.5"),
+    ("openai", "openrouter/google/gemini-2.5-flash"),
+    ("gemini", "gemini-2.5-flash"),
+    ("converse", "amazon.nova-pro-v1:0"),
+]
+
+
+@pytest.mark.parametrize("kind", VIDEOS)
+@pytest.mark.parametrize(("form", "model"), NOT_WATCHING)
+def test_a_video_is_a_line_for_a_model_that_takes_none(form: str, model: str, kind: str) -> None:
+    """A model that takes pictures gets a line in place of a video, told, and counted as the line."""
+    made = window([asked(VIDEOS[kind]), REPLY, asked()], model=model, format=form)
+    assert FILM not in str(made.request)
+    assert "video_url" not in str(made.request)
+    assert re.search(r"\[(file|video)\b", str(made.request))
+    assert set(made.mended.reasons) & {"untaken_by_model", "untaken_medium", "as_text"}
+    assert 0 <= made.tokens.total - count(made.request, model=model, format=form).tokens <= 2
+
+
+@pytest.mark.parametrize(("form", "model"), WATCHING)
+def test_a_video_goes_to_a_model_that_takes_it(form: str, model: str) -> None:
+    """A video's bytes reach the models that watch, in the form's own part; Bedrock's as they came, too."""
+    assert FILM in str(window([asked(VIDEOS["data"])], model=model, format=form).request)
+    block = {"video": {"format": "mp4", "source": {"bytes": FILM}}}
+    entries = [{"role": "user", "content": [{"text": "What is it?"}, block]}]
+    made = window(entries, model=model, format=form, input_format="converse")
+    assert FILM in str(made.request)
+    if form == "converse":
+        assert made.request["messages"][0]["content"][1] == block
+
+
+def test_a_film_of_youtubes_is_googles_alone() -> None:
+    """An address that only Gemini can watch is a line for Claude, whose servers would fetch a page."""
+    part = {"fileData": {"fileUri": "https://www.youtube.com/watch?v=1"}}
+    history = [{"role": "user", "parts": [{"text": "What is it?"}, part]}]
+    kept = window(history, model="gemini-2.5-flash", format="gemini", input_format="gemini")
+    assert part in kept.request["contents"][0]["parts"]
+    made = window(history, model="claude-sonnet-4-5", format="anthropic", input_format="gemini")
+    assert "youtube" not in str(made.request)
+    assert made.mended.reasons == {"untaken_by_model": 1}

@@ -47,7 +47,8 @@ def test_a_call_without_reasoning_has_kimis_blank(model: str, reasoning: str) ->
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        ("deepseek-v4-pro", [None, "I look it up.", "Again."]),
+        ("deepseek-v4-pro", [" ", "I look it up.", "Again."]),
+        ("openrouter/deepseek/deepseek-v4-flash", [" ", "I look it up.", "Again."]),
         ("groq/moonshotai/kimi-k2.5", [None, None, None]),
         ("gpt-4o", [None, None, None]),
     ],
@@ -55,7 +56,7 @@ def test_a_call_without_reasoning_has_kimis_blank(model: str, reasoning: str) ->
 def test_what_a_destination_wants_is_sent_whatever_is_asked(
     model: str, reasoning: str, expected: list[str | None]
 ) -> None:
-    """DeepSeek gets what its calls have, and a host that refuses reasoning gets none."""
+    """DeepSeek gets what its calls have and a blank for others, and a host that refuses reasoning gets none."""
     made = window(HISTORY, model=model, reasoning=reasoning)
     assert owed(made.request) == expected
     assert count(made.request, model=model).tokens == made.tokens.total

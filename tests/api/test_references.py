@@ -145,6 +145,35 @@ async def test_a_window_with_an_ended_file_stays_the_same(client: httpx.AsyncCli
     assert (again.status_code, again.content) == (200, one.content)
 
 
+@pytest.mark.parametrize(("minutes", "is_there"), [(-5, False), (5, True)])
+async def test_a_stateless_window_knows_the_minute(client: httpx.AsyncClient, minutes: int, *, is_there: bool) -> None:
+    """Messages in a request have no time of their own: what is over at the moment is a line, and nothing else changes."""
+    ends = (datetime.now(UTC) + timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    url = f"https://a.blob.test/c/b.png?sv=2022&se={ends.replace(':', '%3A')}&sp=r&sig=abc"
+    question = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}
+    body = {"model": "gpt-4o", "messages": [{"message": question}, {"message": {"role": "user", "content": "and?"}}]}
+    one, other = [(await client.post("/window", json=body)).json() for _ in range(2)]
+    assert one == other
+    assert (url in json.dumps(one["request"])) is is_there
+    assert reasons(one) == ({} if is_there else {"ended_reference": 1})
+
+
+async def test_what_has_ended_stays_a_line(client: httpx.AsyncClient, conversation: str) -> None:
+    """The time of a conversation is that of its newest message: a prefix changes once, with the message after the end."""
+    came, message = FILES["google"]
+    await append(client, conversation, came, message, {"role": "model", "parts": [{"text": "ok"}]})
+    old = await aged(client, conversation, timedelta(days=3))
+    begins = []
+    for question in ("and now?", "and then?"):
+        made = await window(client, old, "gemini", MODELS["gemini"])
+        begins.append(json.dumps(made["request"]["contents"][:2]))
+        await append(
+            client, old, "openai", {"role": "assistant", "content": "ok"}, {"role": "user", "content": question}
+        )
+    assert begins[0] == begins[1]
+    assert GOOGLES not in begins[0]
+
+
 @pytest.mark.parametrize(("minutes", "is_there"), [(15, True), (25, False)])
 async def test_code_of_an_ended_container_is_its_line(
     client: httpx.AsyncClient, conversation: str, minutes: int, *, is_there: bool

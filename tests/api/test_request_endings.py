@@ -12,6 +12,7 @@ REFUSING = [
     ("anthropic", "claude-opus-4-6"),
     ("anthropic", "claude-sonnet-5"),
     ("openai", "claude-opus-4-8"),
+    ("openai", "openrouter/anthropic/claude-sonnet-4.6"),
     ("openai", "mistral-large-latest"),
     ("openai", "mistral/magistral-medium-latest"),
     ("openai", "deepseek-reasoner"),

@@ -200,3 +200,37 @@ async def test_grok_gets_names_of_users_alone(client: httpx.AsyncClient, convers
     made = await sent(client, conversation, model)
     assert [message.get("name") for message in made["request"]["messages"]] == [None, "Ann", None, None]
     assert made["mended"]["reasons"]["speaker"] == 3
+
+
+@pytest.mark.parametrize("model", ["llama-3.3-70b", "hosted_vllm/meta-llama/Llama-3.1-8B-Instruct"])
+async def test_llama_gets_one_call_at_a_time(client: httpx.AsyncClient, conversation: str, model: str) -> None:
+    """Llama's template takes one call a message: each is sent with its result behind it, in the order of the calls."""
+    await append(client, conversation, user("q"), calling("a", "b", "c", text="I look."))
+    await append(client, conversation, result("b", "of b"), result("a", "of a"), result("c", "of c"), user("r"))
+    made = await sent(client, conversation, model)
+    said = made["request"]["messages"]
+    calls = [call["id"] for message in said for call in message.get("tool_calls", ())]
+    assert calls == ["a", "b", "c"] == [message["tool_call_id"] for message in said if message["role"] == "tool"]
+    assert [message["role"] for message in said] == ["user", *["assistant", "tool"] * 3, "user"]
+    assert [message["content"] for message in said if message["role"] == "assistant"] == ["I look.", None, None]
+    assert made["mended"]["reasons"] == {"calls_apart": 1}
+
+
+@pytest.mark.parametrize("unanswered", ["note", "drop"])
+async def test_llama_gets_a_call_that_waits_last(client: httpx.AsyncClient, conversation: str, unanswered: str) -> None:
+    """Where one of several calls waits, it stands last, so that its result can be put behind it."""
+    await append(client, conversation, user("q"), calling("a", "b"), result("b"))
+    made = await sent(client, conversation, "llama-3.3-70b", unanswered=unanswered)
+    assert [call["id"] for message in made["request"]["messages"] for call in message.get("tool_calls", ())] == [
+        "b",
+        "a",
+    ]
+    assert made["waiting_for"] == ["a"]
+
+
+@pytest.mark.parametrize("model", ["groq/llama-3.3-70b-versatile", "llama4:16x17b", "gpt-4o"])
+async def test_other_templates_get_calls_together(client: httpx.AsyncClient, conversation: str, model: str) -> None:
+    """Hosts with a template of their own take several calls at once."""
+    await append(client, conversation, user("q"), calling("a", "b"), result("a"), result("b"), user("r"))
+    made = await sent(client, conversation, model)
+    assert len(made["request"]["messages"][1]["tool_calls"]) == 2

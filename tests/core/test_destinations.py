@@ -89,7 +89,7 @@ def test_each_alphabet_has_a_meaning() -> None:
     [
         ("groq/qwen/qwen3-32b", {"reasoning": "refused", "members": "known", "roles": "no_developer"}),
         ("qwen3-32b", {"roles": "no_developer", "empty_reply": "refused"}),
-        ("deepseek-v4-pro", {"reasoning": "with_calls"}),
+        ("deepseek-v4-pro", {"reasoning": "filled"}),
         ("groq/deepseek-v4-pro", {"reasoning": "refused"}),
         ("hosted_vllm/google/gemma-3-27b-it", {"alternation": "turns", "system": "one"}),
         ("openrouter/perplexity/sonar-pro", {"alternation": "turns"}),
@@ -105,8 +105,10 @@ def test_a_destination_wants_what_all_that_read_it_want(model: str, wanted: dict
 
 
 def test_openai_takes_what_others_refuse() -> None:
-    """OpenAI's own models at OpenAI's own endpoint want nothing of messages but known members and names, and no sounds."""
-    assert meet("openai", "openai", "gpt-4o").values.keys() == {"members", "reasoning", "sounds", "tool_names"}
+    """OpenAI's own models at OpenAI's own endpoint want known members and names, no sounds and no videos."""
+    assert meet("openai", "openai", "gpt-4o").values.keys() == {
+        *("members", "reasoning", "sounds", "tool_names", "videos"),
+    }
 
 
 @given(

@@ -23,6 +23,7 @@ MODELS: Final = {
         "kimi-k2.5",
         "gemma-3-27b-it",
         "groq/qwen/qwen3-32b",
+        "llama-3.3-70b",
     ),
     "responses": ("gpt-5", "grok-4"),
     "anthropic": ("claude-sonnet-4-5", "claude-opus-4-8"),
@@ -123,6 +124,7 @@ LONG: Final = "c" * 100
 HISTORIES: Final[dict[str, tuple[str, list[Object]]]] = {
     "neighbours": chat(user(), user(), reply(), reply(), user()),
     "empty reply": chat(user(), reply(""), user(), reply(None), user()),
+    "calls of a reply": chat(user(), reply("I look.", tool_calls=[call(), call("c2")]), result(), result("c2"), user()),
     "a text in parts": chat({"role": "system", "content": [text("Be brief. "), text("Be kind.")]}, user()),
     "thoughts elsewhere": chat(user(), reply(None, tool_calls=[call()], reasoning="hm"), result(), user()),
     "named speakers": chat({"role": "system", "content": "Be.", "name": "ops"}, user(), reply(name="bot"), user()),

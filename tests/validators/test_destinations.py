@@ -44,9 +44,12 @@ CHAT = (
     *(
         "openrouter/perplexity/sonar-pro",
         "openrouter/moonshotai/kimi-k2.5",
+        "grok-4",
+        "command-a-vision-07-2025",
         "venice/openai-gpt-54-pro",
         "ollama/gemma3:4b",
         "hosted_vllm/google/gemma-3-27b-it",
+        "hosted_vllm/meta-llama/Llama-3.1-8B-Instruct",
     ),
 )
 DESTINATIONS = (

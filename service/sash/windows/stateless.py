@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -60,8 +60,6 @@ from sash.windows.recalling import Old, Question
 from sash.windows.request import TextsRequest, WindowRequest
 from sash.windows.sent import SentChat, texts_of
 
-_STEP_SECONDS: Final = 3600
-"""The steps of a window's time, so that windows of the same messages are mostly the same."""
 Given = tuple[Entry, dict[str, Any], Place]
 """An entry, its message as it would be stored, and its place among the tool groups."""
 Measured = tuple[Record, bytes, bytes]
@@ -254,7 +252,7 @@ def whole_history(
         grounding_tokens=sum(tokens[column] for tokens in documents),
         question=records.sent_roles.rfind(USER) + 1,
         summary=summary,
-        now=int(time.time()) // _STEP_SECONDS * _STEP_SECONDS,
+        now=int(time.time()),  # a window of the same messages changes once, as a reference ends
     )
 
 

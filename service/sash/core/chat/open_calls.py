@@ -1,12 +1,12 @@
 """Find the call of a tool result that has no call id."""
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Container, Iterable, Mapping, Sequence
+from itertools import count, takewhile
 from typing import Any, Final
 
 from sash.core.chat.programs import recognise
-from sash.core.chat.regular import MADE
+from sash.core.chat.regular import MADE, UNNAMED
 from sash.problems import InvalidEntry, Pointer
 
 Object = dict[str, Any]
@@ -26,6 +26,7 @@ class OpenCalls:
     def __init__(self, messages: Iterable[Mapping[str, Any]] = ()) -> None:
         self._open: dict[str, tuple[int, Object]] = {}  # by id: the number of the reply, and the call
         self._replies = 0
+        self._is_calling = False
         for message in messages:
             self.follow(message)
 
@@ -34,7 +35,9 @@ class OpenCalls:
         if (answered := _answered(message)) is not None:
             self._open.pop(answered, None)
         calls = _calls_of(message)
-        self._replies += bool(calls)
+        is_more = self._is_calling and all(map(is_made, calls))  # a reply may come as several contents
+        self._replies += bool(calls) and not is_more
+        self._is_calling = bool(calls)
         for call in calls:
             self._open.pop(str(call.get("id")), None)  # so that it is the newest
             self._open[str(call.get("id"))] = self._replies, call
@@ -46,15 +49,32 @@ class OpenCalls:
         newest = max((reply for reply, _ in left), default=0)
         return [call for reply, call in left if reply == newest]
 
+    def name(self, identity: str) -> str:
+        """Return the tool's name of the open call with this id."""
+        return _name_of(self._open[identity][1])
+
+    def free_id(self, call: Object, taken: Container[str]) -> str:
+        """Return the id of a call that came without one, or the next like it that no open call has, and that is not taken.
+
+        >>> call = {"id": "call_look", "function": {"name": "look"}}
+        >>> OpenCalls([{"role": "assistant", "tool_calls": [call]}]).free_id(call, ())
+        'call_look_1'
+        """
+        given = str(call["id"])
+        if given not in self._open and given not in taken:
+            return given
+        ids = (made_id(_name_of(call), number) for number in count(1))
+        return next(each for each in ids if each not in self._open and each not in taken)
+
     def oldest(self, name: str) -> str:
         """Return the id of the oldest open call of the newest reply that has one of this name; empty if there is none.
 
-        Calls that came without an id come before others.
+        Calls that came without an id come before others. A result that came without a name answers any call.
         """
         named = [
-            (-reply, not _is_made(call), identity)
+            (-reply, not is_made(call), identity)
             for identity, (reply, call) in self._open.items()
-            if _name_of(call) == name
+            if _name_of(call) == name or name == UNNAMED
         ]
         return min(named, key=lambda each: each[:2])[2] if named else ""
 
@@ -78,7 +98,7 @@ def with_call_id(
     if is_misspelt or message.get("tool_call_id") not in (None, ""):
         return message  # validation names it
     calls = opened.of_newest()
-    is_ordered = all(map(_is_made, calls))
+    is_ordered = all(map(is_made, calls))
     if not is_ordered:
         calls = opened.of_newest(behind)
     named = message.get("name") or message.get("tool_name")
@@ -106,8 +126,8 @@ def _name_of(call: Object) -> str:
     return str(body.get("name") or "") if isinstance(body, dict) else ""
 
 
-def _is_made(call: Object) -> bool:
-    """Whether a call's id was made for it: of its place and words, or of the tool's name."""
+def is_made(call: Object) -> bool:
+    """Return whether a call's id was made for it: of its place and words, or of the tool's name."""
     return str(call.get("id")).startswith((MADE, made_id(_name_of(call), 0)))
 
 

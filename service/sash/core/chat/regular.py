@@ -8,6 +8,7 @@ a call without ``type``                         ``function``, or ``custom``     
 ``arguments`` as an object                      its JSON text                     Mistral, Ollama
 ``arguments`` null, or a call with only a name  ``{}``                            vLLM (#12937)
 ``arguments`` as an empty list                  ``{}``                            PHP's programs
+a call with an empty name                       ``unnamed_tool``                  cut streams, Continue, StepFun
 an image's URL as ``image_url``                 ``{"url": …}``                    Mistral
 a call without ``id``, or with an empty one     one from its place and words      Ollama, llama.cpp, Gemini's copy
 ``id`` or ``tool_call_id`` that is a number     its digits                        small servers
@@ -48,6 +49,8 @@ _TOLD: Final = frozenset({"system", "developer", "user", "tool"})
 """Roles whose content is never null. An assistant's may be, beside calls; a function's always."""
 _OF_RESULTS: Final = frozenset({"role", "tool_call_id", "name"})
 _NO_TYPE: Final = (None, "")
+UNNAMED: Final = "unnamed_tool"
+"""The name of a called tool that came without one."""
 MADE: Final = "call_made_"
 """The beginning of an id that is made here."""
 _DIGEST_BYTES: Final = 8
@@ -173,6 +176,8 @@ def _call(call: Any, place: int) -> Any:
     is_function = call.get("type") == "function" and "function" in call
     if is_function:
         call = {**call, "function": _function(call["function"])}
+    elif isinstance(custom := call.get("custom"), dict) and is_blank(custom.get("name")):
+        call = {**call, "custom": {**custom, "name": UNNAMED}}
     return _identified(call, place) if kinds else call
 
 
@@ -194,8 +199,15 @@ def _bodies(value: Object) -> list[str]:
     return [kind for kind in ("function", "custom") if isinstance(value.get(kind), dict)]
 
 
+def is_blank(name: Any) -> bool:
+    """Return whether a called tool has no name that a provider takes (continuedev/continue 11645, openai/codex 7094)."""
+    return isinstance(name, str) and not name.strip()
+
+
 def _function(body: Any) -> Any:
     """Return a called function with its arguments as text. Beside an unknown member, missing arguments stay missing."""
+    if isinstance(body, dict) and is_blank(body.get("name")):
+        body = {**body, "name": UNNAMED}
     match body:
         case {"arguments": dict(arguments)}:
             return {**body, "arguments": msgspec.json.encode(arguments).decode()}

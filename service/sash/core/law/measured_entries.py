@@ -21,7 +21,7 @@ from sash.core.chat.messages import (
     validate_message,
 )
 from sash.core.chat.mistakes import problem_at
-from sash.core.chat.open_calls import OpenCalls, with_call_id
+from sash.core.chat.open_calls import OpenCalls, is_made, with_call_id
 from sash.core.counts.measures.measures import Extra, measure
 from sash.core.counts.text.unicode_scripts import extra_tokens
 from sash.core.law.documents.grounding import Template, added_tokens, content_text, sent_texts
@@ -36,7 +36,15 @@ from sash.core.law.records.records import (
 )
 from sash.core.providers.messages.members import Names, has_foreign, keep_foreign
 from sash.core.providers.messages.words_said import has_word
-from sash.core.providers.reading.native import answering, check_native, compaction_of, lacks_call, with_open_call
+from sash.core.providers.reading.native import (
+    answering,
+    check_native,
+    compaction_of,
+    lacks_call,
+    makes_calls,
+    with_open_call,
+    with_own_ids,
+)
 from sash.core.providers.reading.recognition import foreign
 from sash.problems import BadRequest, Unprocessable
 
@@ -73,16 +81,30 @@ def check_entries(entries: Sequence[Entry], earlier: Earlier = (), plain: int = 
     its status.
     """
     lacking = {index for index, entry in enumerate(entries[plain:], plain) if lacks_call(entry.message)}
-    opened = OpenCalls(message for _, message in earlier) if lacking else None
-    first = 0 if lacking else plain
+    making = {index for index, entry in enumerate(entries[plain:], plain) if makes_calls(entry.message)}
+    opened = OpenCalls(message for _, message in earlier) if lacking or making else None
+    first = 0 if lacking or making else plain
     for index, entry in enumerate(entries[first:], first):
         if opened is not None and index in lacking:
             entry.message = _with_call(entries, index, earlier, opened)
+        elif opened is not None and index in making:
+            entry.message = _with_ids(entry, earlier, opened)
         check_entry(entry, f"/messages/{index}")
         if opened is not None:
             opened.follow(entry.message)
         if entry.status is not None or entry.continues:
             check_status(entry, f"/messages/{index}")
+
+
+def _with_ids(entry: Entry, earlier: Earlier, opened: OpenCalls) -> dict[str, Any]:
+    """The reply with an id of its own for each call; if its entry was stored before, those of then."""
+    calls = entry.message["tool_calls"]
+    for identity, message in earlier:
+        if identity == entry.id and len(stored := message.get("tool_calls") or ()) == len(calls):
+            ids = [call["id"] for call in stored]
+            named = [{**call, "id": each} if is_made(call) else call for call, each in zip(calls, ids, strict=True)]
+            return {**entry.message, "tool_calls": named}
+    return with_own_ids(entry.message, opened)
 
 
 def _with_call(entries: Sequence[Entry], index: int, earlier: Earlier, opened: OpenCalls) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from sash.core.providers.openai.server_mends import (
     refused_by,
     with_system_first,
 )
+from sash.core.providers.openai.single_calls import with_calls_apart
 from sash.core.providers.writing.turns import Outgoing, RequestWriting, is_of
 
 _NULL = b'{"role":"assistant","content":null}'
@@ -117,6 +118,7 @@ def chat_messages(
     if strict:
         sent = with_system_first([body for body in sent if body], marked.maker, marked.model, mends)
         sent = in_alternation(sent, marked.maker, marked.model, mends)
+        sent = with_calls_apart(sent, marked.maker, marked.model, mends)
     return sent or [b""]
 
 

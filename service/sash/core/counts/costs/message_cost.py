@@ -24,7 +24,7 @@ from sash.core.providers import PROVIDERS
 from sash.core.providers.form.provider import Provider
 from sash.core.providers.openai.chat_mends import hears
 from sash.core.providers.openai.openai import OPENAI
-from sash.core.providers.openai.server_mends import ARGUMENTS, BLANK, NAMED, OWING, SILENT, refused_by
+from sash.core.providers.openai.server_mends import ARGUMENTS, BLANK, NAMED, OWING, SILENT, SINGLE, refused_by
 from sash.core.providers.writing.turns import NOTHING_SAID
 
 LIST_BEGINS, LIST_ENDS = 1 << 32, 1 << 33
@@ -52,6 +52,8 @@ _LONGEST_NAME: Final = 256
 """Bytes of the longest name."""
 _JOINED: Final = 2
 """Tokens, beside a quarter of the line's, that an estimate may be higher for a text and a line together than for both."""
+_ROUNDED: Final = 2
+"""Tokens by which the estimates of two messages are rounded up more than that of one."""
 _NAMED: Final = 3
 """Tokens that a name costs beside its own where it is sent as text: two for the ": " behind it, and one because the text
 after it may split into more tokens there."""
@@ -84,7 +86,7 @@ def message_cost(row: Row, model: Model, by: Arithmetic, *, parallel: Number = 0
             cost += _unfitted(sent, model, by)
         cost = cost if model.margin == 1.0 else by.ceil(cost * model.margin)
     if sent_in.is_chat_form:
-        return _with_blank(cost, row, model, by) if refused_by(model.provider, model.known_as) & OWING else cost
+        return _with_more(cost, row, model, by)
     return by.where(is_left_out(row, model.format, by), 0, cost)
 
 
@@ -109,10 +111,17 @@ def _as_server_reads(row: Row, model: Model, by: Arithmetic) -> Row:
     return sent
 
 
-def _with_blank(cost: Number, row: Row, model: Model, by: Arithmetic) -> Number:
-    """The cost with that of the blank that calls without reasoning are sent with."""
-    blank = by.ceil(_reasoning_cost(_blank(), PROVIDERS[model.format].carries, model, by) * model.margin)
-    return cost + by.where((row["calls"] > 0) & (row["plain0"] == 0), blank, 0)
+def _with_more(cost: Number, row: Row, model: Model, by: Arithmetic) -> Number:
+    """The cost with that of what a server is sent beside the message: a blank for calls without reasoning, and a message
+    around each further call."""
+    refused, calls = refused_by(model.provider, model.known_as), row["calls"]
+    if refused & OWING:
+        blank = by.ceil(_reasoning_cost(_blank(), PROVIDERS[model.format].carries, model, by) * model.margin)
+        cost = cost + by.where((calls > 0) & (row["plain0"] == 0), blank, 0)
+    if refused & SINGLE:
+        around = by.ceil(model.rules.role_costs[ASSISTANT] * model.margin) + _ROUNDED
+        cost = cost + by.where(calls > 1, (calls - 1) * around, 0)
+    return cost
 
 
 def _add_spoken(sent: Row, row: Row, by: Arithmetic) -> None:

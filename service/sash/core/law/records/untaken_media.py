@@ -9,6 +9,7 @@ from sash.core.counts.models.models import Model
 from sash.core.providers import PROVIDERS
 from sash.core.providers.destinations.destination import meet
 from sash.core.providers.destinations.facts import Kind
+from sash.core.providers.writing.media_types import VIDEO
 
 _KINDS: Final[Mapping[int, Kind]] = MappingProxyType({IMAGE: "pictures", FILE: "files", AUDIO: "sounds"})
 """The kind of the fact that a model takes none of a kind of media."""
@@ -16,7 +17,11 @@ _KINDS: Final[Mapping[int, Kind]] = MappingProxyType({IMAGE: "pictures", FILE: "
 
 def is_taken(medium: Medium, model: Model) -> bool:
     """Return whether a model takes a medium of this kind. A text file is sent to OpenAI's models as its text."""
-    kind, values = _KINDS.get(medium.kind), meet(model.format, model.provider, model.known_as).values
+    is_video = medium.kind == FILE and medium.media_type.startswith(VIDEO)
+    kind, values = (
+        "videos" if is_video else _KINDS.get(medium.kind),
+        meet(model.format, model.provider, model.known_as).values,
+    )
     if medium.kind == IMAGE and medium.is_linked and "links" in values:
         return False
     if kind is None or kind not in values:

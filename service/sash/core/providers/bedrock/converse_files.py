@@ -38,15 +38,24 @@ _FORMATS_OF: Final[Mapping[str, Collection[str]]] = {
 }
 """The formats of media beside pictures: ``DocumentFormat``, ``VideoFormat`` and ``AudioFormat`` there."""
 _FORMATS: Final = {media_type: form for form, media_type in _DOCUMENTS.items()}
+_VIDEOS: Final = {
+    **{f"video/{form}": form for form in _FORMATS_OF["video"]},
+    "video/3gpp": "three_gp",
+    "video/quicktime": "mov",
+    "video/x-flv": "flv",
+    "video/x-matroska": "mkv",
+    "video/x-ms-wmv": "wmv",
+}
+"""Formats of videos by media type, also by the names that are registered."""
 BEDROCKS_MEDIA: Final = Takes(
     links=False,
     pictures=USUAL_PICTURES,
-    files=frozenset({*_FORMATS, "application/json"}),
+    files=frozenset({*_FORMATS, *_VIDEOS, "application/json"}),
     sounds=SOUNDS,
     addresses=("",),
 )
-"""What Converse takes: ``ImageFormat``, ``DocumentFormat`` and ``AudioFormat`` of botocore's service model. Every address
-is a line of its own, because Bedrock fetches none."""
+"""What Converse takes: ``ImageFormat``, ``DocumentFormat``, ``VideoFormat`` and ``AudioFormat`` of botocore's service
+model. Every address is a line of its own, because Bedrock fetches none."""
 KINDS: Final = ("image", "document", "video", "audio")
 DOCUMENT_NAME: Final = Mend(
     name="document_name",
@@ -143,7 +152,10 @@ def document_text(body: Mapping[str, Any]) -> str:
 
 
 def document(media: Media, filename: str | None, names: Names, seq: int) -> Block:
-    """Return a file as a document of message ``seq``; JSON and any text without a format of its own as plain text."""
+    """Return a file as a document of message ``seq``, or as a video; JSON and any text without a format of its own as plain
+    text."""
+    if video := _VIDEOS.get(media.media_type):
+        return {"video": {"format": video, "source": {"bytes": media.data}}}
     form = _FORMATS.get(media.media_type, "txt")
     stem = (filename or "").rpartition("/")[2]
     name = names.given(stem.rpartition(".")[0] or stem, seq)

@@ -20,6 +20,7 @@ Kind = Literal[
     "arguments",
     "beside_calls",
     "call_ids",
+    "calls",
     "empty_question",
     "empty_reply",
     "ending",
@@ -35,6 +36,7 @@ Kind = Literal[
     "system",
     "system_text",
     "tool_names",
+    "videos",
 ]
 VALUES: Final[Mapping[Kind, Mapping[str, str]]] = MappingProxyType(
     {
@@ -42,6 +44,7 @@ VALUES: Final[Mapping[Kind, Mapping[str, str]]] = MappingProxyType(
         "arguments": {"object": "a call's arguments are a JSON object"},
         "beside_calls": {"nothing": "neither words nor pictures beside calls, or beside results"},
         "call_ids": {"nine": "a call's id is nine letters and digits"},
+        "calls": {"one": "each message with calls has one"},
         "empty_question": {"refused": "each message of the user's has a text or a picture"},
         "empty_reply": {"refused": "each message of the assistant's has a text or calls"},
         "ending": {"no_reply": "the last message is no reply without calls"},
@@ -71,6 +74,7 @@ VALUES: Final[Mapping[Kind, Mapping[str, str]]] = MappingProxyType(
             "plain": "letters of a to z, digits, `_` and `-`",
             "word": "letters of a to z, digits and `_`, with no digit first",
         },
+        "videos": {"refused": "no videos"},
     }
 )
 """What each value says, by kind; of one kind the loosest first. A destination without a fact of a kind takes all."""

@@ -7,10 +7,37 @@ from sash.core.providers.destinations.facts import Fact
 
 _CHAT: Final = frozenset({"openai"})
 _DAY: Final = date(2026, 11, 29)
-_CLAUDES: Final = r"claude-(?:v?[123]\b|instant|(?:opus|sonnet|haiku)-(?:3|4(?!-[6-9]\b)))"
+_CLAUDES: Final = r"claude-(?:v?[123]\b|instant|(?:opus|sonnet|haiku)-(?:3|4(?![.-][6-9]\b)))"
 """Claude's models that go on with a reply at the end."""
 
+_OWN_TEMPLATES: Final = (
+    *(
+        "azure",
+        "azure_ai",
+        "bedrock",
+        "bedrock_converse",
+        "cerebras",
+        "databricks",
+        "fireworks",
+        "fireworks_ai",
+        "groq",
+    ),
+    *("ollama", "ollama_chat", "openrouter", "sambanova", "together", "together_ai", "vertex", "vertex_ai", "watsonx"),
+)
+"""Hosts that do not run Meta's template: of none a refusal is reported."""
+
 TEMPLATES: Final = (
+    Fact(
+        of="template",
+        name="llama-3",
+        kind="calls",
+        value="one",
+        models=rf"^(?!(?:{'|'.join(_OWN_TEMPLATES)})/)(?!(?:[a-z-]+\.)?meta\.)(?=.*llama-?v?3)",
+        forms=_CHAT,
+        evidence="'This model only supports single tool-calls at once!' (vllm-project/vllm 12938, 9451): the template that "
+        "Meta publishes with Llama 3.1 to 3.3, and vLLM's own for them",
+        read_on=_DAY,
+    ),
     Fact(
         of="template",
         name="claude",

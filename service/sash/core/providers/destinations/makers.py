@@ -11,10 +11,7 @@ _DEVELOPER: Final = (
     "DeepSeek answers 422: 'unknown variant `developer`, expected one of `system`, `user`, `assistant`, `tool`' "
     "(eclipse-theia/theia 15144, earendil-works/pi 1048)"
 )
-_NAMES: Final = (
-    "400: \"Invalid 'tools[0].function.name': string does not match pattern. Expected a string that matches the pattern "
-    "'^[a-zA-Z0-9_-]+$'\" (run-llama/llama_index 16093)"
-)
+_NAMES: Final = "400: \"Invalid 'tools[0].function.name': … pattern '^[a-zA-Z0-9_-]+$'\" (run-llama/llama_index 16093)"
 _NO_BLANKS: Final = (
     "Moonshot answers 400: \"the message at position 307 with role 'assistant' must not be empty\", as reported of replies "
     "(MoonshotAI/kimi-code 1985); Alibaba: 'The content field is a required field.' (QwenLM/qwen-code 5265)"
@@ -32,7 +29,7 @@ MAKERS: Final = (
         kind="reasoning",
         value="refused",
         forms=_CHAT,
-        evidence="400: 'Unknown parameter'; openai-node: ChatCompletionMessageParam has no such member",
+        evidence="400: 'Unknown parameter' (openai-node: ChatCompletionMessageParam)",
         read_on=_DAY,
     ),
     Fact(
@@ -41,7 +38,7 @@ MAKERS: Final = (
         kind="members",
         value="known",
         forms=_CHAT,
-        evidence="400: 'Unknown parameter'; openai-node: ChatCompletionMessageParam has no such member",
+        evidence="400: 'Unknown parameter' (openai-node: ChatCompletionMessageParam)",
         read_on=_DAY,
     ),
     Fact(
@@ -133,6 +130,28 @@ MAKERS: Final = (
         evidence="'thinking is enabled but reasoning_content is missing in assistant tool call message at index 2': a space "
         "is taken (bestruirui/octopus 251), an empty text is not by all (earendil-works/pi 4251; Lapis0x0/obsidian-yolo 243 "
         "sends one); bytedance/deer-flow 3043, continuedev/continue 11711, CherryHQ/cherry-studio 12619",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="maker",
+        name="deepseek",
+        kind="reasoning",
+        value="filled",
+        models=_DEEPSEEKS,
+        forms=_CHAT,
+        evidence="'The `reasoning_content` in the thinking mode must be passed back to the API.' also of calls that "
+        "had none, such as another model's; clients send a filler (openclaw/openclaw 73417, Gitlawb/openclaude 878)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="maker",
+        name="perplexity",
+        kind="system",
+        value="first",
+        models="sonar",
+        forms=_CHAT,
+        evidence="'After the (optional) system message(s), user or tool message(s) should alternate with assistant "
+        "message(s).' (anomalyco/opencode 9416, SidhuK/WardenApp 24)",
         read_on=_DAY,
     ),
     Fact(

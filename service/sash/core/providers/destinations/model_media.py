@@ -1,4 +1,4 @@
-"""Which models take no pictures, no sounds and no files: a row a family. A model of no row takes all.
+"""Which models take no pictures, sounds, videos and files: a row a family. A model of no row takes all.
 
 A model is in a row only if its maker, or nearly every seller, lists it so, because a picture that is left out in vain is a
 loss, too. Names are patterns of families and versions: a later version may take more.
@@ -12,7 +12,7 @@ from typing import Final
 from sash.core.providers.destinations.facts import Fact, Kind
 
 _DAY: Final = date(2026, 11, 29)
-_LISTED: Final = "input modalities in the lists of makers and sellers (anomalyco/models.dev)"
+_LISTED: Final = "modalities as listed (anomalyco/models.dev)"
 _SEES: Final = r"vl(?!lm)|vision|omni|ocr|llava|multimodal|audio|\bvideo|qvq|janus|minicpm|livetranslate"
 """Words of names of models that take more than text."""
 SEES: Final = re.compile(_SEES)
@@ -97,6 +97,15 @@ _TEXT_ALONE: Final = (
     ),
 )
 """Families of models that take text alone: the name of the row, a pattern of names, and the evidence."""
+_NO_VIDEOS: Final = (
+    ("gpt", r"\bgpt-|chatgpt|\bo[1-4]\b"),
+    ("claude", "claude"),
+    ("grok", r"\bgrok"),
+    ("mistral", r"mistral|magistral|pixtral|voxtral"),
+    ("llama", "llama-?4|llama-?v?3[._p-]2"),
+    ("command", r"\bcommand-"),
+)
+"""Families that take pictures, and no videos: the name of the row, and a pattern of names."""
 READERS: Final = ("openrouter", "bedrock", "bedrock_converse")
 """Hosts that read files themselves, and give the model their text."""
 _NOT_READ: Final = rf"(?!(?:{'|'.join(READERS)})/)"
@@ -120,6 +129,7 @@ def _rows() -> Iterator[Fact]:
         models = _NOT_SEEING.format(pattern)
         yield _row(name, "pictures", models, evidence)
         yield _row(name, "sounds", models, evidence)
+        yield _row(name, "videos", models, evidence)
         files = f"^{_NOT_READ}{models.removeprefix('^')}"
         yield _row(name, "files", files, evidence, frozenset({"openai", "responses", "ollama"}))
     yield _row(
@@ -133,8 +143,7 @@ def _rows() -> Iterator[Fact]:
         "gpt",
         "sounds",
         r"^(?!.*(?:audio|realtime))(?=.*(?:\bgpt-(?:4|5)|chatgpt|\bo[1-4]\b))",
-        "'content blocks are expected to be either text or image_url type' (openai/openai-python 2454); vercel/ai 3302: of "
-        f"OpenAI's models those named `audio` take sounds; {_LISTED}",
+        "'either text or image_url type' (openai/openai-python 2454, vercel/ai 3302)",
         frozenset({"openai", "responses"}),
     )
     yield _row(
@@ -144,6 +153,8 @@ def _rows() -> Iterator[Fact]:
         f"anthropic.types.ContentBlockParam has no sound; {_LISTED}",
         frozenset({"openai", "anthropic"}),
     )
+    for name, models in _NO_VIDEOS:
+        yield _row(name, "videos", models, _LISTED)
 
 
 MODELS: Final = tuple(_rows())

@@ -47,7 +47,7 @@ _MEMBERS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 )
 """Members of other servers' messages, by the value of the fact. What an operator sends by setting is not among them."""
 _SAID: Final = ("content", "tool_calls", "function_call", "refusal", "audio")
-_OF_ALL_FORMS: Final = frozenset({"files", "pictures", "sounds", "tool_names"})
+_OF_ALL_FORMS: Final = frozenset({"files", "pictures", "sounds", "tool_names", "videos"})
 """Kinds whose judges read the whole request, whatever its form calls its messages."""
 _NINE: Final = re.compile(r"[a-zA-Z0-9]{9}")
 _NAMED: Final = frozenset({"toolSpec", "function", "custom"})
@@ -187,6 +187,7 @@ _JUDGES: Final[Mapping[Kind, _Judge]] = MappingProxyType(
         "arguments": _each(_has_broken_arguments),
         "beside_calls": _beside_calls,
         "call_ids": _each(_has_long_id),
+        "calls": _each(lambda message: len(_calls(message)) > 1),
         "empty_question": _each(_is_empty_question),
         "empty_reply": _each(_is_empty_reply),
         "ending": _ending,
@@ -204,6 +205,7 @@ _JUDGES: Final[Mapping[Kind, _Judge]] = MappingProxyType(
             lambda message: message["role"] == "system" and not isinstance(message.get("content"), str)
         ),
         "tool_names": _tool_names,
+        "videos": _without("videos"),
     }
 )
 RULES: Final = frozenset(_JUDGES)

@@ -1,15 +1,16 @@
-"""The pictures, sounds and files in a finished request of any form, read from the request alone."""
+"""The pictures, sounds, videos and files in a finished request of any form, read from the request alone."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal
 
 Object = Mapping[str, Any]
-SentKind = Literal["pictures", "sounds", "files"]
+SentKind = Literal["pictures", "sounds", "files", "videos"]
 
 _TYPES: Final[Mapping[str, SentKind]] = {
     **dict.fromkeys(("image", "image_url", "input_image"), "pictures"),
     **dict.fromkeys(("audio", "audio_url", "input_audio"), "sounds"),
     **dict.fromkeys(("document", "document_url", "file", "file_url", "input_file"), "files"),
+    **dict.fromkeys(("video", "video_url", "input_video"), "videos"),
 }
 """Types of parts, and members of parts without a type."""
 _INSIDE: Final = ("content", "output", "parts", "toolResult", "functionResponse")
@@ -19,7 +20,7 @@ _LISTS: Final = ("messages", "input", "contents")
 
 
 def media_in(request: Object) -> Iterator[tuple[SentKind, str]]:
-    """Yield the kind of each picture, sound and file with its place as a JSON pointer."""
+    """Yield the kind of each picture, sound, video and file with its place as a JSON pointer."""
     for name in _LISTS:
         yield from _in_value(request.get(name), f"#/{name}")
 
@@ -45,16 +46,18 @@ def _kind_of(part: Object) -> SentKind | None:
     data = part.get("inlineData") or part.get("inline_data") or part.get("fileData") or part.get("file_data")
     if isinstance(data, dict):
         begins = str(data.get("mimeType") or data.get("mime_type")).partition("/")[0]
-        return {"image": "pictures", "audio": "sounds", "text": None}.get(begins, "files")
+        return {"image": "pictures", "audio": "sounds", "video": "videos", "text": None}.get(begins, "files")
     kind = part.get("type", next((name for name in _TYPES if isinstance(part.get(name), dict)), ""))
     found = _TYPES.get(kind)
-    return None if found == "files" and _is_words(part) else found
+    if found != "files":
+        return found
+    return None if _is_of(part, "text") else "videos" if _is_of(part, "video") else found
 
 
-def _is_words(part: Object) -> bool:
-    """Whether a file is a text, which models read that read no files."""
+def _is_of(part: Object, kind: str) -> bool:
+    """Whether a file is a text, which models read that read no files, or a video."""
     file = part.get("file", part)
     data = file.get("file_data") if isinstance(file, dict) else None
     source = part.get("source")
-    is_text_block = isinstance(source, dict) and str(source.get("media_type")).startswith("text/")
-    return is_text_block or (isinstance(data, str) and data.startswith("data:text/"))
+    is_block = isinstance(source, dict) and str(source.get("media_type")).startswith(f"{kind}/")
+    return is_block or (isinstance(data, str) and data.startswith(f"data:{kind}/"))

@@ -16,6 +16,7 @@ from sash.core.providers.messages.endings import REPLY_AT_END
 from sash.core.providers.messages.pieces import Object, Piece, rest_of
 from sash.core.providers.openai.chat_mends import CHAT_MENDS, OPENAIS_MEDIA
 from sash.core.providers.openai.server_mends import SERVER_MENDS
+from sash.core.providers.openai.single_calls import CALLS_APART
 from sash.core.providers.writing.native_messages import Shape
 from sash.core.providers.writing.turns import Outgoing, RequestWriting
 
@@ -153,7 +154,7 @@ OPENAI = Provider(
     mark=openai_marks("messages", "text"),
     limits=openai_limits,
     takes=OPENAIS_MEDIA,
-    mends=(*CHAT_MENDS, *SERVER_MENDS, REPLY_AT_END),
+    mends=(*CHAT_MENDS, *SERVER_MENDS, CALLS_APART, REPLY_AT_END),
     is_chat_form=True,
     is_openais=True,
 )

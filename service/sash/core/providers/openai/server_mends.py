@@ -43,8 +43,8 @@ SHORT_ID: Final = Mend(
 )
 SYSTEM_FIRST: Final = Mend(
     name="system_first",
-    refused="A system message behind another message, by Mistral; also behind a system message, by templates of Qwen 3.5 "
-    "and later, and of Gemma",
+    refused="A system message behind another message, by Mistral and Perplexity; also behind a system message, by "
+    "templates of Qwen 3.5 and later, and of Gemma",
     sent="System messages at the beginning; as one message, with a blank line between their texts, where one alone is taken",
     evidence=evidence_of("system"),
 )
@@ -62,7 +62,8 @@ ALTERNATING: Final = Mend(
 )
 NO_REASONING: Final = Mend(
     name="no_reasoning",
-    refused="A message with calls and without `reasoning_content`, such as another model's, by Kimi from K2 Thinking on",
+    refused="A message with calls and without `reasoning_content`, such as another model's, by Kimi from K2 Thinking on, "
+    "and by DeepSeek from V4 on",
     sent="A space as `reasoning_content`",
     evidence=evidence_of("reasoning", "filled"),
 )
@@ -99,8 +100,8 @@ SERVER_MENDS: Final = (
     SYSTEM_TEXT,
 )
 
-DEVELOPER, ARGUMENTS, EMPTY, IDENTITY, SILENT, OWING, PARTS, NAMED, THOUGHTS, DETAILS = (
-    1 << bit for bit in range(16, 26)
+DEVELOPER, ARGUMENTS, EMPTY, IDENTITY, SILENT, OWING, PARTS, NAMED, THOUGHTS, DETAILS, SINGLE = (
+    1 << bit for bit in range(16, 27)
 )
 """What may be refused in a message, as bits above those of ``chat_mends.oddities``."""
 _CHAT: Final = "openai"
@@ -112,8 +113,9 @@ _BITS: Final[dict[Kind, int]] = {
     "empty_question": SILENT,
     "system_text": PARTS,
     "speakers": NAMED,
+    "calls": SINGLE,
 }
-"""The bit of each kind of fact that is about single messages."""
+"""The bit of each kind of fact that is about single messages. ``SINGLE`` is about a message and its results."""
 _THOUGHTS: Final = {"reasoning_content": THOUGHTS, "details": DETAILS}
 """The bit of each value of ``reasoning_in``."""
 BLANK: Final = " "

@@ -18,7 +18,7 @@ from sash.core.providers.messages.pieces import Object
 from sash.core.providers.messages.sharing import restore
 from sash.core.providers.reading.native import read_again
 from sash.core.providers.reading.own_parts import is_reasoning
-from sash.core.providers.writing.media_types import as_picture, guess_type, medium_type, typed
+from sash.core.providers.writing.media_types import VIDEO, as_picture, guess_type, is_video, medium_type, typed
 
 Kind = Literal["image", "file", "audio", "reply"]
 """What an enclosure is. A ``reply`` is the sound of a spoken reply, which is never sent back."""
@@ -26,6 +26,7 @@ MEDIA_TYPE: Final = re.compile(r"[a-z]+/[a-zA-Z0-9.+-]+")
 _TEXTS: Final = frozenset({"text", "refusal"})
 _BASE64: Final = ";base64,"
 _REMOVED: Final[Object] = {}
+_LONGEST_ADDRESS: Final = 2000
 _LONGEST_NAME: Final = 60
 """Characters of a file's name that are told."""
 
@@ -97,7 +98,8 @@ def _of_part(part: Object) -> Enclosure:
     given = held.get("file_data") or held.get("file_id") or link_of(part)
     data = given if isinstance(given, str) else ""
     name = str(held.get("filename") or "")[:_LONGEST_NAME]
-    return Enclosure("file", _file_type(data, name), data, part, name=name)
+    is_linked_video = part.get("type") == "video_url" or is_video(data[:_LONGEST_ADDRESS])
+    return Enclosure("file", _file_type(data, name) or (VIDEO if is_linked_video else ""), data, part, name=name)
 
 
 def _file_type(data: str, name: str) -> str:

@@ -29,14 +29,17 @@
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
 
 from sash.core.chat.messages import own_member
 from sash.core.chat.mistakes import problem_at
-from sash.core.chat.open_calls import OpenCalls
+from sash.core.chat.open_calls import OpenCalls, is_made
+from sash.core.chat.regular import UNNAMED, is_blank
 from sash.core.providers import PROVIDERS
+from sash.core.providers.destinations.tool_names import renamed
 from sash.core.providers.form.requests_read import ChatRequest
 from sash.core.providers.messages.members import EVERY_MEMBER, Names, has_foreign, object_at
 from sash.core.providers.messages.pieces import Object, Piece, chat_message
@@ -135,6 +138,23 @@ def lacks_call(message: Object) -> bool:
     return message.get("role") == "tool" and (not message.get("tool_call_id") or _answers_name(message) is not None)
 
 
+def makes_calls(message: Object) -> bool:
+    """Return whether a chat message has calls that came in a provider's form without ids, which were made for them."""
+    match message:
+        case {"role": "assistant", "tool_calls": [*calls], "native": {"format": str(form)}} if form in PROVIDERS:
+            return PROVIDERS[form].makes_ids and any(isinstance(call, dict) and is_made(call) for call in calls)
+    return False
+
+
+def with_own_ids(message: Object, opened: OpenCalls) -> Object:
+    """Return a reply with other ids where an open call has one that was made for it: both would get one result."""
+    calls: list[Object] = []
+    for call in message["tool_calls"]:
+        taken = {each["id"] for each in calls}
+        calls.append({**call, "id": opened.free_id(call, taken)} if is_made(call) else call)
+    return {**message, "tool_calls": calls} if calls != message["tool_calls"] else message
+
+
 def _answers_name(message: Object) -> str | None:
     native = message.get("native")
     if native is None or not PROVIDERS[native["format"]].makes_ids:
@@ -149,15 +169,15 @@ def with_open_call(message: Object, opened: OpenCalls) -> Object:
     """
     name = _answers_name(message)
     found = "" if name is None else opened.oldest(name)
-    return answering(message, found) if found else message
+    return answering(message, found, {UNNAMED: opened.name(found)}) if found else message
 
 
-def answering(message: Object, identity: str) -> Object:
-    """Return a result, in chat form, as that of the call with this id."""
+def answering(message: Object, identity: str, names: Mapping[str, str] = MappingProxyType({})) -> Object:
+    """Return a result, in chat form, as that of the call with this id. ``names`` are other names of its tool."""
     chat = {name: value for name, value in message.items() if name != "native"} | {"tool_call_id": identity}
     if "native" not in message:
         return chat
-    return chat | {"native": {**message["native"], "messages": share(restore(message), chat)}}
+    return chat | {"native": {**message["native"], "messages": share(renamed(restore(message), names), chat)}}
 
 
 def _read(form: str, message: Any, pointer: str, send: Names) -> list[Piece]:
@@ -166,10 +186,20 @@ def _read(form: str, message: Any, pointer: str, send: Names) -> list[Piece]:
     if other := foreign(message, pointer, form):
         raise other
     provider = PROVIDERS[form]
-    own, beside = provider.own_members.apart(dict(provider.regular(message)), provider.shape.parts, send)
+    parts = provider.shape.parts
+    own, beside = provider.own_members.apart(_with_names(provider.regular(message), parts), parts, send)
     pieces = provider.read(own, pointer)
     pieces[0].beside = beside
     return pieces
+
+
+def _with_names(own: Mapping[str, Any], parts: str) -> Object:
+    """A provider's message with a name for each called tool that came without one, which every provider refuses."""
+    listed = (own, *(part for name in (parts, "tool_calls") if isinstance(own.get(name), list) for part in own[name]))
+    held = (each for part in listed if isinstance(part, dict) for each in (part, *part.values()))
+    names = (each.get(key) for each in held if isinstance(each, dict) for key in ("name", "tool_name"))
+    blank = {name for name in names if isinstance(name, str) and is_blank(name)}
+    return renamed(own, dict.fromkeys(blank, UNNAMED)) if blank else dict(own)
 
 
 def own_messages(form: str, message: Object) -> list[Object]:
@@ -303,6 +333,8 @@ def check_native(message: Mapping[str, Any], pointer: str) -> None:
     pieces[0].at = native.at
     if pieces[0].role == "tool" and PROVIDERS[native.format].makes_ids:  # an id may count results of others
         pieces[0].answers = message.get("tool_call_id", "")
+    if pieces[0].role == "assistant" and PROVIDERS[native.format].makes_ids:
+        _take_made_ids(pieces, message.get("tool_calls") or ())
     kept = {name: value for name, value in message["native"].items() if name != "beside"}
     stored = {**message, "native": kept}
     if chat_message(native.format, pieces, native.piece) == stored:
@@ -310,6 +342,15 @@ def check_native(message: Mapping[str, Any], pointer: str) -> None:
     older = [piece.without_told() for piece in pieces]  # stored before hosted tools' parts were told
     if chat_message(native.format, older, native.piece) != stored:
         raise refused
+
+
+def _take_made_ids(pieces: Sequence[Piece], given: Sequence[Any]) -> None:
+    """Give calls the ids that they have in the chat form, where both were made of the tool's name."""
+    calls = [call for piece in pieces for call in piece.calls]
+    if len(calls) == len(given):
+        for call, chat in zip(calls, given, strict=True):
+            if is_made(call) and isinstance(chat, dict) and is_made({**call, "id": chat.get("id")}):
+                call["id"] = chat["id"]
 
 
 def read_request(form: str, request: Mapping[str, Any]) -> ChatRequest:

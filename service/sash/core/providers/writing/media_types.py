@@ -4,6 +4,7 @@
 the provider's own parts, and ``core.counts`` of stored measures: what is sent does not depend on how it came.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -53,6 +54,9 @@ _WEBP: Final = "RUJQ"
 """``EBP`` of ``WEBP``, behind ``RIFF`` and four bytes of length."""
 _BYTES: Final = "application/octet-stream"
 _UNKNOWN: Final = "?"
+VIDEO: Final = "video"
+"""How the media types of videos begin, and the type of one that is kept elsewhere."""
+_YOUTUBE: Final = re.compile(r"https?://(?:(?:www\.|m\.)?youtube\.com/|youtu\.be/)", re.IGNORECASE)
 _SVG: Final = "image/svg"
 _TYPES: Final = {
     "csv": "text/csv",
@@ -66,11 +70,13 @@ _TYPES: Final = {
     "json": "application/json",
     "md": "text/markdown",
     "mp3": "audio/mp3",
+    "mov": "video/quicktime",
     "mp4": "video/mp4",
     "pdf": "application/pdf",
     "png": "image/png",
     "txt": "text/plain",
     "wav": "audio/wav",
+    "webm": "video/webm",
     "webp": "image/webp",
 }
 
@@ -93,6 +99,15 @@ def medium_type(media_type: str, data: str) -> str:
 def is_web(url: str) -> bool:
     """Return whether a provider can fetch the URL by itself."""
     return url.lower().startswith(("https://", "http://"))
+
+
+def is_video(url: str) -> bool:
+    """Return whether an address is that of a video, by its ending or because YouTube has it.
+
+    >>> is_video("https://x.test/a.mp4?b=1"), is_video("https://youtu.be/a"), is_video("https://x.test/a.pdf")
+    (True, True, False)
+    """
+    return (guess_type(url) or "").startswith(VIDEO) or _YOUTUBE.match(url) is not None
 
 
 def guess_type(name: str) -> str | None:
