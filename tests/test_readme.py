@@ -309,7 +309,7 @@ def test_the_typescript_loop_runs_as_it_says(fresh_server: str, provider: Provid
     httpx.delete(f"{fresh_server}/conversations/talks-2")
     text = section("README.md", "### TypeScript").replace(SERVER, fresh_server)
     (program,), (command,) = blocks("ts", text), blocks("sh", text)
-    (anywhere / "talk.ts").write_text(program)
+    (anywhere / "talk.mts").write_text(program)
     done = subprocess.run(
         ["sh", "-c", command],
         cwd=anywhere,

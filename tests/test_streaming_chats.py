@@ -324,3 +324,30 @@ async def test_half_a_reply_comes_back_when_its_retry_fails(chat: Chat) -> None:
     assert await told(await chat.ask(client), failing) == ("", "kept")
     assert chat.stored == [(QUESTION["content"], None), ("At ", "interrupted")]
     assert await told(await chat.ask(client), saying("At seven.")) == ("At seven.", "completed")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("POST", "/c-1", b"", 422),
+        ("POST", "/c-1", b"[]", 422),
+        ("POST", "/c-1", b'{"id": "q-1"}', 422),
+        ("POST", "/c-1", b'{"id": "q-1", "text": 1}', 422),
+        ("POST", "/c-1", b'{"id": "q-1", "text": "hi", "instead_of": 1}', 422),
+        ("GET", "/c-1", b"", 404),
+        ("POST", "/", b"{}", 404),
+        ("POST", "/a/b", b"{}", 404),
+    ],
+)
+async def test_a_route_refuses_what_is_no_question(
+    chat: Chat, method: str, path: str, body: bytes, status: int
+) -> None:
+    """``app`` answers with a problem that says what to send, and stores nothing."""
+    transport = httpx.ASGITransport(chat.client().app(saying("hi")))
+    async with httpx.AsyncClient(transport=transport, base_url="http://chat") as client:
+        answer = await client.request(method, path, content=body)
+    assert (answer.status_code, answer.json()["status"]) == (status, status)
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["detail"]
+    async with httpx.AsyncClient(base_url=chat.url) as sash:
+        assert (await sash.get("/conversations/c-1")).status_code == 404

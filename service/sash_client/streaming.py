@@ -26,6 +26,7 @@ from typing import Any, Final, NamedTuple
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
+from sash_client.chat_route import ChatRoute
 from sash_client.client import Ask, Sash, SashError, TokenEndpoint, append, asked, before, path_of, window_query
 from sash_client.ids import safe_id
 from sash_client.streamed_reply import CONFLICT, Paces, Speak, StreamedReply
@@ -82,6 +83,10 @@ class StreamingChats:
             reply = await self._begun(path, question, instead_of) if found is None else await self._known(path, found)
             if reply is not None:
                 return reply
+
+    def app(self, speak: Speak) -> ChatRoute:
+        """An ASGI application whose ``POST /{chat}`` asks and streams, to mount in FastAPI or Starlette."""
+        return ChatRoute(self, speak)
 
     async def stop(self, conversation: str, question: str) -> None:
         """End the reply to a question, if it is in progress, whoever writes it: what came is stored as ``interrupted``."""

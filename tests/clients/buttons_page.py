@@ -6,6 +6,7 @@ writes the table. Their environments are in the folder, and made where they are 
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -24,17 +25,26 @@ NAMES = {
     "with_llama_index": ("LlamaIndex", "requirements-llama-index.txt"),
     "with_agent_framework": ("Agent Framework", "requirements-llama-index.txt"),
     "with_litellm": ("LiteLLM's proxy", "requirements-litellm.txt"),
+    "with_copilotkit": ("CopilotKit", "package.json"),
+    "with_tanstack": ("TanStack AI", "package.json"),
 }
 """For each program what the page calls its adapter, and what it needs besides Sash's own packages."""
 _QUIET = {"PYTHONWARNINGS": "ignore", "OPENAI_AGENTS_DISABLE_TRACING": "1", "LANGSMITH_TRACING": "false"}
 
 
-def pressed(program: str, python: Path, url: str) -> dict[str, str]:
-    """Return what each button did: ``yes``, or why the framework has none. Raises AssertionError where one failed."""
-    told = {**os.environ, **_QUIET, "PYTHONPATH": str(ROOT / "service"), "SASH_URL": url, "OPENAI_API_KEY": "none"}
-    done = subprocess.run(
-        [python, f"{program}.py"], cwd=PROGRAMS, env=told, capture_output=True, text=True, timeout=900, check=False
+def pressed(program: str, folder: Path, url: str) -> dict[str, str]:
+    """Return what each button did: ``yes``, or why the framework has none. Raises AssertionError where one failed.
+
+    The frameworks' environments are in the folder.
+    """
+    needs = NAMES[program][1]
+    command, at = (
+        (["npx", "tsx", f"{program}.ts"], _npm_in(folder))
+        if needs == "package.json"
+        else ([str(_python_in(folder, needs)), f"{program}.py"], PROGRAMS)
     )
+    told = {**os.environ, **_QUIET, "PYTHONPATH": str(ROOT / "service"), "SASH_URL": url, "OPENAI_API_KEY": "none"}
+    done = subprocess.run(command, cwd=at, env=told, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
     failed = {button: what for button, what in found.items() if what.startswith("FAILED")}
@@ -60,7 +70,7 @@ def written(page: str, lines: str) -> str:
     return before + lines + "".join(rest[end:])
 
 
-def python_in(folder: Path, needs: str | None) -> Path:
+def _python_in(folder: Path, needs: str | None) -> Path:
     """Return the Python of a program's environment, which is made where it is missing."""
     if needs is None:
         return Path(sys.executable)
@@ -72,10 +82,24 @@ def python_in(folder: Path, needs: str | None) -> Path:
     return python
 
 
+def _npm_in(folder: Path) -> Path:
+    """Return a folder with the programs in TypeScript and what they need."""
+    at = folder / "npm"
+    at.mkdir(parents=True, exist_ok=True)
+    for each in (
+        *PROGRAMS.glob("*.ts"),
+        PROGRAMS / "package.json",
+        ROOT / "service" / "sash_client" / "ts" / "sash.ts",
+    ):
+        shutil.copy(each, at)
+    subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund"], cwd=at, check=True, timeout=900)
+    return at
+
+
 def main(folder: Path) -> None:
     """Press every button, and write the page."""
     url = os.environ.get("SASH_URL", "http://127.0.0.1:8000")
-    found = {program: pressed(program, python_in(folder, needs), url) for program, (_, needs) in NAMES.items()}
+    found = {program: pressed(program, folder, url) for program in NAMES}
     rows = [row(program, each) for program, each in found.items()]
     PAGE.write_text(written(PAGE.read_text("utf-8"), table(rows, [*found["with_streaming"]])), "utf-8")
 

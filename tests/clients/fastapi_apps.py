@@ -46,7 +46,7 @@ class Application:
                 stderr=log,
             )
         give_up = time.monotonic() + _START_SECONDS
-        while "startup complete" not in self.log:
+        while "Uvicorn running" not in self.log:
             assert self._process.poll() is None, self.log
             assert time.monotonic() < give_up, self.log
             time.sleep(0.05)

@@ -110,16 +110,16 @@ def test_the_package_of_npm(served: Served, tmp_path: Path) -> None:
     (package,) = source.glob("sash-client-*.tgz")
     assert package.name == f"sash-client-{sash.__version__}.tgz"
     program = block("ts", "README.md", "### TypeScript").replace("http://127.0.0.1:8000", served.url)
-    (empty / "talk.ts").write_text(program.replace('"./sash.ts"', '"sash-client"'))
+    (empty / "talk.mts").write_text(program.replace('"./sash.ts"', '"sash-client"'))
     (empty / "package.json").write_text(json.dumps({"type": "module", "private": True}))
     run("npm", "install", *quiet, package, "tsx@4.23.15", "typescript@5.9.3", "@types/node@20.19.43", cwd=empty)
     check = (
-        "tsc talk.ts --noEmit --strict --target es2022 --lib es2022,dom --module nodenext --types node --skipLibCheck"
+        "tsc talk.mts --noEmit --strict --target es2022 --lib es2022,dom --module nodenext --types node --skipLibCheck"
     )
     run("npx", *check.split(), cwd=empty)
     with provided(served.url) as provider:
         done = subprocess.run(
-            ["npx", "tsx", "talk.ts"],
+            ["npx", "tsx", "talk.mts"],
             cwd=empty,
             input=TYPED,
             env={**os.environ, **provider.environment},

@@ -257,6 +257,20 @@ def test_the_ai_sdk_runs_on_windows(programs: Path, served: Served, form: str, w
 
 
 @pytest.mark.clients
+def test_a_tool_loop_that_breaks_off_is_asked_again(programs: Path, served: Served) -> None:
+    """A loop goes on from its results, in the same process or another: they stand once, and half a reply makes room."""
+    for name in ("fails", "again", "stopped", "anew"):
+        httpx.delete(f"{served.url}/conversations/{name}")
+    found = told(run("npx", "tsx", "loop.ts", served.url, cwd=programs))
+    loop = [["user", "is there a talk?"], ["assistant", "call_1"], ["tool", "found"]]
+    for name in ("fails", "again", "stopped"):
+        assert found[name] == [*loop, ["assistant", "At noon."]], name
+        assert found[f"{name} sent"] == [loop[0], ["assistant", ""], loop[2]], name
+    assert found["anew"] == [loop[0], ["assistant", "At noon."]]
+    assert found["anew sent"] == [loop[0]]
+
+
+@pytest.mark.clients
 def test_no_button_of_a_chat_page_doubles_a_question(programs: Path, served: Served) -> None:
     """Send, regenerate, retry after a 500, edit the last and the first, reload: page, log and window have the same words.
 

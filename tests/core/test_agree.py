@@ -16,6 +16,7 @@ from rigs.agreeing import (
     from_ui,
     is_unfinished,
     richer,
+    said,
     unseen,
     visible,
 )
@@ -184,6 +185,51 @@ def test_a_question_that_waits_for_its_reply_is_asked_again(begun: list[Message]
     assert texts(log) == ["go on", "one", "go on", ""]
     log.put([user("why?", id="e")], base=ANYWHERE)
     assert texts(log) == ["go on", "one", "go on", "", "why?"]
+
+
+@given(screens(), st.sampled_from([None, *WORDS]))
+@examples(3)
+def test_a_lone_question_is_new_or_the_one_that_waits(found: tuple[list[Message], str, str], other: str | None) -> None:
+    """With list=end, a lone question under a new id is appended, unless the last question has its words and no reply: then
+    nothing seen changes. Asked again under other ids it stands once, and behind a reply it is new."""
+    log = Log(found[0])
+    last = _waiting(log.messages)
+    text = other or (last["content"] if last is not None and not last.get("redacted") else "go on")
+    before = visible(log.messages)
+    is_asked = last is not None and not last.get("redacted") and said(last).words == said(user(text)).words
+    for identity in ("x-1", "x-1", "x-2"):
+        log.put([user(text, id=identity)], base=ANYWHERE)
+        assert visible(log.messages) == [*before, *visible([user(text)])][: len(before) + (not is_asked)]
+    log.append([reply("a reply", id="x-3")])
+    log.put([user(text, id="x-4")], base=ANYWHERE)
+    assert visible(log.messages)[-2:] == visible([reply("a reply"), user(text)])
+
+
+def _waiting(messages: list[Message]) -> Message | None:
+    """The last question, where no word, call or picture of a reply stands behind it."""
+    for each in reversed(messages):
+        if each["role"] == "user" and not each.get("hidden"):
+            return each
+        if each["role"] == "assistant" and not each.get("hidden") and not said(each).is_bare:
+            return None
+    return None
+
+
+@pytest.mark.parametrize("status", ["interrupted", "in_progress"])
+@pytest.mark.parametrize("first", [reply("", "c"), reply("let me see", "c")])
+def test_half_a_reply_in_a_loop_makes_room_for_the_next(status: str, first: Message) -> None:
+    """A loop that is asked again from its results begins its reply there; asked twice, the same reply once."""
+    loop = [user("q"), first, result("c")]
+    log = Log([*loop, reply("At no", id="half", status=status)])
+    log.put([*loop, reply("At no", id="half", status=status)], is_whole=True)
+    assert texts(log)[-1] == "At no"
+    for _ in range(2):
+        log.put([*loop, reply("", id="next", status="in_progress")], base=ANYWHERE)
+        assert [each["id"] for each in log.messages[3:]] == ["next"]
+        assert [each["id"] for each in log.displaced] == ["half"]
+    log.messages[-1]["content"] = "At noon"
+    log.put([*loop, reply("", id="next", status="in_progress")], base=ANYWHERE)
+    assert texts(log)[-1] == "At noon"
 
 
 def test_half_a_reply_is_a_reply() -> None:

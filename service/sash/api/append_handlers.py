@@ -272,7 +272,7 @@ async def earlier_messages(context: Context, target: Target, after: int | str | 
     return [(message.identity.id, msgspec.json.decode(message.body)) for message in messages]
 
 
-def check_receipts(given: list[Entry], target: Target) -> None:
+def check_receipts(given: Sequence[Entry], target: Target) -> None:
     """Raise BadRequest for what is no receipt, and Unprocessable for a receipt of another conversation."""
     for place, entry in enumerate(given):
         if entry.receipt is not None:

@@ -96,7 +96,7 @@ async def read_list(request: Incoming, asked: AgreeQuery) -> SentList:
             named = int(after) if after is not None and after.isdigit() else after
             earlier = await earlier_messages(context, request.target, named)
         said, plain = await run_in_turn_if_large(len(body), _checked, read.entries, earlier)
-        if not isinstance(read.entries, TextEntries):
+        if not isinstance(read.entries, TextEntries):  # which have none
             check_receipts(read.entries, request.target)
     except Problem as problem:
         read.point(problem)

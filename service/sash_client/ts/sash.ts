@@ -689,7 +689,7 @@ export interface ThroughOptions extends WindowQuery {
  * A `fetch` for SDKs of OpenAI's form, which keeps their chat in a conversation: give it to `createOpenAI({ fetch })`.
  *
  * The log agrees with a request's chat, and the window is sent in place of all messages but the system's. A request without a
- * reply, and the results of a tool loop, are new messages alone, unless `list` says that it is the whole chat. A reply is begun in the log with
+ * reply is new messages alone, unless `list` says that it is the whole chat; a tool loop's is the chat's end. A reply is begun in the log with
  * its question, in one step, and ended before the SDK sees its end, whole or streamed; a streamed text grows there every two
  * seconds. Of one that ends early what came is stored as `interrupted`. A reply that another request took away meanwhile is not
  * stored. Requests that are not to chat completions or Responses pass as they are.
@@ -773,10 +773,12 @@ class Turns {
     const place = said.map(isReply).lastIndexOf(true) + 1;
     const asked = said.slice(place);
     const isLoop = place > 0 && asked.length > 0 && !asked.some(({ role }) => role === "user");
-    const isWhole = list ?? (place > 0 && !said.some(({ type }) => type === "item_reference"));
-    if (isWhole && !isLoop) {
+    const isChat = list ?? (place > 0 && !said.some(({ type }) => type === "item_reference"));
+    if (isChat) {
+      const part = list ?? (isLoop ? "end" : undefined); // a loop's first message may be its question
       const entries = [...said.map((message) => ({ message })), begun];
-      return { id: begun.id, window: windowOf(await this.sash.agree(this.conversation, entries, list ? { ...query, list } : query)) };
+      const agreed = await this.sash.agree(this.conversation, entries, part ? { ...query, list: part } : query);
+      return { id: begun.id, window: windowOf(agreed) };
     }
     // An SDK that retries sends the same again, which is stored once if it has the same ids.
     const key = JSON.stringify(asked);

@@ -50,8 +50,13 @@ _ENCODINGS = ("o200k_base", "cl100k_base")
 class TextMessage(Protocol):
     """A message that is a role and a text."""
 
-    role: str
-    content: str
+    @property
+    def role(self) -> str:
+        """The role."""
+
+    @property
+    def content(self) -> str:
+        """The text."""
 
 
 Earlier = Sequence[tuple[str, Mapping[str, Any]]]

@@ -103,7 +103,7 @@ def agree(  # noqa: PLR0911 - one for each thing that is missing
     else:
         start = base or 0
     alike = _alike(log, listed, start)
-    walk = ChatWalk(log, units_of(listed, alike), start + alike, listed.before(alike))
+    walk = ChatWalk(log, units_of(listed, alike), start + alike, listed.before(alike), begins)
     if walk.left < len(walk.units) and walk.part is None and (is_all or walk.is_within):
         if ways is None:
             return AskWays()

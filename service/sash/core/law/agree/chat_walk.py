@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sash.core.law.agree.chat_lines import REPLY, RESULT, USER, ChatLines
+from sash.core.law.agree.chat_lines import REPLY, RESULT, USER, ChatLine, ChatLines
 from sash.core.law.agree.chat_units import WHOLE, Match, Unit, compare, units_of
 
 
@@ -18,8 +18,11 @@ class ChatWalk:
     """How far both lists agree: ``at`` is the first displaced message, ``left`` the first of the sender's units that is not
     in the log, ``part`` what an agreeing turn of the sender's has more."""
 
-    def __init__(self, log: ChatLines, units: Sequence[Unit], start: int, alike: ChatLines) -> None:
+    def __init__(
+        self, log: ChatLines, units: Sequence[Unit], start: int, alike: ChatLines, begins: ChatLine | None = None
+    ) -> None:
         self.log = log
+        self._begins = begins
         self.units = units
         self.own = units_of(log, start)
         self.start = start
@@ -54,6 +57,8 @@ class ChatWalk:
                 break
             place += 1
             self.left += 1
+            if match == WHOLE and self.left == len(self.units):
+                match = self._without_half(unit, stored)
             if not self._take(unit, stored, match, is_last=place == len(own)):
                 self.is_within = place < len(own)
                 return
@@ -66,6 +71,15 @@ class ChatWalk:
         question, which may be a new one."""
         is_erased = stored.is_redacted and unit.kind == stored.kind and self.left + 1 < len(self.units)
         return WHOLE if is_erased else compare(unit, stored)
+
+    def _without_half(self, unit: Unit, stored: Unit) -> Match:
+        """How the sender's last turn is the same as the log's, where it begins a reply behind that: half a reply that the
+        turn does not have makes room for the new one."""
+        half, begins = stored.of[-1], self._begins
+        if begins is None or stored.kind != REPLY or not (half.is_unfinished and half.words):
+            return WHOLE
+        is_missing = unit.words + half.words == stored.words and half.id != begins.id
+        return Match("cut", len(stored.of) - 1) if is_missing else WHOLE
 
     def _take(self, unit: Unit, stored: Unit, match: Match, *, is_last: bool) -> bool:
         """Take in a unit that is the same; gives whether both lists go on behind it."""
