@@ -26,7 +26,7 @@ APPENDS = {
     "picture": {"message": pictured("look", 1)},
     "pictures": {"message": pictured("both", 1, 2, 1)},
     "text": {"message": {"role": "assistant", "content": "text"}},
-    "begun": {"message": {"role": "assistant", "content": [picture_part(1)]}, "id": "draft", "status": "in_progress"},
+    "begun": {"message": {"role": "assistant", "content": "so"}, "id": "draft", "status": "in_progress"},
     "ended": {"message": {"role": "assistant", "content": "done"}, "id": "draft"},
 }
 CHANGES = ("put", "after", "rewind", "forget", "swap", "drop", "redact", "redact_in_branch", "fork", "erase")
