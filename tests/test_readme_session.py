@@ -138,13 +138,24 @@ def test_a_session_outlives_its_event_loop(served: Served, fresh: Callable[[], s
     """A session works in a second event loop, because each loop has its own connections."""
     session = SashSession(fresh(), url=served.url)
 
-    async def add_and_close() -> list[Any]:
-        await session.add_items([QUESTION])
+    async def add_and_close(item: dict[str, Any]) -> list[Any]:
+        await session.add_items([item])
         items = await session.get_items()
         await session.sash.aclose()
         return items
 
-    assert [len(asyncio.run(add_and_close())) for _ in range(2)] == [1, 2]
+    assert asyncio.run(add_and_close(QUESTION)) == [QUESTION]
+    assert asyncio.run(add_and_close(SAID)) == [QUESTION, SAID]
+
+
+async def test_a_question_that_waits_is_stored_once(session: SashSession) -> None:
+    """A lone question added again before its reply is stored once; in the same words after the reply, it is a new one."""
+    for _ in range(2):
+        await session.add_items([QUESTION])
+        assert await session.get_items() == [QUESTION]
+    await session.add_items([SAID])
+    await session.add_items([QUESTION])
+    assert await session.get_items() == [QUESTION, SAID, QUESTION]
 
 
 class LostReply:

@@ -5,10 +5,14 @@ compaction-on-demand, developers.openai.com/api/docs/guides/compaction, and
 docs.x.ai/developers/advanced-api-usage/context-compaction, read in November 2026.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from profiles import examples
 
 BLOCK = {"type": "compaction", "content": "Summary: the user asked for a web scraper, and got its first version."}
 REPLY = [BLOCK, {"type": "text", "text": "Based on our conversation so far, here is the next step."}]
@@ -632,3 +636,64 @@ async def test_a_limit_is_not_the_end_where_all_behind_a_compaction_is_kept(
         given = await client.post("/window", json={**query, "messages": entries})
         assert stored.json()["stop_reason"] == given.json()["stop_reason"] == ("summary" if limit == 3 else "limit")
         assert stored.json()["request"] == given.json()["request"]
+
+
+FACTS = [{"id": f"d{number}", "text": f"Room {number} has a window to the south."} for number in range(3)]
+
+
+@examples(0.3)
+@given(
+    places=st.dictionaries(st.integers(0, 139), st.tuples(st.booleans(), st.integers(0, 2)), max_size=5),
+    compacted=st.integers(100, 145),
+    more=st.integers(1, 6),
+    query=st.fixed_dictionaries(
+        {},
+        optional={
+            "limit": st.integers(1, 9),
+            "dedupe": st.just("messages"),
+            "explain": st.just("true"),
+            "overflow": st.just("skip"),
+            "reserve": st.just(0),
+            "view": st.sampled_from(["billing", "triage"]),
+            "grounding_overflow": st.sampled_from(["drop", "whole"]),
+        },
+    ),
+)
+@example(places={4: (True, 0)}, compacted=140, more=2, query={})
+async def test_documents_of_required_messages_before_a_compaction_are_sent(
+    client: httpx.AsyncClient,
+    fresh: Callable[[], str],
+    places: dict[int, tuple[bool, int]],
+    compacted: int,
+    more: int,
+    query: dict[str, Any],
+) -> None:
+    """With ``grounding=all`` a stored window has the documents that the window of its whole history has, also where the read
+    ends behind a pinned message with some."""
+    chat = Chat(client, fresh(), **CLAUDE, grounding="all")
+    entries: list[dict[str, Any]] = []
+    for number in range(compacted + more):
+        is_question = number % 2 == 0
+        message = {"role": "user" if is_question else "assistant", "content": f"message {number} " + "word " * 20}
+        if number == compacted:
+            message, is_question = {"role": "assistant", "content": REPLY}, False
+        entry: dict[str, Any] = {"message": message}
+        if number in places and is_question:
+            is_pinned, which = places[number]
+            entry |= {"pinned": is_pinned, "grounding": {"documents": [FACTS[which]]}}
+        entries.append(entry)
+    for first in range(0, len(entries), 90):
+        await chat.append(*entries[first : first + 90])
+
+    stored = await client.get(f"{chat.path}/window", params={**chat.query, **query})
+    log = (await client.get(f"{chat.path}/messages", params={"limit": 1000})).json()["messages"]
+    members = ("id", "message", "pinned", "grounding")
+    sent = [{name: each[name] for name in members if name in each} for each in log]
+    body = {**chat.query, **query, "messages": sent} | ({"explain": True} if "explain" in query else {})
+    given_whole = await client.post("/window", json=body)
+
+    assert stored.status_code == given_whole.status_code, (stored.text, given_whole.text)
+    if stored.status_code == 200:
+        names = ("request", "tokens", "grounding", "stop_reason", "kept", "dropped")
+        one, other = stored.json(), given_whole.json()
+        assert {name: one[name] for name in names} == {name: other[name] for name in names}

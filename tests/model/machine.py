@@ -873,10 +873,11 @@ class Machine(RuleBasedStateMachine):
 
     @step(place=PLACES, via=numbers(2), which=ANY)
     def picture(self, place: Any, via: int, which: int) -> None:
-        """Read a picture that a message has, or that one had: it is there as long as a message has it."""
+        """Read a picture that a message has, or that one had: it is there as long as the log or a branch has it."""
         name = self.name(place)
         talk = self.world.talks.get(name)
-        there = {d: data for entry in (talk.entries if talk else ()) for d, data in pictures_in(entry.message).items()}
+        stored = talk.stored() if talk else ()
+        there = {digest: data for entry in stored for digest, data in pictures_in(entry.message).items()}
         self.pictures |= there
         if not self.pictures:
             return
@@ -1294,8 +1295,7 @@ class Machine(RuleBasedStateMachine):
 
     def _check_media(self, name: Name, talk: Talk) -> None:
         """Check that the store has the pictures of the conversation's messages, counts them, and has no others."""
-        entries = [*talk.entries, *(entry for branch in talk.branches for entry in branch.entries)]
-        expected = Counter(digest for entry in entries for digest in pictures_in(entry.message))
+        expected = Counter(digest for entry in talk.stored() for digest in pictures_in(entry.message))
         found = self.service.behind.media("/".join(name))
         same = sorted(found.values()) == sorted(expected.values()) if self.service.encrypted else found == expected
         assert same, self._told(f"pictures of {name} are {found}, and not {expected}")

@@ -336,6 +336,10 @@ class Talk:
         """Return every marker word of the conversation and of its branches."""
         return self.marks().union(*(branch.marks for branch in self.branches))
 
+    def stored(self) -> list[Entry]:
+        """Return all entries, those of branches included."""
+        return [*self.entries, *(entry for branch in self.branches for entry in branch.entries)]
+
     # ---- branches
 
     def seal(self, keep: int) -> None:
@@ -449,10 +453,9 @@ class Talk:
     def print(self) -> str:
         """Return a text that differs whenever the content or the life differs."""
         if not self._printed:
-            entries = [*self.entries, *(entry for branch in self.branches for entry in branch.entries)]
             said = [
                 [e.id, e.message, e.pinned, e.sent, e.documents, e.metadata, e.status, e.redacted, e.author, e.audience]
-                for e in entries
+                for e in self.stored()
             ]
             hangs = [[each.number, each.parent, each.after, len(each.entries)] for each in self.branches]
             self._printed = json.dumps([self.life, self.settings, said, self.summary, hangs])

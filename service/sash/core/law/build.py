@@ -103,7 +103,7 @@ def _plain_window(history: History, spec: WindowSpec) -> Window | None:
         kept = limit
     end = records.front + len(costs)
     begins = end - kept
-    is_cut_off = first > 1 or (history.seen is not None and history.seen.is_short)
+    is_cut_off = first > 1 or (history.seen is not None and history.seen.horizon > 1)
     headless = records.leading_results if has_groups else 0  # where older messages were not read
     if not kept or history.asked < begins or (is_cut_off and len(costs) - kept <= headless):
         return None

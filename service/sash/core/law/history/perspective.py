@@ -100,7 +100,7 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
             else Records(b""),
             behind=np.minimum(np.searchsorted(tail, visible.retired), len(tail) - 1),
             is_whole=is_whole,
-            is_short=horizon > 0 and is_whole,
+            horizon=history.first_seq + int(np.count_nonzero(starts < horizon)) if horizon and is_whole else 1,
         ),
     )
 

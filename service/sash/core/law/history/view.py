@@ -189,8 +189,8 @@ class Perspective(msgspec.Struct, frozen=True, kw_only=True):
     """The index of the message with which each of these counts on the line of a stable cut."""
     is_whole: bool
     """Whether no message before the tail may be sent, beside required ones: the tail begins at the horizon, or before."""
-    is_short: bool
-    """Whether messages are before the horizon."""
+    horizon: int
+    """The first seq of the log at the horizon or behind it; 1 where all are."""
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):

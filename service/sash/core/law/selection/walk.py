@@ -141,23 +141,33 @@ def _at_the_beginning(state: Walk, view: View, bounds: Bounds) -> Walk:
     """End a walk that saw the whole tail: the messages before are all left out for one reason, or must be read."""
     history, covered, seen_by = view.history, view.history.covered, view.history.seen
     before = history.first_seq - 1
+    if bounds.documents is not None and history.is_whole:
+        _ground_required(state, view, bounds, bounds.documents)
     if seen_by is None and before <= covered and not view.headless:
         return _ended(state, view, bounds, "summary" if covered else "complete")
     stop = (
         None if seen_by is not None else _stop(state, bounds, history.records.front - 1)
     )  # those before may all be for others
-    if seen_by is not None and seen_by.is_short:
+    if seen_by is not None and seen_by.horizon > covered + 1:
         return _ended(state, view, bounds, "horizon")
     seen = before <= covered + sum(seq > covered for seq in history.before) and not view.headless
     if seen and (before <= covered or stop or bounds.documents is None):
         return _ended(state, view, bounds, "summary" if covered else "complete")
     if seen_by is not None and seen_by.is_whole:
-        return _ended(state, view, bounds, "complete")
+        return _ended(state, view, bounds, "summary" if covered else "complete")
     alone = view.headless and view.role(view.front) == FUNCTION  # its call may be before the tail
     if stop is None or stop != _stop(state, bounds, history.oldest) or alone:
         state.stop = "older"
         return state
     return _ended(state, view, bounds, stop)
+
+
+def _ground_required(state: Walk, view: View, bounds: Bounds, documents: Choose) -> None:
+    """Add the documents of the required messages before the tail, as where they were reached in it."""
+    for index in range(view.front - 1, -1, -1):
+        row = view.units.starts[index]
+        if row not in state.grounding and not _stop(state, bounds, view.history.since(view.history.seq(row))):
+            _ground(state, view, index, 0, documents)
 
 
 def _ground(state: Walk, view: View, index: int, cost: int, documents: Choose) -> bool:
