@@ -123,6 +123,9 @@ LONG: Final = "c" * 100
 HISTORIES: Final[dict[str, tuple[str, list[Object]]]] = {
     "neighbours": chat(user(), user(), reply(), reply(), user()),
     "empty reply": chat(user(), reply(""), user(), reply(None), user()),
+    "a text in parts": chat({"role": "system", "content": [text("Be brief. "), text("Be kind.")]}, user()),
+    "thoughts elsewhere": chat(user(), reply(None, tool_calls=[call()], reasoning="hm"), result(), user()),
+    "named speakers": chat({"role": "system", "content": "Be.", "name": "ops"}, user(), reply(name="bot"), user()),
     "system note": chat(user(), reply(), {"role": "system", "content": "It is dark."}, user()),
     "system in a form": (
         "converse",
@@ -429,10 +432,19 @@ OVER: Final[dict[str, frozenset[str]]] = {
             "words and a use",
             "an unanswered call",
             "signed",
+            "thoughts elsewhere",
         }
     ),
     "responses": frozenset(
-        {"a name", "host members", "prefix", "a spoken reply", "an open search", "a search without id"}
+        {
+            "a name",
+            "named speakers",
+            "host members",
+            "prefix",
+            "a spoken reply",
+            "an open search",
+            "a search without id",
+        }
     ),
     "ollama": frozenset(
         {
