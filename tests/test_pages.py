@@ -24,6 +24,7 @@ from sash.settings import GROUPS, VARIABLES, Settings
 README_BYTES = 16_000
 PARAMETERS = "service/sash/windows/parameters.md"
 CLICKS = 2
+WORDS = 900
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 RUN_BY = {
     "README.md": {
@@ -270,6 +271,46 @@ def test_every_window_parameter_has_its_line() -> None:
     }
     assert first.items() <= page.items()
     assert f"The other {len(page) - len(first)}" in read("README.md")
+
+
+SCHEMAS = json.loads(read("openapi.json"))["components"]["schemas"]
+
+
+@pytest.mark.parametrize(
+    ("heading", "first", "schema", "member"),
+    [("## Follow a conversation", "event", "OwnerEvent", "type"), ("## Receipts", "reason", "Problem", "reason")],
+)
+def test_a_table_of_words_has_each_word_once(heading: str, first: str, schema: str, member: str) -> None:
+    """The tables of events and of reasons have exactly the words that the service says."""
+    table = section("service/sash/api/README.md", heading).partition(f"| {first} |")[2].partition("\n\n")[0]
+    named = [word for line in table.split("\n")[2:] for word in re.findall(r"`(\w+)`", line.split(" | ")[0])]
+    assert sorted(named) == sorted(SCHEMAS[schema]["properties"][member]["enum"])
+
+
+def test_a_parameter_s_line_has_its_words() -> None:
+    """Each word that a window parameter takes stands in its line, as its default or in its meaning."""
+    page = {name.strip("`"): f"{default} {meaning}" for name, default, meaning in rows(read(PARAMETERS))}
+    missing = [
+        (name, word)
+        for name, line in page.items()
+        for word in SCHEMAS["WindowRequest"]["properties"][name].get("enum") or ()
+        if not re.search(rf"\b{word}\b", line)
+    ]
+    assert missing == []
+
+
+PAGES_OF_ONE = sorted(
+    f"service/docs/{kind}/{path.name}"
+    for kind in ("frameworks", "providers", "agents")
+    for path in (ROOT / "service/docs" / kind).glob("*.md")
+    if path.name != "mends.md"  # generated: a line for each mend
+)
+
+
+@pytest.mark.parametrize("page", PAGES_OF_ONE)
+def test_a_page_is_read_in_minutes(page: str) -> None:
+    """The page of a framework, a provider or a task of agents has at most 900 words."""
+    assert len(read(page).split()) <= WORDS
 
 
 def _written(default: Any) -> str:

@@ -67,7 +67,7 @@ _LINKS = (
     ("AppendedMessages", _APPENDED, "getConversation getWindow appendMessages rewindConversation putSummary"),
     ("AppendedMessages", _APPENDED, "forkConversation deleteConversation"),
     ("AgreedMessages", _APPENDED, "getConversation getWindow agreeMessages listMessages listBranches"),
-    ("RewoundConversation", _ID, "getConversation appendMessages listMessages getWindow listBranches"),
+    ("Conversation", _ID, "getConversation appendMessages listMessages getWindow listBranches"),
     ("BranchList", _BRANCH, "swapBranch dropBranch"),
     ("SwappedBranch", _APPENDED, "getConversation getWindow listMessages listBranches"),
     ("AppendedMessages", _ENTRY, "getMessage changeMessage redactMessage"),

@@ -202,7 +202,6 @@ SAMPLES: Mapping[str, Sample] = {
     "followConversation.body": Sample("false", "true", {"after": "1"}),
     "followConversation.view": AGENTS._replace(beside={"after": "1", "body": "true"}),
     "importConversation.id": Sample(None, "{fresh}-2"),
-    "getPages.q": Sample("langchain", "bedrock"),
     "searchOwner.query": Sample("zebra", "hello"),
     "searchOwner.limit": Sample("1", "3"),
     "searchOwner.media": Sample("described", "inline"),

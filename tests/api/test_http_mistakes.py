@@ -411,7 +411,7 @@ async def test_a_bare_message_without_a_role(client: httpx.AsyncClient, conversa
     """The error about a bare message without a role names the missing role."""
     path = f"/conversations/{conversation}/messages"
     said, _, _ = await refused(client, "POST", path, json={"messages": [{"content": "x"}]})
-    assert said == "The field 'role' is missing at #/messages/0."
+    assert said.startswith("The field 'role' is missing at #/messages/0: one of 'system', 'developer', 'user', ")
 
 
 ORPHAN = {"role": "tool", "tool_call_id": "zz", "content": "x"}
@@ -690,6 +690,57 @@ ASKING: dict[str, tuple[str, str, Any, str]] = {
         {"messages": [{"role": "tool", "content": "x"}]},
         "the id of the call",
     ),
+    "LangChain's pair": (
+        "POST",
+        "{}/messages",
+        {"messages": [["human", "x"]]},
+        'not a list at #/messages/0: send {"role": "user", "content": "Hello"}',
+    ),
+    "LangChain's call": (
+        "POST",
+        "{}/messages",
+        {
+            "messages": [
+                {"role": "assistant", "tool_calls": [{"name": "f", "args": {}, "id": "x", "type": "tool_call"}]}
+            ]
+        },
+        "did you mean 'function'?",
+    ),
+    "functions": ("POST", "/conversations", {"functions": [{"name": "f"}]}, "tools go into 'tools'"),
+    "functions of a window": (
+        "POST",
+        "/window",
+        {"messages": [], "functions": [{"name": "f"}]},
+        "tools go into 'tools'",
+    ),
+    "Gemini's tools": (
+        "POST",
+        "/conversations",
+        {"tools": [{"functionDeclarations": [{"name": "f"}]}]},
+        "The field 'type' is missing at #/tools/0: one of 'function' or 'custom'",
+    ),
+    "Anthropic's system blocks": (
+        "POST",
+        "/conversations",
+        {"system": [{"type": "text", "text": "x"}]},
+        'not a list at #/system: send one text, "…"',
+    ),
+    "a pair for few-shots": (
+        "POST",
+        "/conversations",
+        {"few_shots": [["q", "a"]]},
+        'not a list at #/few_shots/0: send {"role": "user", "content": "Hello"}',
+    ),
+    "an input and an output for few-shots": (
+        "POST",
+        "/conversations",
+        {"few_shots": [{"input": "q", "output": "a"}]},
+        "The field 'role' is missing at #/few_shots/0: one of 'system', 'developer', 'user',",
+    ),
+    "top_k of a search": ("GET", "{}/search?query=x&top_k=3", None, "the number of messages goes into 'limit'"),
+    "stream of an append": ("POST", "{}/messages", {"messages": [USER], "stream": True}, "it goes to the model"),
+    "a format in capitals": ("GET", "{}/window?format=OpenAI", None, "did you mean 'openai'?"),
+    "an owner's list": ("GET", "/owners/ann", None, "GET /conversations?owner= lists an owner's conversations"),
     "a word for a number": (
         "GET",
         "{}/window?limit=few",

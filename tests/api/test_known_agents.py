@@ -4,9 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
+import redis
 from rigs.dialogue import append, assistant, user, window
 
 from sash.store.data.agents import MOST_BYTES
+from sash.store.data.layout import target_at
 
 TEAM = (
     user("Why was I billed twice?"),
@@ -78,6 +80,17 @@ async def test_an_unknown_view_is_told(client: httpx.AsyncClient, conversation: 
     assert "unknown_view" not in await window(client, conversation, view="billing agent")
     same = await client.get(f"/conversations/{conversation}/window", params={"receipt": receipt})
     assert same.json() == told
+
+
+async def test_a_conversation_of_an_older_version(
+    client: httpx.AsyncClient, conversation: str, server: redis.Redis
+) -> None:
+    """A conversation that was stored before agents were listed calls no view unknown."""
+    await append(client, conversation, *TEAM)
+    assert server.hdel(target_at("default", conversation).keys.conversation, "agents") == 1
+    for view in ("fraud", "nobody"):
+        assert "unknown_view" not in await window(client, conversation, view=view)
+    assert await agents(client, conversation) is None
 
 
 async def test_an_unknown_view_of_a_sent_history(client: httpx.AsyncClient) -> None:

@@ -21,7 +21,7 @@ Json = dict[str, Any]
 Direction = Literal["request", "answer"]
 METHODS = ("get", "post", "put", "patch", "delete")
 LOWER = ("minimum", "minLength", "minItems")
-ECHOED = frozenset({"UserPart", "Document"})
+ECHOED = frozenset({"Document"})
 """Schemas of what a client itself sends. A new alternative is in an answer only where a client sends it, and so is an object
 without a member that it needed before."""
 LOOSER = {"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$": frozenset({r"^(?!\.{1,2}$)[^\x00-\x1f\x7f-\x9f]{1,256}$"})}

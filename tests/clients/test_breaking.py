@@ -178,8 +178,7 @@ def add_word(contract: dict[str, Any]) -> None:
 
 
 def add_part(contract: dict[str, Any]) -> None:
-    contract["components"]["schemas"]["NewPart"] = schema(contract, "TextPart")
-    schema(contract, "UserPart")["oneOf"].append({"$ref": "#/components/schemas/NewPart"})
+    schema(contract, "UserContent")["then"]["items"]["oneOf"].append({"type": "object", "required": ["type"]})
 
 
 def add_type(contract: dict[str, Any]) -> None:

@@ -134,6 +134,27 @@ def test_the_log_is_beside_the_request(browser: Browser, filled: Served):
 
 
 @browsed
+def test_what_is_for_others_is_not_called_older(browser: Browser, filled: Served):
+    """As an agent sees it, a message for others is said to be theirs, and the strip counts no older one."""
+    open_conversation(browser, filled, "agents", "&view=planner")
+    browser.wait("document.querySelector('[data-log=\"3\"] .fate')?.innerText === 'for other agents'")
+    assert browser.run("return document.querySelectorAll('#strip .older').length") == 0
+
+
+@browsed
+def test_a_long_title_leaves_the_columns_on_the_page(browser: Browser, filled: Served):
+    """A title of 300 letters without a space is cut, so that every column is in sight."""
+    path = f"{filled.url}/conversations/agents"
+    httpx.patch(path, json={"metadata": {"title": HOSTILE + "A" * 300}}).raise_for_status()
+    browser.open(f"{filled.url}/dashboard#conversations")
+    browser.wait("document.querySelector('#list table')")
+    httpx.patch(path, json={"metadata": {"title": None}}).raise_for_status()
+    width = "[document.querySelector('#list .scroll').scrollWidth, document.querySelector('#list .scroll').clientWidth]"
+    inner, outer = browser.run(f"return {width}")
+    assert inner <= outer
+
+
+@browsed
 def test_a_reply_in_progress_is_left_out_and_is_no_cut(browser: Browser, filled: Served):
     """The reply says why it is left out, no line of the cut stands behind it, and a question's picture is shown."""
     picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{png(100, 100)}"}}

@@ -20,7 +20,6 @@ from sash.api.schemas import (
     ExportedView,
     MessageRange,
     RecallProgress,
-    RewoundConversation,
     RewoundTail,
     StandingCompaction,
 )
@@ -233,9 +232,7 @@ def conversation_body(
     """A conversation as JSON; after a rewind also what became of its messages."""
     members = _members(identity, state)
     return msgspec.json.encode(
-        RewoundConversation(
-            **members, etag=etag(state.etag), agents=state.agents.names, recall_progress=progress, **rewound
-        )
+        Conversation(**members, etag=etag(state.etag), agents=state.agents.names, recall_progress=progress, **rewound)
     )
 
 

@@ -42,6 +42,7 @@ _PROBLEMS = {kind.slug: kind for kind in problem_types()}
     "Read this document",
     "operations",
     gives=Annotated[dict[str, Any], Meta(title="OpenAPIDocument", description="An OpenAPI 3.1 document.")],
+    is_page=True,
 )
 def get_openapi(request: Incoming) -> Response[bytes]:
     """The API as an OpenAPI 3.1 document."""
@@ -68,7 +69,9 @@ _ADDRESSES = (
 
 
 @get("/", operation_id="getRoot", sync_to_thread=False)
-@documented("Where to begin", "operations", gives=Addresses, gives_types=("application/json", "text/html"))
+@documented(
+    "Where to begin", "operations", gives=Addresses, gives_types=("application/json", "text/html"), is_page=True
+)
 def get_root(request: Incoming) -> Response[bytes]:
     """The addresses to begin with, as JSON, or as a page for browsers."""
     if "text/html" in request.headers.get("accept", ""):
@@ -85,7 +88,7 @@ _ROOT = (
 
 
 @get("/docs", operation_id="getDocs", sync_to_thread=False)
-@documented("A page to try the API", "operations", gives=str, gives_types=("text/html",))
+@documented("A page to try the API", "operations", gives=str, gives_types=("text/html",), is_page=True)
 def get_docs() -> Response[bytes]:
     """A page with a form for every operation. It sends requests to this service only."""
     return Response(_PAGE.body, headers=_PAGE.headers, media_type="text/html")
@@ -100,7 +103,15 @@ class PagesQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @get("/docs/pages", operation_id="getPages")
-@documented("The project's pages", "operations", query=PagesQuery, gives=str, gives_types=("text/html",), errors=(400,))
+@documented(
+    "The project's pages",
+    "operations",
+    query=PagesQuery,
+    gives=str,
+    gives_types=("text/html",),
+    is_page=True,
+    errors=(400,),
+)
 async def get_pages(request: Incoming) -> Response[bytes]:
     """The list of the project's pages, by group, or those that have all words of ``q``."""
     served = await PROCESSOR.run(index, query_of(request, PagesQuery).q or "")
@@ -108,7 +119,7 @@ async def get_pages(request: Incoming) -> Response[bytes]:
 
 
 @get("/docs/pages/{page_name:str}", operation_id="getPage")
-@documented("One of the project's pages", "operations", gives=str, gives_types=("text/html",))
+@documented("One of the project's pages", "operations", gives=str, gives_types=("text/html",), is_page=True)
 async def get_page(page_name: FromPath[str]) -> Response[bytes]:
     """A page of the project: a framework, a provider, a task, an alert. It needs no other host."""
     served = await PROCESSOR.run(page, page_name)
@@ -118,14 +129,14 @@ async def get_page(page_name: FromPath[str]) -> Response[bytes]:
 
 
 @get("/clients/sash.ts", operation_id="getTypescriptClient", sync_to_thread=False)
-@documented("The client for TypeScript", "operations", gives=str, gives_types=("text/plain",))
+@documented("The client for TypeScript", "operations", gives=str, gives_types=("text/plain",), is_page=True)
 def get_typescript_client() -> Response[bytes]:
     """Sash's client for TypeScript: one file without dependencies."""
     return Response(TYPESCRIPT_CLIENT, headers={"Cache-Control": "max-age=300"}, media_type="text/plain; charset=utf-8")
 
 
 @get("/runbook", operation_id="getRunbook")
-@documented("What to do about an alert", "operations", gives=str, gives_types=("text/html",))
+@documented("What to do about an alert", "operations", gives=str, gives_types=("text/html",), is_page=True)
 async def get_runbook() -> Response[bytes]:
     """The runbook as a page. The entry of an alert has its name in small letters: ``/runbook#sashstorefull``."""
     served = await PROCESSOR.run(runbook)

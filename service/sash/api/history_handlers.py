@@ -14,7 +14,7 @@ from sash.api.conversation_handlers import conversation_body, merge_patch, refus
 from sash.api.incoming import Incoming, refuse_taken
 from sash.api.message_handlers import named_entry
 from sash.api.openapi.operation import documented
-from sash.api.schemas import ChangeEntry, Conversation, RewoundConversation, SealedBranch, StoredMessage
+from sash.api.schemas import ChangeEntry, Conversation, SealedBranch, StoredMessage
 from sash.api.shown_messages import in_parts, stored_message
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import EntryName, Id
@@ -134,7 +134,7 @@ async def change_message(request: Incoming, seq: FromPath[str]) -> Response[byte
 
 
 @post("/conversations/{conversation_id:str}/rewind", operation_id="rewindConversation", status_code=200)
-@documented("Take away the messages after a given one", "messages", takes=Rewind, gives=RewoundConversation)
+@documented("Take away the messages after a given one", "messages", takes=Rewind, gives=Conversation)
 async def rewind_conversation(request: Incoming) -> Response[bytes]:
     """Take away the messages after a given one, to repeat or change a question. They become a branch."""
     context, target = request.context, request.target

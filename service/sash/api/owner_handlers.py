@@ -16,8 +16,8 @@ from sash.api.conversation_handlers import conversation_body, timestamp
 from sash.api.cursors import Cursor, cursor_of, place_in
 from sash.api.incoming import Incoming
 from sash.api.openapi.operation import documented
-from sash.api.schemas import Conversation, Timestamp
-from sash.api.search_handlers import FoundMessage, SearchQuery, shown_hits
+from sash.api.schemas import Conversation, StoredMessage, Timestamp
+from sash.api.search_handlers import SearchQuery, shown_hits
 from sash.core.chat.bounds import IDS, OWNERS, WHAT_OWNERS_ARE
 from sash.core.chat.messages import OwnerId
 from sash.core.law.fixed_parts.conversation_settings import read_settings
@@ -157,12 +157,6 @@ def _is_value(found: Any, wanted: str) -> bool:
     return isinstance(found, bool | int | float) and msgspec.json.encode(found).decode() == wanted
 
 
-class FoundInConversation(FoundMessage, frozen=True, omit_defaults=True, kw_only=True):
-    """A relevant entry, its score, and its conversation."""
-
-    conversation_id: str
-
-
 class SearchedOwner(msgspec.Struct, frozen=True):
     """The numbers of conversations and of messages that were searched, newest activity first."""
 
@@ -173,7 +167,7 @@ class SearchedOwner(msgspec.Struct, frozen=True):
 class FoundOfOwner(msgspec.Struct, frozen=True):
     """Messages of an owner's conversations that are relevant to the text, best first."""
 
-    messages: list[FoundInConversation]
+    messages: list[StoredMessage]
     searched: SearchedOwner
 
 
@@ -190,7 +184,7 @@ async def search_owner(request: Incoming, owner_id: FromPath[str]) -> FoundOfOwn
     standing = [(target_at(tenant, each.id), each.state) for each in listed]
     hits, conversations, count = await context.recall.recaller.search_each(standing, wanted.query, wanted.most_hits)
     messages = [
-        FoundInConversation(**stored, conversation_id=hit.target.id)
+        msgspec.structs.replace(stored, conversation_id=hit.target.id)
         async for hit, stored in shown_hits(request, hits, wanted)
     ]
     return FoundOfOwner(messages, SearchedOwner(conversations, count))

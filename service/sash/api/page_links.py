@@ -45,14 +45,6 @@ PAGE_OF: Final[Mapping[str, str]] = {
     "getMetrics": "watching",
     "getStats": "watching",
     "getStatus": "watching",
-    "getDashboard": "watching",
-    "getRoot": "a-first-window",
-    "getOpenapi": "a-generated-client",
-    "getDocs": "a-first-window",
-    "getTypescriptClient": "typescript",
     "getProblem": "your-framework-your-provider-your-error",
-    "getPages": "a-first-window",
-    "getPage": "a-first-window",
-    "getRunbook": "alerts",
 }
 """By operation id: a page of ``/docs/pages``."""

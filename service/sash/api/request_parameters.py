@@ -7,7 +7,8 @@ import msgspec
 from msgspec import Meta, field
 
 from sash.api.openapi.components import Json, query_fields
-from sash.core.chat.messages import ById, Id, OwnerId
+from sash.core.chat.bounds import IDS
+from sash.core.chat.messages import Id, OwnerId
 
 _TAG: Final = '"8-nB3pXJw0m2vSdY6q-Zk4tQ1aL"'
 _NEXT: Final = '</conversations/c-1/messages?order=asc&limit=100&cursor=YTEwMTpuQjNwWEp3MG0ydlNkWTZx>; rel="next"'
@@ -19,10 +20,11 @@ class Path(msgspec.Struct):
     conversation_id: Annotated[Id, Meta(description="The conversation's id.", examples=["c-1"])]
     owner_id: Annotated[OwnerId, Meta(description="The owner's id, percent-encoded.", examples=["user-42"])]
     seq: Annotated[
-        Annotated[int, Meta(ge=1)] | ById,
+        str,
         Meta(
-            title="EntryInPath",
+            pattern=rf"^([1-9][0-9]{{0,15}}|id:{IDS.pattern})$",
             description="The message's sequence number, or `id:` and its own id, as in `id:m-7`.",
+            examples=["7"],
         ),
     ]
     digest: Annotated[
@@ -35,7 +37,6 @@ class Path(msgspec.Struct):
     model_id: Annotated[str, Meta(min_length=1, description="The model's name.", examples=["gpt-4o-mini"])]
     name: Annotated[str, Meta(description="The history tool's name.", examples=["history_search"])]
     slug: Annotated[str, Meta(description="The end of a problem's `type`.", examples=["window-does-not-fit"])]
-    page_name: Annotated[str, Meta(description="A page's name, as the list links it.", examples=["langchain"])]
 
 
 class Conditions(msgspec.Struct):

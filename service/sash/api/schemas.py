@@ -155,20 +155,18 @@ class Conversation(ExportedConversation, frozen=True, kw_only=True, omit_default
             "16 KiB of names."
         ),
     ] = msgspec.field(default_factory=list)
+    branch: Annotated[
+        SealedBranch | None,
+        Meta(description="Of a rewind alone: the messages that were taken away, if they are kept."),
+    ] = None
+    forgotten_branches: ForgottenBranches = msgspec.UNSET
 
 
 class RewoundTail(TypedDict, total=False):
-    """The members that the answer to a rewind has besides."""
+    """The members that only the answer to a rewind has."""
 
     branch: SealedBranch | None
     forgotten_branches: list[str] | msgspec.UnsetType
-
-
-class RewoundConversation(Conversation, frozen=True, kw_only=True, omit_defaults=True):
-    """The conversation after a rewind, and what became of the messages that were taken away."""
-
-    branch: SealedBranch | None = None
-    forgotten_branches: ForgottenBranches = msgspec.UNSET
 
 
 AfterSeq = Annotated[
@@ -313,6 +311,13 @@ class StoredMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     lost: Annotated[
         list[LostMedium] | None,
         Meta(description="Pictures and files that the storage has lost: the message has one line of text for each."),
+    ] = None
+    score: Annotated[
+        float | None,
+        Meta(description="Of a search alone, where each has one. Scores give the order within one query, and no more."),
+    ] = None
+    conversation_id: Annotated[
+        str | None, Meta(description="The message's conversation; of a search of an owner's conversations alone.")
     ] = None
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from litestar import get
@@ -36,16 +36,10 @@ class SearchQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         return self.limit if self.view is None else WIDER * self.limit
 
 
-class FoundMessage(StoredMessage, frozen=True, omit_defaults=True, kw_only=True):
-    """A relevant entry and its score. Scores give the order within one query, and do not compare between queries."""
-
-    score: float
-
-
 class Found(msgspec.Struct, frozen=True):
     """Messages that are relevant to the text, best first, and the indexes that were searched."""
 
-    messages: list[FoundMessage]
+    messages: list[StoredMessage]
     searched: Searched
 
 
@@ -56,7 +50,7 @@ async def search_messages(request: Incoming) -> Found:
     context, target = request.context, request.target
     wanted = query_of(request, SearchQuery)
     hits, searched = await context.recall.recaller.search(target, wanted.query, wanted.most_hits)
-    messages = [FoundMessage(**stored) async for _, stored in shown_hits(request, hits, wanted)]
+    messages = [stored async for _, stored in shown_hits(request, hits, wanted)]
     if hits and not messages:
         await context.store.reader.get(target)  # 404 where the conversation was erased since the search
     return Found(messages, searched)
@@ -64,8 +58,8 @@ async def search_messages(request: Incoming) -> Found:
 
 async def shown_hits(
     request: Incoming, hits: Sequence[Hit], wanted: SearchQuery
-) -> AsyncIterator[tuple[Hit, dict[str, Any]]]:
-    """Yield at most ``limit`` hits, each with the members of its message and its score, as the query wants them.
+) -> AsyncIterator[tuple[Hit, StoredMessage]]:
+    """Yield at most ``limit`` hits, each with its message and its score, as the query wants them.
 
     Messages that were edited or erased since the search are left out, and so are those that its view may not see.
     """
@@ -80,5 +74,5 @@ async def shown_hits(
             is_inline = wanted.media != "described"
             whole = await with_media(request, hit.target, page, STEP_BYTES) if is_inline else page
             stored = stored_message(whole.messages[0], whole, hit.target)
-            yield hit, msgspec.structs.asdict(stored) | {"score": round(hit.score, 3)}
+            yield hit, msgspec.structs.replace(stored, score=round(hit.score, 3))
             left -= 1

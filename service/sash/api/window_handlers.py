@@ -84,7 +84,13 @@ class DifferenceQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_o
 
 @get("/conversations/{conversation_id:str}/window/diff", operation_id="compareWindows")
 @documented(
-    "Compare two windows", "windows", query=DifferenceQuery, gives=WindowDifference, etag=False, errors=(410, 422)
+    "Compare two windows",
+    "windows",
+    query=DifferenceQuery,
+    gives=WindowDifference,
+    is_open=True,
+    etag=False,
+    errors=(410, 422),
 )
 async def compare_windows(request: Incoming) -> WindowDifference:
     """What changed between two windows, message by message, and where the provider's prompt cache broke."""

@@ -50,6 +50,8 @@ def on_http_exception(request: Request[Any, Any, Any], error: HTTPException) -> 
             calls = request.app.state.paths.calls(request.scope["path"])
             said = f"This path does not take {printable(request.scope['method'])}"
             said += f"; it takes {joined(calls)}." if calls else "."
+            if request.scope["path"].startswith("/owners/"):
+                said += " GET /conversations?owner= lists an owner's conversations."
             problem = MethodNotAllowed(said, headers=error.headers)
         case status if status < HTTPStatus.INTERNAL_SERVER_ERROR:
             problem = BadRequest("The request cannot be read.")

@@ -2,7 +2,7 @@
 
 * A type with a title becomes a component of that name: a union, or an object of a provider's request.
 * A union of objects has a discriminator. ``T or null`` of a simple type is ``type: [T, null]``.
-* A text or a list, and a text or any object, is a value without a type for generators, since few of them have a type for it.
+* A text or a list, and a text or an object, is a value without a type for generators, since few of them have a type for it.
   Validators read what it may be: ``if`` it is of the one type, ``then``, ``else``.
 * A word of a list is an enum where it stands: of a named one Go and Java would make a file.
 * A message that is sent is an entry or bare, a chat message or a provider's: what ``_SENT`` declares. No discriminator tells
@@ -10,16 +10,19 @@
 * A default is in the description: generators take that of a member as a promise that it is always there, and send that of a
   parameter, so that an append would ask for a window.
 * A whole number is an integer, and an int64 if it may exceed 32 bits. A pair of equal types is an array of two.
+* What only such a value may be, as a picture's part, stands where it is: generators would make types of it that no field
+  has, a tenth of a client in Go.
+* A member that an answer leaves out where it has no value is never null.
 * ``additionalProperties`` is false if Sash refuses unknown members, and true if it stores them. Answers have
   neither, because a minor version may add members.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, inspect
 
 from sash.core.chat.messages import ChatMessage
 from sash.core.law.fixed_parts.conversation_settings import CustomDefinition, FunctionDefinition
@@ -29,6 +32,7 @@ Json = dict[str, Any]
 REF: Final = "#/components/schemas/"
 _INT32: Final = 2**31 - 1
 _NULL: Final = {"type": "null"}
+_UNTYPED: Final = ("if", "then", "else")
 _PROVIDERS: Final = (
     Annotated[
         ChatMessage,
@@ -65,7 +69,7 @@ _SENT: Final[dict[str, Json]] = {
         content={"description": "A text, or the provider's blocks."},
         parts={"description": "The parts of Gemini's and of screens' messages."},
     )
-    | {"minProperties": 1, "not": {"required": ["message"], "properties": {"message": {"not": {"type": "array"}}}}},
+    | {"minProperties": 1, "if": {"required": ["message"]}, "then": {"properties": {"message": {"type": "array"}}}},
     "SentMessage": {
         "description": "A bare message, or an entry, which says more about it.",
         "anyOf": [ref(name) for name in ("Entry", "ChatMessage", "ProviderMessage")],
@@ -84,14 +88,80 @@ _SENT: Final[dict[str, Json]] = {
 """What requests take for a message and for a tool, by name."""
 
 
-def components(types: Iterable[Any]) -> dict[str, Json]:
-    """The schemas of the types, and of the types that they refer to, by name."""
+def components(types: Sequence[Any], sent: Sequence[Any]) -> dict[str, Json]:
+    """The schemas of the types, and of the types that they refer to, by name. Requests are of the types ``sent``."""
     named: dict[str, Json] = {}
     _, opened = _generated(_PROVIDERS, named)
     _, found = _generated(types, named)
+    answers = _omitting(types) - _generated(sent, {})[1].keys() - opened.keys()
     for name, schema in {**found, **opened}.items():
-        named[name] = _object(schema, named, is_open=name in opened)
+        told = {**schema, "properties": _never_null(schema["properties"])} if name in answers else schema
+        named[name] = _object(told, named, is_open=name in opened)
     return named | _SENT
+
+
+def _omitting(types: Iterable[Any]) -> set[str]:
+    """The names of Structs that are encoded without members that have no value."""
+    found: dict[str, bool] = {}
+    waiting: list[Any] = list(inspect.multi_type_info(types))
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, inspect.StructType):
+            name = each.cls.__name__
+            if name in found:
+                continue
+            found[name] = each.cls.__struct_config__.omit_defaults
+        if isinstance(each, inspect.Type | inspect.Field):
+            waiting += (getattr(each, name) for name in each.__struct_fields__)
+        elif isinstance(each, tuple):
+            waiting += each
+    return {name for name, omits in found.items() if omits}
+
+
+def _never_null(members: Mapping[str, Json]) -> Json:
+    """The schemas of members, of which those whose default is null are never null."""
+    return {
+        name: {**each, "anyOf": [kind for kind in each["anyOf"] if kind != _NULL]}
+        if each.get("default", ...) is None and "anyOf" in each
+        else each
+        for name, each in members.items()
+    }
+
+
+def without_untyped(roots: Sequence[Json], schemas: dict[str, Json]) -> dict[str, Json]:
+    """The schemas, of which those that only values without a type have stand where they are referred to."""
+    kept = _reached(roots, schemas, without=_UNTYPED)
+    return {name: _inlined(schemas[name], kept, schemas) for name in sorted(kept)}
+
+
+def _inlined(value: Any, kept: Collection[str], schemas: Mapping[str, Json]) -> Any:
+    """A schema with the schemas that are not ``kept`` in the places of references to them."""
+    if isinstance(value, list):
+        return [_inlined(each, kept, schemas) for each in value]
+    if not isinstance(value, dict):
+        return value
+    name = str(value.get("$ref", "")).removeprefix(REF)
+    if name in schemas and name not in kept:
+        inner = {key: each for key, each in schemas[name].items() if key != "discriminator"}
+        return _inlined(inner, kept, schemas)
+    return {key: _inlined(each, kept, schemas) for key, each in value.items()}
+
+
+def _reached(roots: Iterable[Any], schemas: Mapping[str, Json], without: Collection[str] = ()) -> set[str]:
+    """The names of the schemas that the roots refer to, and that those refer to, by other members than ``without``."""
+    found: set[str] = set()
+    waiting = list(roots)
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, list):
+            waiting += each
+        elif isinstance(each, dict):
+            name = str(each.get("$ref", "")).removeprefix(REF)
+            if name in schemas and name not in found:
+                found.add(name)
+                waiting.append(schemas[name])
+            waiting += (value for key, value in each.items() if key not in without)
+    return found
 
 
 def query_fields(struct: type[msgspec.Struct], named: dict[str, Json]) -> tuple[Json, Json]:
@@ -182,12 +252,10 @@ def _either(schema: Json, named: dict[str, Json]) -> Json:
 
 
 def _loose(members: list[Json], named: dict[str, Json]) -> Json | None:
-    """A value without a type for generators, for a union with a list or an object of any members; else None."""
+    """A value without a type for generators, for a union of a list, or of a text and an object; else None."""
     first, second = sorted(members, key=lambda each: each.get("type") != "array")[:2]
-    is_loose = first.get("type") == "array" or any(
-        "properties" not in target and target.get("type") == "object"
-        for target in (named.get(each.get("$ref", "").removeprefix(REF), {}) for each in members)
-    )
+    kinds = {named.get(each.get("$ref", "").removeprefix(REF), each).get("type") for each in members}
+    is_loose = first.get("type") == "array" or kinds == {"string", "object"}
     if len(members) != len((first, second)) or not is_loose:
         return None
     if "$ref" in first:
@@ -211,7 +279,7 @@ def _of_each_type(members: list[Json]) -> list[Json]:
 
 def _named(title: str, schema: Json, named: dict[str, Json]) -> Json:
     """A reference to the component ``title``. The component is added to ``named`` unless it is there."""
-    if "enum" in schema:
+    if "enum" in schema or "const" in schema:
         return schema
     if title not in named:
         schema = _without_default(schema) if "oneOf" in schema else schema

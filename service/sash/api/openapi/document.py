@@ -13,11 +13,11 @@ from sash.api.middleware.idempotency import is_pure
 from sash.api.middleware.layer import FIGURES_PATHS, is_open
 from sash.api.middleware.paths import template_of
 from sash.api.openapi import examples
-from sash.api.openapi.components import REF, Json, components, open_object, plain, schema_of
+from sash.api.openapi.components import REF, Json, components, open_object, plain, schema_of, without_untyped
 from sash.api.openapi.faults import RESPONSE, problem_response, types_of
 from sash.api.openapi.operation import ANY_TYPE, EVENTS, OPERATORS, SCREEN_TYPE, Operation, operation_of
 from sash.api.request_parameters import HEADERS, all_parameters, declarer
-from sash.api.schemas import ProblemObject, WindowDocument
+from sash.api.schemas import ModelDestination, ProblemObject, WindowDocument
 
 _DESCRIPTION: Final = """Stores chat conversations, counts their tokens once, and returns the window of messages that fits \
 the model exactly, ready to send.
@@ -44,7 +44,7 @@ _UNCHANGED: Final = "Nothing has changed since the state that If-None-Match name
 def document(handlers: Sequence[HTTPRouteHandler]) -> bytes:
     """The document of ``handlers``, as indented JSON. Raises KeyError for a handler without ``@documented``."""
     shown: dict[str, Json] = {}
-    routes = [Route(handler, shown) for handler in handlers]
+    routes = [Route(handler, shown) for handler in handlers if not operation_of(handler).is_page]
     paths: dict[str, Json] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = route.operation()
@@ -223,16 +223,19 @@ def _open_request(schema: Json) -> Json:
 def _components(routes: Sequence[Route]) -> Json:
     declared = [route.declared for route in routes]
     statuses = {status for route in routes for status in route.errors()}
+    sent = [said.takes for said in declared if said.takes not in (None, bytes)]
     bodies = [each for said in declared for each in (said.takes, said.gives, said.gives_screens)]
     types = [each for each in bodies if each not in (None, bytes)]
     figures = {said.gives for said in declared if said.is_open}
-    schemas = components([ProblemObject, WindowDocument, *(each for each in types if each not in figures)])
-    schemas |= {each.__name__: open_object(schema_of(each)[1]) for each in figures}
+    answered = [ProblemObject, WindowDocument, *(each for each in types if each not in figures)]
+    schemas = components(answered, sent)
+    schemas |= {each.__name__: open_object(schema_of(each)[1]) for each in (*figures, ModelDestination)}
     parameters = all_parameters({each.query: None for each in declared if each.query}, schemas)
     schemas["Window"] = schemas.pop("WindowDocument")
     schemas["CountRequest"] = _open_request(schemas["CountRequest"])
-    del schemas["ReplyControl"]
     schemas[RESPONSE]["properties"]["type"]["description"] = types_of(statuses)
+    responses = {RESPONSE: problem_response()}
+    schemas = without_untyped([*(route.operation() for route in routes), parameters, responses], schemas)
     return {
         "securitySchemes": {
             name: {"type": "http", "scheme": "bearer", "description": description}
@@ -240,6 +243,6 @@ def _components(routes: Sequence[Route]) -> Json:
         },
         "parameters": parameters,
         "headers": HEADERS,
-        "responses": {RESPONSE: problem_response()},
+        "responses": responses,
         "schemas": dict(sorted(schemas.items())),
     }

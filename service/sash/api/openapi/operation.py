@@ -41,6 +41,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     is_open: bool = False
     """Whether the document has the answer's members in its example alone: figures for people, of which generators would make
     a seventh of a client."""
+    is_page: bool = False
+    """Whether it is a page for people, or a file to begin with, which a client has no use for: it is not in the document."""
     etag: bool = True
     """Whether a successful answer below ``/conversations`` has the conversation's ETag."""
 

@@ -91,6 +91,15 @@ _OTHER_NAMES = (
     ),
     OtherName("q text search question", "query", "the text to search for goes into 'query'"),
     OtherName(
+        "top_k topk top k n n_results size count max_results", "query", "the number of messages goes into 'limit'"
+    ),
+    OtherName(
+        "functions function_declarations functiondeclarations tool_definitions tool_config",
+        "tool_choice",
+        'tools go into \'tools\': {"tools": [{"type": "function", "function": {"name": "…", "parameters": {}}}]}',
+    ),
+    OtherName("function_call toolchoice", "tool_choice", "the choice of a tool goes into 'tool_choice'"),
+    OtherName(
         "q query text search name subject",
         "metadata.title",
         "a part of the title goes into 'title'; GET /owners/{owner}/search?query=… searches an owner's messages",
@@ -125,10 +134,13 @@ _OTHER_NAMES = (
         "ttl_seconds",
         "it is a parameter of each window, as in ?max_tokens=4000",
     ),
-    OtherName(
-        "temperature top_p top_k stream response_format seed stop n",
-        "reserve",
-        "it goes to the model, beside the window's 'request'",
+    *(
+        OtherName(
+            "temperature top_p top_k stream response_format seed stop n",
+            ours,
+            "it goes to the model, beside the window's 'request'",
+        )
+        for ours in ("reserve", "after_seq")
     ),
 )
 
@@ -177,6 +189,9 @@ _OTHER_WORDS = {
     "false": "off",
     "truncate": "trim",
     "cut": "trim",
+    "tool_call": "function",
+    "tool_use": "function",
+    "function_call": "function",
     "oldest": "asc",
     "ascending": "asc",
 }
@@ -195,8 +210,8 @@ def meant_member(name: str, given: Iterable[str]) -> str:
 
 def meant_word(word: str, known: Collection[str]) -> str:
     """The one of ``known`` that others call ``word``; empty without one."""
-    ours = _OTHER_WORDS.get(word.lower().replace("-", "_"), "")
-    return ours if ours in known else ""
+    plain = word.lower().replace("-", "_")
+    return next((each for each in (plain, _OTHER_WORDS.get(plain, "")) if each in known), "")
 
 
 def meant_by(name: str, known: Collection[str]) -> str:

@@ -110,16 +110,19 @@ def _alternatives(kind: Type) -> Iterator[Type]:
             yield kind
 
 
-def _misfits(of: Type, value: Any, steps: tuple[str, ...]) -> Iterator[Misfit]:
-    kinds = list(_alternatives(of))
+def _misfits(of: Type, value: Any, steps: tuple[str, ...], item: Any = None) -> Iterator[Misfit]:
+    """Yield the wrong places of a value; ``item`` is a right one where its own type has none."""
+    kinds, example = list(_alternatives(of)), _example(of)
+    example = item if example is None else example
     structs = [kind for kind in kinds if isinstance(kind, StructType)]
     if structs and isinstance(value, dict):
         yield from _in_struct(structs, value, steps)
     elif not any(_is_of(kind, value) for kind in kinds):
-        yield Misfit(steps, *_expected(kinds, value, _example(of)))
+        yield Misfit(steps, *_expected(kinds, value, example))
     else:
+        one = example[0] if isinstance(example, list) and example else None
         for inner, step, each in _items(kinds, value):
-            yield from _misfits(inner, each, (*steps, step))
+            yield from _misfits(inner, each, (*steps, step), one)
 
 
 def _read(of: Type, text: str) -> Any:
@@ -137,7 +140,9 @@ def _in_struct(kinds: Sequence[StructType], value: dict[str, Any], steps: tuple[
     kind, tag = kinds[0], kinds[0].tag_field
     if tag is not None and (tag in value or len(kinds) > 1):
         if tag not in value:
-            yield _missing(tag, {}, value, steps)
+            missing = _missing(tag, {}, value, steps)
+            tags = joined([repr(each.tag) for each in kinds])
+            yield missing if missing.hint or missing.known else missing._replace(hint=f": one of {tags}")
             return
         tagged = [each for each in kinds if each.tag == value[tag]]
         if not tagged:
@@ -253,11 +258,11 @@ def _instead(kinds: Sequence[Type], value: Any, example: Any) -> str:
         return form
     if isinstance(example, dict) and (members := _around(example, value)):
         return members
-    if isinstance(value, list) and value:
+    wanted = {type(kind) for kind in kinds}
+    if isinstance(value, list) and value and ListType in wanted:
         return ""
     if isinstance(example, list | dict):
         return f": send {_shown_example(example)}"
-    wanted = {type(kind) for kind in kinds}
     if ListType in wanted:
         return ": send a list, […]"
     return ": send an object, {…}" if not wanted.isdisjoint({StructType, DictType}) else ""
@@ -272,6 +277,8 @@ def _other_form(kinds: Sequence[Type], value: Any) -> str:
             return ": write the number without quotes"
         case int() | float() if not isinstance(value, bool) and _takes_text(kinds, str(value)):
             return f': write it in quotes, "{value}"'
+        case list() if _takes_text(kinds, "text") and not any(isinstance(kind, ListType | TupleType) for kind in kinds):
+            return ': send one text, "…"'
         case dict() if any(isinstance(kind, ListType) and _takes_object(kind.item_type) for kind in kinds):
             return ": put the object into a list, [{…}]"
     return ""

@@ -40,16 +40,17 @@ function longList(label, count, draw, moved = () => {}) {
 /** A message of the log: its number, its role, its text once it is read, and what became of it. */
 function logRow(window, lines, cut, seq) {
   const line = lines.get(seq), text = sides.texts.get(seq);
-  const fate = fateOf(window, line), classes = ["row", line?.kept ? "" : "out", seq === cut ? "begins" : ""];
+  const fate = fateOf(window, line, seq), classes = ["row", line?.kept ? "" : "out", seq === cut ? "begins" : ""];
   return h("button", { type: "button", class: classes.filter(Boolean).join(" "), "data-log": seq, click: () => { found.held = true; select(seq, false); byId("detail").scrollIntoView({ block: "nearest" }); } },
     h("span", { class: "number" }, String(seq)), h("span", { class: `chip r-${text?.role ?? line?.role ?? "system"}` }, text?.role ?? line?.role ?? "…"),
     text?.author ? h("span", { class: "number" }, plain(text.author)) : null, h("span", { class: "words" }, text?.words ?? "…"), h("span", { class: "fate", title: fate }, fate.replace(/^left out: |^sent, (always: )?/, "")));
 }
 
 /** What became of a message, in words and with the figures that decided it. */
-function fateOf(window, line) {
+function fateOf(window, line, seq = line.seq) {
   const budget = `the budget of ${say.whole(window.budget)}`;
   const ended = { budget: `older than ${budget}`, limit: "beyond the limit that was asked for", summary: "the summary stands for it", bytes: "older than the provider’s bytes of a request", price: "older than its price allows", horizon: "further back than a view looks" };
+  if (!line && looked.view && (window.stop_reason === "complete" || seq > window.explain[0]?.seq)) return "left out: for other agents";
   if (!line) return `left out: ${ended[window.stop_reason] ?? "older than what the window looked at"}`;
   if (line.kept) return line.reason === "fits" ? "sent" : `sent, ${line.reason}`;
   const why = { "does not fit": ended.budget, "does not fit, skipped": `larger than what was free of ${budget}` }[line.reason] ?? line.reason;

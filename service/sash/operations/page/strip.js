@@ -1,7 +1,8 @@
 /** The messages as buttons, oldest first. Of many, the newest and those around the cut; the rest are gaps. */
 function strip(window) {
   const lines = window.explain, cut = cutOf(lines), newest = lines.findLast((line) => line.role === "user")?.seq;
-  const unseen = window.kept.messages + window.dropped.messages - lines.length, shown = stretches(lines, cut);
+  const unlisted = window.kept.messages + window.dropped.messages - lines.length, shown = stretches(lines, cut);
+  const unseen = Math.min(unlisted, (lines[0]?.seq ?? 1) - 1); // others are for agents that the view is none of
   const cells = shown.map(([from, to], index) => [
     h("li", { class: "older" }, `${say.whole(from - (shown[index - 1]?.[1] ?? 0) + (index ? 0 : Math.max(0, unseen)))} ${index ? "between" : "older"}`),
     lines.slice(from, to).map((line) => [line.seq === cut ? h("li", { class: "cut", title: "Here history begins", "aria-hidden": "true" }) : null, h("li", {}, cell(window, line, newest))])]);
@@ -76,7 +77,7 @@ async function select(seq, focus) {
   }
   if (found.selected !== seq || !byId("detail")) return;
   byId("detail").replaceChildren(
-    h("div", {}, h("h2", {}, `Message ${seq}`), h("p", { class: "fate" }, sentenceOf(fateOf(found.window, told))), pairs(message ? ["id", h("span", { class: "id" }, message.id)] : null, message?.status ? ["status", message.status.replace("_", " "), message.status === "completed" ? "" : "warn"] : null, ["role", line.role ?? message?.message.role], message?.author ? ["author", plain(message.author)] : null, message?.audience ? ["for", message.audience.map(plain).join(", ")] : null, ["tokens", say.whole(line.tokens ?? message?.tokens[found.window.encoding])], line.score === undefined ? null : ["score", String(line.score)],
+    h("div", {}, h("h2", {}, `Message ${seq}`), h("p", { class: "fate" }, sentenceOf(fateOf(found.window, told, seq))), pairs(message ? ["id", h("span", { class: "id" }, message.id)] : null, message?.status ? ["status", message.status.replace("_", " "), message.status === "completed" ? "" : "warn"] : null, ["role", line.role ?? message?.message.role], message?.author ? ["author", plain(message.author)] : null, message?.audience ? ["for", message.audience.map(plain).join(", ")] : null, ["tokens", say.whole(line.tokens ?? message?.tokens[found.window.encoding])], line.score === undefined ? null : ["score", String(line.score)],
       line.reasoning ? ["reasoning sent", `${say.whole(line.reasoning)} tokens`] : null, line.reasoning_left_out ? ["reasoning not sent", `${say.whole(line.reasoning_left_out)} tokens`] : null,
       line.trimmed ? ["cut away", `${say.whole(line.trimmed)} tokens`] : null,
       message?.grounding ? ["documents", `${message.grounding.documents.length}, ${say.whole(message.grounding_tokens?.[found.window.encoding])} tokens`] : null,

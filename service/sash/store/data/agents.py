@@ -18,7 +18,7 @@ MOST_BYTES: Final = 16 * 1024
 
 
 class Agents(msgspec.Struct, frozen=True):
-    """The first version of each agent, in the order in which they came; ``is_all`` unless the field is full."""
+    """The first version of each agent, in the order in which they came; ``is_all`` if there are no others."""
 
     since: dict[str, int]
     is_all: bool
@@ -33,7 +33,8 @@ class Agents(msgspec.Struct, frozen=True):
         return [name for name, since in self.since.items() if since <= version]
 
 
-NO_AGENTS: Final = Agents({}, is_all=True)
+NO_AGENTS: Final = Agents({}, is_all=False)
+"""Those of a conversation without the field: it may have come from a version that did not write it."""
 
 
 def read_agents(field: bytes) -> Agents:
