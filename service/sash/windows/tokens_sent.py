@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+import msgspec
 import numpy as np
 
 from sash.core.counts.measures.rows import form_number
@@ -18,6 +19,8 @@ from sash.core.law.history.fillers import (
     blank_line_tokens,
     came_in,
     filler_tokens,
+    unseen_tokens,
+    with_filler,
     noted_tokens,
     stands_first,
     whole_text_tokens,
@@ -25,8 +28,10 @@ from sash.core.law.history.fillers import (
 from sash.core.law.history.view import History
 from sash.core.law.records.costs import message_costs, written_cost
 from sash.core.law.records.records import Flags, Records
+from sash.core.law.render import Bodies
 from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS
+from sash.core.providers.destinations.destination import meet
 from sash.core.providers.messages.mends import Mends
 from sash.core.providers.messages.pieces import Object
 from sash.core.providers.openai.server_mends import EMPTY_REPLY
@@ -150,6 +155,41 @@ def saved_by_mends(window: Window, history: History, model: Model, mends: Mends)
             if PROVIDERS[model.format].fills:  # a message of which nothing is left is sent as a filler
                 saved[seq] = min(saved[seq], max(0, costs.item(window.row_of[seq]) - filler_tokens(model)))
     return saved
+
+
+def saved_as_sent(
+    window: Window, history: History, model: Model, mends: Mends, bodies: Bodies
+) -> Counter[int]:
+    """The tokens that changed messages cost less than they were chosen by, by seq: they cost what is sent of them."""
+    records, form = history.records, model.format
+    rare = {history.seqs.item(row) for row in records.rare} if records.details else frozenset[int]()
+    splits = "beside_calls" in meet(form, model.provider, model.known_as).values
+    saved = Counter[int]()
+    for seq, sent in mends.sent.items():
+        row = window.row_of.get(seq)
+        if row is None or not (seq in mends.told or seq in mends.poorer or seq in rare or splits):
+            continue
+        if seq in window.grounding or seq in window.renamed or records.roles[row] <= DEVELOPER:
+            continue
+        if (chosen := _chosen_by(seq, row, window, history, model, bodies)) is not None:
+            turns = read_messages(form, sent, [""] * len(sent))
+            parallel = records[row].parallel
+            saved[seq] = chosen - sum(written_cost(turn.message, model, parallel=parallel) for turn in turns)
+    return saved
+
+
+def _chosen_by(
+    seq: int, row: int, window: Window, history: History, model: Model, bodies: Bodies
+) -> int | None:
+    """The tokens that a message was chosen by, without reasoning; None where an edit counted it otherwise."""
+    record, edit, sent_in = history.records[row], window.edits.get(seq), PROVIDERS[model.format]
+    if edit is not None and (edit.limit is not None or edit.without_calls or edit.only_text):
+        return None
+    if seq in window.lined:
+        return written_cost(msgspec.json.decode(bodies.body(seq)), model, parallel=record.parallel)
+    cost = message_costs(history.records, model).item(row) - (edit.saved if edit else 0)
+    more = unseen_tokens(record.measure, model) if sent_in.tells_links else 0
+    return (with_filler(record.measure, cost, model, sent_in.name) if sent_in.fills else cost) + more
 
 
 def _chat_cost(part: Object | None, model: Model) -> int:

@@ -40,6 +40,7 @@ from sash.core.providers.bedrock.converse_mends import (
     is_signed,
     result,
     with_documents,
+    tell_sent,
     without_media,
 )
 from sash.core.providers.form.known_kinds import UnknownKind, objects_at, unknown_name
@@ -407,6 +408,7 @@ def _write(
         config = _tool_config(list(read_functions([_NO_TOOL], writing)), None)
     system = _joined(told)
     fitted(system, config.get("tools", []), turns, writing)
+    tell_sent(turns, writing)
     request: dict[str, Any] = {
         "messages": [{"role": turn.role, "content": [each.block for each in turn.blocks]} for turn in turns]
     }

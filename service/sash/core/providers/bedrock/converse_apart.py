@@ -35,7 +35,7 @@ def _parts_of(turn: SentTurn, writing: RequestWriting) -> Iterator[SentTurn]:
     is_reply = turn.role == "assistant"
     first, second = (others, of_calls) if is_reply else (of_calls, others)
     yield turn._replace(blocks=first)
-    yield SentTurn("user" if is_reply else "assistant", [Sent(0, {"text": NOTHING_SAID})])
+    yield SentTurn("user" if is_reply else "assistant", [Sent(of_calls[0].seq, {"text": NOTHING_SAID})])
     yield turn._replace(blocks=second)
 
 

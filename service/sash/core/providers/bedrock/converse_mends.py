@@ -241,6 +241,16 @@ def _results_first(turn: SentTurn, writing: RequestWriting) -> SentTurn:
     return turn._replace(blocks=sorted(turn.blocks, key=lambda each: "toolResult" not in each.block))
 
 
+def tell_sent(turns: Iterable[SentTurn], writing: RequestWriting) -> None:
+    """Note what is sent of each message, turn by turn."""
+    for turn in turns:
+        blocks: dict[int, list[Block]] = {}
+        for each in turn.blocks:
+            blocks.setdefault(each.seq, []).append(each.block)
+        for seq, own in blocks.items():
+            writing.mends.send(seq, {"role": turn.role, "content": own})
+
+
 def with_documents(turns: Sequence[SentTurn], writing: RequestWriting) -> list[SentTurn]:
     """Return the turns with five documents at most, none of them in a message without a text."""
     places = [id(block) for turn in turns for each in turn.blocks for block in _documents(each.block)]

@@ -292,6 +292,8 @@ def _write(
     sent = _signed(list(_with_media(said, writing)), writing)
     if _wants_opening(said, sent):
         sent.insert(0, _Sent(0, _input([{"type": "text", "text": NOTHING_SAID}])))
+    for each in sent:
+        writing.mends.send(each.seq, each.step)
     request: dict[str, Any] = {"input": [each.step for each in sent], "store": False}
     if text := system_text(history, writing):
         request["system_instruction"] = text

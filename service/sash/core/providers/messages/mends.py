@@ -32,6 +32,17 @@ class Mends(msgspec.Struct):
     """Parts of own messages that are left out or replaced: a message's seq, the part, and what is sent in its place."""
     chat_replaced: list[tuple[int, dict[str, Any], dict[str, Any] | None]] = []
     """The same of parts of chat messages."""
+    sent: dict[int, list[dict[str, Any]]] = {}
+    """The own messages that are sent of a message, by its seq, as they are before its neighbours are joined with it. Not of
+    texts alone."""
+
+    poorer: set[int] = set()
+    """The seqs of messages with members that are not sent, beside those with mends."""
+
+    def send(self, seq: int, own: dict[str, Any]) -> None:
+        """Note an own message that is sent of message ``seq``; of a fixed part, which has seq 0, nothing."""
+        if seq:
+            self.sent.setdefault(seq, []).append(own)
 
     def add(self, mend: Mend, seq: int) -> None:
         """Note that message ``seq`` was changed by this mend."""

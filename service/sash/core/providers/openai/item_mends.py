@@ -248,6 +248,7 @@ def as_taken(
                 mends.add(mend, seq)
         if found:
             taken.append(found)
+            mends.send(seq, found)
     return taken
 
 

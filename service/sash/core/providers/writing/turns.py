@@ -271,6 +271,8 @@ def _step_of(
     if native is not None:
         _note_native(outgoing, place, writing)
     unknown = unknown_members(message)
+    if unknown:
+        writing.mends.poorer.add(seq)
     if unknown and any(each.name not in _TOLD_ELSEWHERE for each in unknown):
         writing.mends.add(FOREIGN_MEMBERS, seq)
     answered, made = calls.follow(outgoing, as_it_came=False)
@@ -364,6 +366,16 @@ def _as_note(step: HistoryStep, writing: RequestWriting, *, has_role: bool) -> H
         first.place, {**first.body, "text": "".join(part.text or "" for part in step.parts)}
     )  # as a system text
     return msgspec.structs.replace(step, role="user", parts=[noted, told])
+
+
+def sent_of(step: HistoryStep, made: Iterable[Block], writing: RequestWriting) -> Iterator[Block]:
+    """Yield the own messages that are made of a step, and note them."""
+    if isinstance(step, PlainRun):
+        yield from made
+        return
+    for own in made:
+        writing.mends.send(step.seq, own)
+        yield own
 
 
 def asks(steps: Iterable[HistoryStep]) -> bool:
