@@ -171,10 +171,13 @@ def saved_as_sent(
             continue
         if seq in window.grounding or seq in window.renamed or records.roles[row] <= DEVELOPER:
             continue
+        if seq in window.lines and seq != window.goes_on:  # lines in place of its results have its seq
+            continue
         if (chosen := _chosen_by(seq, row, window, history, model, bodies)) is not None:
-            turns = read_messages(form, sent, [""] * len(sent))
+            is_chat = PROVIDERS[form].is_chat_form
+            said = sent if is_chat else [turn.message for turn in read_messages(form, sent, [""] * len(sent))]
             parallel = records[row].parallel
-            saved[seq] = chosen - sum(written_cost(turn.message, model, parallel=parallel) for turn in turns)
+            saved[seq] = chosen - sum(written_cost(message, model, parallel=parallel) for message in said)
     return saved
 
 

@@ -20,6 +20,8 @@ from sash.core.providers.messages.pieces import Object
 from sash.core.providers.openai.chat_mends import CALLED, EMPTY_CONTENT, sent_as_chat
 from sash.core.providers.openai.server_mends import (
     IDENTITY,
+    NO_REASONING,
+    SHORT_ID,
     in_alternation,
     mended_for_servers,
     refused_by,
@@ -30,6 +32,10 @@ from sash.core.providers.writing.turns import Outgoing, RequestWriting, is_of
 _NULL = b'{"role":"assistant","content":null}'
 """A reply that had reasoning alone, once its native parts are cut off. OpenAI refuses null without calls."""
 _EMPTY = b'{"role":"assistant","content":""}'
+
+
+_PRICED = (SHORT_ID, NO_REASONING)
+"""Mends whose messages cost what they did: ids are free, and a call without reasoning is priced with its blank."""
 
 
 class Marked(msgspec.Struct, frozen=True):
@@ -158,7 +164,13 @@ def _as_taken(body: bytes, odd: int, marked: Marked, mends: Mends, seq: int) -> 
     if not (changes or more):
         return body
     mends.add_names((mend.name for mend in (*changes, *more)), seq)
-    return msgspec.json.encode(left) if left is not None else b""
+    if left is None:
+        mends.sent[seq] = []
+        return b""
+    if changes or any(mend not in _PRICED for mend in more):
+        is_blank = NO_REASONING in more
+        mends.send(seq, {name: left[name] for name in left if name != "reasoning_content"} if is_blank else left)
+    return msgspec.json.encode(left)
 
 
 def other_messages(

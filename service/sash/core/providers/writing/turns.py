@@ -85,6 +85,28 @@ class RequestWriting:
             owners[id(block)] = seq
         return blocks
 
+    def own_rest(self, turns: Iterable[tuple[str, list[Block]] | NativeMessages]) -> None:
+        """Remember that the other blocks of the turns are of texts alone, or of whole tool groups."""
+        for turn in turns:
+            for block in turn[1] if isinstance(turn, tuple) else ():
+                self.owners.setdefault(id(block), 0)
+
+    def tell_sent(self, messages: Sequence[Block], key: str) -> None:
+        """Note what is sent of each message by the owners of blocks; of none, if a block behind the first has no owner."""
+        owners, told = self.owners, list[tuple[int, Block]]()
+        for place, message in enumerate(messages):
+            blocks: dict[int | None, list[Block]] = {}
+            if isinstance(message[key], list):
+                for block in message[key]:
+                    blocks.setdefault(owners.get(id(block)), []).append(block)
+            else:
+                blocks[owners.get(id(message))] = message[key]
+            if None in blocks and (place or len(blocks) > 1):  # the first may be put before the assistant's
+                return
+            told += [(seq, {**message, key: own}) for seq, own in blocks.items() if seq]
+        for seq, own in told:
+            self.mends.send(seq, own)
+
     def add(self, place: str, detail: str) -> None:
         """Note that the format cannot carry the part at ``place``, and why."""
         kind, _, rest = place.partition("/")
