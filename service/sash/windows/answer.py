@@ -239,7 +239,7 @@ def made(
     mends = _told(window, history, asked.plan) if is_changed else Mends()
     seqs = window.seqs
     request = _request(asked, history, window, bodies, documents, mends)
-    less = saved_by_turns(window, history, asked.plan) if PROVIDERS[query.format].fills else None
+    less = saved_by_turns(window, history, asked.plan, mends) if PROVIDERS[query.format].fills else None
     if mends.sent:
         as_sent = saved_as_sent(window, history, model, mends, bodies)
         less = Counter(less or {})

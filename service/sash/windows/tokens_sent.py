@@ -6,6 +6,7 @@ The messages were chosen by bounds: a mend that looks at the whole request may l
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 import msgspec
@@ -31,6 +32,7 @@ from sash.core.law.records.records import Flags, Records
 from sash.core.law.render import Bodies
 from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS
+from sash.core.providers.bedrock.converse_mends import JOINED_TURNS
 from sash.core.providers.destinations.destination import meet
 from sash.core.providers.messages.mends import Mends
 from sash.core.providers.messages.pieces import Object
@@ -51,7 +53,7 @@ class _Turn(NamedTuple):
     is_own: bool
 
 
-def saved_by_turns(window: Window, history: History, plan: Plan) -> Counter[int] | None:
+def saved_by_turns(window: Window, history: History, plan: Plan, mends: Mends) -> Counter[int] | None:
     """The tokens that messages cost less than they were chosen by, by seq, in a form that fills.
 
     A message that is joined with the one before it has nothing around it. A system text was chosen by the dearest of its
@@ -66,7 +68,8 @@ def saved_by_turns(window: Window, history: History, plan: Plan) -> Counter[int]
     leading = _leading(window, roles)
     saved = _by_systems(turns, history, plan, leading) if has_system else Counter[int]()
     if not PROVIDERS[plan.model.format].replies_are_items:  # items are joined with none
-        saved += _by_joints(turns, history, plan.model, leading)
+        joined = {seq for seq, names in mends.told.items() if JOINED_TURNS.name in names}
+        saved += _by_joints(turns, history, plan.model, leading, joined)
     return +saved
 
 
@@ -103,21 +106,28 @@ def _by_systems(turns: Sequence[_Turn], history: History, plan: Plan, leading: f
     return saved
 
 
-def _by_joints(turns: Sequence[_Turn], history: History, model: Model, leading: frozenset[int]) -> Counter[int]:
-    """What messages cost less that are joined with the one before them. A call saves nothing: its cost is its own alone."""
-    saved, before, run = Counter[int](), -1, 0
+def _by_joints(
+    turns: Sequence[_Turn], history: History, model: Model, leading: frozenset[int], joined: AbstractSet[int]
+) -> Counter[int]:
+    """What messages cost less that are joined with the one before them. A call saves nothing: its cost is its own alone.
+
+    Messages that came in the form are joined with none, but for those with the seqs ``joined``.
+    """
+    saved, before, ended, run = Counter[int](), -1, False, 0
     records = history.records
     is_note = not PROVIDERS[model.format].has_system_messages(model.known_as)
     for row, role, is_own in turns:
         if row in leading:
             continue
-        joins = -1 if is_own and role > DEVELOPER else USER if role <= DEVELOPER and is_note else role
+        joins, seq = USER if role <= DEVELOPER and is_note else role, history.seqs.item(row)
         is_call = role == ASSISTANT and (records.calls[row] or records.flags[row] & Flags.LEGACY_CALL)
-        run = run + 1 if joins == before and joins in (USER, ASSISTANT) and not is_call else 0
+        is_apart = is_own and role > DEVELOPER
+        can_join = not (is_apart or ended) or seq in joined
+        run = run + 1 if can_join and joins == before and joins in (USER, ASSISTANT) and not is_call else 0
         if run:
             around = math.floor(model.rules.role_costs[joins] * model.margin)
-            saved[history.seqs.item(row)] = around - (run == 1 and model.ratios is not None)  # it is rounded once
-        before = -1 if is_call else joins
+            saved[seq] = around - (run == 1 and model.ratios is not None)  # it is rounded once
+        before, ended = -1 if is_call else joins, is_apart
     return saved
 
 
