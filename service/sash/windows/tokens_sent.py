@@ -33,7 +33,6 @@ from sash.core.law.render import Bodies
 from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS
 from sash.core.providers.bedrock.converse_mends import JOINED_TURNS
-from sash.core.providers.destinations.destination import meet
 from sash.core.providers.messages.mends import Mends
 from sash.core.providers.messages.pieces import Object
 from sash.core.providers.openai.server_mends import EMPTY_REPLY
@@ -147,37 +146,15 @@ def _are_own(records: Records, form: str) -> Sequence[bool]:
     return found
 
 
-def saved_by_mends(window: Window, history: History, model: Model, mends: Mends) -> Counter[int]:
-    """The tokens that messages cost less, by seq, because parts of them are left out or replaced, or all of a message is."""
-    saved = Counter[int]()
-    costs = message_costs(history.records, model)
-    for seq, names in mends.told.items():
-        if EMPTY_REPLY.name in names and seq in window.row_of:
-            edit = window.edits.get(seq)
-            saved[seq] += costs.item(window.row_of[seq]) - (edit.saved if edit else 0)
-    rounded = _ROUNDED if model.ratios is not None else 0
-    for seq, was, now in mends.replaced:
-        if seq in window.row_of:
-            saved[seq] += max(0, _cost(was, model) - _cost(now, model) - rounded)
-    for seq, was, now in mends.chat_replaced:
-        if seq in window.row_of:
-            saved[seq] += max(0, _chat_cost(was, model) - _chat_cost(now, model) - rounded)
-            if PROVIDERS[model.format].fills:  # a message of which nothing is left is sent as a filler
-                saved[seq] = min(saved[seq], max(0, costs.item(window.row_of[seq]) - filler_tokens(model)))
-    return saved
-
-
 def saved_as_sent(
     window: Window, history: History, model: Model, mends: Mends, bodies: Bodies
 ) -> Counter[int]:
     """The tokens that changed messages cost less than they were chosen by, by seq: they cost what is sent of them."""
     records, form = history.records, model.format
-    rare = {history.seqs.item(row) for row in records.rare} if records.details else frozenset[int]()
-    splits = "beside_calls" in meet(form, model.provider, model.known_as).values
     saved = Counter[int]()
     for seq, sent in mends.sent.items():
         row = window.row_of.get(seq)
-        if row is None or not (seq in mends.told or seq in mends.poorer or seq in rare or splits):
+        if row is None or seq not in mends.changed:
             continue
         if seq in window.grounding or seq in window.renamed or records.roles[row] <= DEVELOPER:
             continue
@@ -203,15 +180,3 @@ def _chosen_by(
     cost = message_costs(history.records, model).item(row) - (edit.saved if edit else 0)
     more = unseen_tokens(record.measure, model) if sent_in.tells_links else 0
     return (with_filler(record.measure, cost, model, sent_in.name) if sent_in.fills else cost) + more
-
-
-def _chat_cost(part: Object | None, model: Model) -> int:
-    """The tokens of a part of a chat message of the user, with those around the message."""
-    return written_cost({"role": "user", "content": [] if part is None else [part]}, model)
-
-
-def _cost(part: Object | None, model: Model) -> int:
-    """The tokens of a part of an own message of the assistant, with those around the message."""
-    shape = PROVIDERS[model.format].shape
-    own = {"role": shape.assistant, shape.parts: [] if part is None else [part]}
-    return sum(written_cost(turn.message, model) for turn in read_messages(shape.name, [own], [""]))

@@ -166,9 +166,11 @@ def _as_taken(body: bytes, odd: int, marked: Marked, mends: Mends, seq: int) -> 
     mends.add_names((mend.name for mend in (*changes, *more)), seq)
     if left is None:
         mends.sent[seq] = []
+        mends.changed.add(seq)
         return b""
     if changes or any(mend not in _PRICED for mend in more):
         is_blank = NO_REASONING in more
+        mends.changed.add(seq)
         mends.send(seq, {name: left[name] for name in left if name != "reasoning_content"} if is_blank else left)
     return msgspec.json.encode(left)
 

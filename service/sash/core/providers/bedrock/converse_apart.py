@@ -26,6 +26,7 @@ def with_calls_apart(turns: Sequence[SentTurn], writing: RequestWriting) -> list
     for turn in turns:
         if turn.role == "assistant":
             caller = next((each.seq for each in reversed(turn.blocks) if _is_of_calls(each)), 0)
+            writing.mends.changed.add(caller)  # it was chosen by the most turns that may be put around it
         found += _parts_of(turn, caller, writing)
     return found
 

@@ -48,6 +48,7 @@ LAST_REASONING: Final = Mend(
 )
 JOINED_TURNS: Final = Mend(
     name="joined_turns",
+    is_free=True,
     refused="Neighbouring messages of one role",
     sent="One message with the blocks of all",
     evidence="'A conversation must alternate between user and assistant roles' (docs: Converse)",
@@ -80,6 +81,7 @@ UNDECLARED_TOOLS: Final = Mend(
 )
 CACHE_POINTS: Final = Mend(
     name="cache_points",
+    is_free=True,
     refused="More than four `cachePoint` in a request, one of an hour behind one of five minutes, one without a block "
     "before it or behind reasoning, one among tools for Nova, and any for a model without a prompt cache",
     sent="The newest four; with `cache=auto` Sash's own are among them. The others are left out",
@@ -299,6 +301,5 @@ def without_media(sent: Sent, writing: RequestWriting) -> Iterator[Sent]:
         return
     writing.mends.add(REPLY_MEDIA, sent.seq)
     text = document_text(sent.block[kind]).strip()
-    writing.mends.replaced.append((sent.seq, sent.block, {"text": text} if text else None))
     if text:
         yield Sent(sent.seq, {"text": text})

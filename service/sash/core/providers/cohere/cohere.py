@@ -251,15 +251,14 @@ def _content(parts: Iterable[Part], seq: int, writing: RequestWriting, *, told: 
             case {"type": "file", "file": {"file_data": str(data)} as file} if data.startswith("data:text/"):
                 media = read_file(file, part.place, writing)
                 said = media.text() if media else None
-                yield _told(part, as_line(part.body) if said is None else {"type": "text", "text": said}, seq, writing)
+                yield _told(as_line(part.body) if said is None else {"type": "text", "text": said}, seq, writing)
             case _:
-                yield _told(part, as_line(part.body), seq, writing)
+                yield _told(as_line(part.body), seq, writing)
 
 
-def _told(part: Part, line: Block, seq: int, writing: RequestWriting) -> Block:
-    """Return the line that is sent in place of a part, and note that it costs less."""
+def _told(line: Block, seq: int, writing: RequestWriting) -> Block:
+    """Return the line that is sent in place of a part, and note it."""
     writing.mends.add(AS_TEXT, seq)
-    writing.mends.chat_replaced.append((seq, part.body, line))
     return line
 
 

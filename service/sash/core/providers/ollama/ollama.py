@@ -248,7 +248,7 @@ def _content(parts: Iterable[Part], seq: int, writing: RequestWriting, *, told: 
                 if said is None:
                     writing.mends.add(UNTAKEN, seq)
                 texts.append(as_line(part.body)["text"] if said is None else said)
-                writing.mends.chat_replaced.append((seq, part.body, {"type": "text", "text": texts[-1]}))
+                writing.mends.changed.add(seq)
             case {"type": kind} if told or kind == "image_url":
                 writing.mends.add(AS_TEXT, seq)
                 texts.append(as_line(part.body)["text"])

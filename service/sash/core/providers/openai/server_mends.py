@@ -37,6 +37,7 @@ EMPTY_REPLY: Final = Mend(
 )
 SHORT_ID: Final = Mend(
     name="short_id",
+    is_free=True,
     refused="An id of a call that is not of nine letters and digits, by Mistral",
     sent="Nine letters and digits that follow from the id, alike in the call and in its result",
     evidence=evidence_of("call_ids"),

@@ -30,6 +30,7 @@ _OF_RESULTS: Final = frozenset({"text", "image_url", "file"})
 """Types of parts that results take in most forms."""
 _USUAL: Final = 3
 """Members of a message with calls, or of a result, that has the usual members alone: role, content, and calls or an id."""
+_SMALL_FILE: Final = 16_384
 _ID_LIMIT: Final = 64  # the smallest that a provider names
 
 
@@ -73,8 +74,6 @@ class RequestWriting:
         self.hinted = hinted
         self.now = now
         self.came = came
-        self.left_out: list[tuple[int, int]] = []
-        """Parts that are left out: a message's seq, and the part's place in its content."""
         self.owners: dict[int, int] = {}
         """The seq of the message of each block that is sent, by the block's identity; not of plain texts."""
 
@@ -111,10 +110,7 @@ class RequestWriting:
         """Note that the format cannot carry the part at ``place``, and why."""
         kind, _, rest = place.partition("/")
         if self.drops and kind == "messages":
-            seq, _, within = rest.partition("/")
-            self.mends.add(LEFT_OUT, int(seq))
-            if within.startswith("content/"):
-                self.left_out.append((int(seq), int(within.split("/")[1])))
+            self.mends.add(LEFT_OUT, int(rest.partition("/")[0]))
         else:
             self.errors.append(Pointer(f"#/{place}", detail))
 
@@ -294,7 +290,7 @@ def _step_of(
         _note_native(outgoing, place, writing)
     unknown = unknown_members(message)
     if unknown:
-        writing.mends.poorer.add(seq)
+        writing.mends.changed.add(seq)
     if unknown and any(each.name not in _TOLD_ELSEWHERE for each in unknown):
         writing.mends.add(FOREIGN_MEMBERS, seq)
     answered, made = calls.follow(outgoing, as_it_came=False)
@@ -309,6 +305,8 @@ def _step_of(
         return Said(role, _assistant_parts(message, place, writing), made, thinking, seq)
     elif role == "user":
         parts = _taken(_parts(message, place), takes, seq, writing)
+        if any(map(_is_small_file, parts)):  # each form has another place for its name
+            writing.mends.changed.add(seq)
         return Said(role, _named(message, parts), [], seq=seq)
     elif role in ("system", "developer"):
         return Said(role, _named(message, _parts(message, place)), [], seq=seq)
@@ -331,6 +329,14 @@ def _as_it_came(
     whole = msgspec.structs.replace(whole, begins=True) if outgoing.begins else whole
     whole = msgspec.structs.replace(whole, order=answered.order) if answered is not None else whole
     return msgspec.structs.replace(whole, ids=[call.id for call in made]) if is_renamed else whole
+
+
+def _is_small_file(part: Part) -> bool:
+    """Whether a part is a sound, or a file of so few bytes that counting it again takes less than a millisecond."""
+    match part.body:
+        case {"type": "file", "file": {"file_data": str(data)}}:
+            return len(data) < _SMALL_FILE
+    return part.body.get("type") == "input_audio"
 
 
 def _note_native(outgoing: Outgoing, place: str, writing: RequestWriting) -> None:
