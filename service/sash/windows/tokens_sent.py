@@ -146,9 +146,7 @@ def _are_own(records: Records, form: str) -> Sequence[bool]:
     return found
 
 
-def saved_as_sent(
-    window: Window, history: History, model: Model, mends: Mends, bodies: Bodies
-) -> Counter[int]:
+def saved_as_sent(window: Window, history: History, model: Model, mends: Mends, bodies: Bodies) -> Counter[int]:
     """The tokens that changed messages cost less than they were chosen by, by seq: they cost what is sent of them."""
     records, form = history.records, model.format
     saved = Counter[int]()
@@ -168,9 +166,7 @@ def saved_as_sent(
     return saved
 
 
-def _chosen_by(
-    seq: int, row: int, window: Window, history: History, model: Model, bodies: Bodies
-) -> int | None:
+def _chosen_by(seq: int, row: int, window: Window, history: History, model: Model, bodies: Bodies) -> int | None:
     """The tokens that a message was chosen by, without reasoning; None where an edit counted it otherwise."""
     record, edit, sent_in = history.records[row], window.edits.get(seq), PROVIDERS[model.format]
     if edit is not None and (edit.limit is not None or edit.without_calls or edit.only_text):

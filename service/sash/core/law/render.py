@@ -21,7 +21,6 @@ from sash.core.providers.openai.chat_mends import CALLED, EMPTY_CONTENT, sent_as
 from sash.core.providers.openai.server_mends import (
     IDENTITY,
     NO_REASONING,
-    SHORT_ID,
     in_alternation,
     mended_for_servers,
     refused_by,
@@ -32,10 +31,6 @@ from sash.core.providers.writing.turns import Outgoing, RequestWriting, is_of
 _NULL = b'{"role":"assistant","content":null}'
 """A reply that had reasoning alone, once its native parts are cut off. OpenAI refuses null without calls."""
 _EMPTY = b'{"role":"assistant","content":""}'
-
-
-_PRICED = (SHORT_ID, NO_REASONING)
-"""Mends whose messages cost what they did: ids are free, and a call without reasoning is priced with its blank."""
 
 
 class Marked(msgspec.Struct, frozen=True):
@@ -168,8 +163,8 @@ def _as_taken(body: bytes, odd: int, marked: Marked, mends: Mends, seq: int) -> 
         mends.sent[seq] = []
         mends.changed.add(seq)
         return b""
-    if changes or any(mend not in _PRICED for mend in more):
-        is_blank = NO_REASONING in more
+    if any(not mend.is_free for mend in (*changes, *more)):
+        is_blank = NO_REASONING in more  # each call without reasoning is priced with its blank
         mends.changed.add(seq)
         mends.send(seq, {name: left[name] for name in left if name != "reasoning_content"} if is_blank else left)
     return msgspec.json.encode(left)

@@ -196,7 +196,9 @@ def _write(
 ) -> dict[str, Any]:
     """Return ``messages``, with ``tools`` and ``tool_choice`` if there are any."""
     steps = read_steps(messages, _SHAPE, writing, takes=_MEDIA)
-    request: dict[str, Any] = {"messages": [message for step in steps for message in sent_of(step, _sent(step, writing), writing)]}
+    request: dict[str, Any] = {
+        "messages": [message for step in steps for message in sent_of(step, _sent(step, writing), writing)]
+    }
     choice = read_choice(tool_choice, writing)
     if allowed := chat_tools(read_functions(tools, writing), choice):
         request["tools"] = allowed

@@ -248,7 +248,8 @@ def as_taken(
                 mends.add(mend, seq)
         if found:
             taken.append(found)
-            mends.send(seq, found)
+            if seq:  # the others are texts alone
+                mends.send(seq, found)
     return taken
 
 

@@ -25,6 +25,7 @@ Message = dict[str, Any]
 
 DEVELOPER_ROLE: Final = Mend(
     name="developer_role",
+    is_free=True,
     refused="The role `developer`, by DeepSeek, Mistral, Alibaba, Moonshot, Z.ai and MiniMax",
     sent="The message with the role `system`",
     evidence=evidence_of("roles"),
@@ -63,6 +64,7 @@ ALTERNATING: Final = Mend(
 )
 NO_REASONING: Final = Mend(
     name="no_reasoning",
+    is_free=True,
     refused="A message with calls and without `reasoning_content`, such as another model's, by Kimi from K2 Thinking on",
     sent="A space as `reasoning_content`",
     evidence=evidence_of("reasoning", "filled"),
