@@ -19,12 +19,11 @@ from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.history.fillers import (
     blank_line_tokens,
     came_in,
-    filler_tokens,
-    unseen_tokens,
-    with_filler,
     noted_tokens,
     stands_first,
+    unseen_tokens,
     whole_text_tokens,
+    with_filler,
 )
 from sash.core.law.history.view import History
 from sash.core.law.records.costs import message_costs, written_cost
@@ -34,8 +33,6 @@ from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS
 from sash.core.providers.bedrock.converse_mends import JOINED_TURNS
 from sash.core.providers.messages.mends import Mends
-from sash.core.providers.messages.pieces import Object
-from sash.core.providers.openai.server_mends import EMPTY_REPLY
 from sash.core.providers.reading.native import read_messages
 
 _ALIKE: Final = tuple(bytes((role, role)) for role in (USER, ASSISTANT))

@@ -39,8 +39,8 @@ from sash.core.providers.bedrock.converse_mends import (
     is_blank,
     is_signed,
     result,
-    with_documents,
     tell_sent,
+    with_documents,
     without_media,
 )
 from sash.core.providers.form.known_kinds import UnknownKind, objects_at, unknown_name

@@ -288,11 +288,7 @@ def _step_of(
         return _as_it_came(outgoing, native, calls, shape, writing)
     if native is not None:
         _note_native(outgoing, place, writing)
-    unknown = unknown_members(message)
-    if unknown:
-        writing.mends.changed.add(seq)
-    if unknown and any(each.name not in _TOLD_ELSEWHERE for each in unknown):
-        writing.mends.add(FOREIGN_MEMBERS, seq)
+    _note_unknown(message, seq, writing)
     answered, made = calls.follow(outgoing, as_it_came=False)
     calls.tell_renamed(made, answered, seq)
     role = message["role"]
@@ -329,6 +325,14 @@ def _as_it_came(
     whole = msgspec.structs.replace(whole, begins=True) if outgoing.begins else whole
     whole = msgspec.structs.replace(whole, order=answered.order) if answered is not None else whole
     return msgspec.structs.replace(whole, ids=[call.id for call in made]) if is_renamed else whole
+
+
+def _note_unknown(message: Block, seq: int, writing: RequestWriting) -> None:
+    """Note members that are not sent."""
+    if unknown := unknown_members(message):
+        writing.mends.changed.add(seq)
+        if any(each.name not in _TOLD_ELSEWHERE for each in unknown):
+            writing.mends.add(FOREIGN_MEMBERS, seq)
 
 
 def _is_small_file(part: Part) -> bool:
