@@ -360,6 +360,12 @@ HISTORIES: Final[dict[str, tuple[str, list[Object]]]] = {
     "reasoning": chat(user(), reply(reasoning_content="hm"), user()),
     "a picture in a reply": chat(user(), reply([text("a"), url_picture()]), user()),
     "signed": SIGNED,
+    "a legacy call": chat(
+        user(),
+        {"role": "assistant", "content": "a", "function_call": {"name": "look", "arguments": "{}"}},
+        {"role": "function", "name": "look", "content": "7"},
+        user(),
+    ),
 }
 UNREACHED: Final = frozenset(
     {
