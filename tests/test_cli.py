@@ -384,6 +384,14 @@ def test_a_worker_imports_what_it_may_never_need_later() -> None:
     assert result.stdout == "[]\n"
 
 
+def test_a_worker_counts_nothing_before_it_prepares_its_threads() -> None:
+    """The application's modules count no text: who counts first takes the memory of pieces of the threads after it."""
+    counting = "toktok.truncate = toktok.batch_count = lambda *given, **named: found.append(given[0]) or (0, 0)"
+    script = f"import toktok; found = []; {counting}; import sash.serve, sash.app; print(found)"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"
+
+
 def test_the_command_and_the_function_agree(chat: str) -> None:
     """``sash window`` prints the bytes that ``window_of_request`` returns."""
     from sash.windows.request import WindowRequest  # noqa: PLC0415

@@ -82,6 +82,32 @@ def test_an_export_comes_back_as_it_was(
     assert (again["messages"], again["duplicates"]) == (0, 2)
 
 
+def test_an_export_has_its_branches(
+    served: Served, tmp_path: Path, conversation: str, fresh: Callable[[], str]
+) -> None:
+    """A conversation with branches is exported and imported whole, alone and beside others."""
+    copies: list[str] = []
+    for each in (conversation, fresh()):
+        file = conversation_file(tmp_path, id=each, entries=[{"message": USER}, {"message": REPLY}, {"message": USER}])
+        assert sash("import", file, "--url", served.url).exit_code == 0
+        for to_seq in (2, 1):
+            httpx.post(f"{served.url}/conversations/{each}/rewind", json={"to_seq": to_seq}).raise_for_status()
+        exported = sash("export", each, "--url", served.url)
+        assert exported.exit_code == 0, exported.output
+        copies.append(exported.stdout)
+        branches = httpx.get(f"{served.url}/conversations/{each}/branches").json()["branches"]
+        assert [branch["messages"] for branch in branches] == [1, 1]
+        httpx.delete(f"{served.url}/conversations/{each}").raise_for_status()
+
+    imported = sash("import", "-", "--url", served.url, given="".join(copies))
+
+    assert imported.exit_code == 0, imported.output
+    assert json.loads(imported.stdout)["messages"] == 2
+    assert [
+        sash("export", json.loads(each.splitlines()[0])["id"], "--url", served.url).stdout for each in copies
+    ] == copies
+
+
 def test_an_older_export_does_not_undo_what_came_since(served: Served, tmp_path: Path, conversation: str) -> None:
     """An older export adds no entry, because its entries are stored already, and the newer entry stays."""
     file = conversation_file(tmp_path, id=conversation, entries=[{"message": USER}])
@@ -232,37 +258,48 @@ def test_all_of_an_owner_is_exported(served: Served, fresh: Callable[[], str]) -
     assert "3 conversations exported" in result.stderr
 
 
-def test_from_trying_it_to_production(served: Served, tmp_path: Path, fresh: Callable[[], str]) -> None:
+def test_from_trying_it_to_production(tmp_path: Path, fresh: Callable[[], str]) -> None:
     """The page's three commands move every conversation from the embedded store to another one, without losing a turn."""
     page = (ROOT / "deploy" / "README.md").read_text()
     commands = re.search(r"## From trying.*?```sh\n(.*?)```", page, re.DOTALL)[1].splitlines()  # type: ignore[index]
+    words = [command.split() for command in commands]
+    assert [word[0] for word in words] == [
+        ".venv/bin/sash",
+        "SASH_REDIS_URL=redis://127.0.0.1:6379",
+        ".venv/bin/sash",
+    ]
     ids = [fresh() for _ in range(3)]
-    for number, each in enumerate(ids):
-        entries = [{"role": "user", "content": f"m{n}", "metadata": {"n": n}} for n in range(5 * number)]
-        httpx.post(f"{served.url}/conversations", json={"id": each, "owner": f"{each}@example.com"})
-        if entries:
-            httpx.post(f"{served.url}/conversations/{each}/messages", json={"messages": entries})
     file = str(tmp_path / "chats.ndjson")
     (tmp_path / "production").mkdir()
+    (tmp_path / "tried").mkdir()
 
-    with EmbeddedStore(tmp_path / "redis") as store:
-        words = [command.split() for command in commands]
-        assert [word[0] for word in words] == [
-            ".venv/bin/sash",
-            "SASH_REDIS_URL=redis://127.0.0.1:6379",
-            ".venv/bin/sash",
-        ]
-        exported = sash(*words[0][1:-1], file, "--url", served.url)
-        with serving_alone(tmp_path / "production", SASH_REDIS_URL=store.url) as production:
-            imported = sash(words[2][1], file, *words[2][3:-1], production.url)
-            again = sash(words[2][1], file, *words[2][3:-1], production.url)
-            for each in ids:
-                assert stored(production, each) == stored(served, each)
-                owner = httpx.get(f"{production.url}/conversations/{each}").json()["owner"]
-                assert owner == f"{each}@example.com"
+    with (
+        serving_alone(tmp_path / "tried") as tried,  # with --all, what other tests leave would come along
+        EmbeddedStore(tmp_path / "redis") as store,
+        serving_alone(tmp_path / "production", SASH_REDIS_URL=store.url) as production,
+    ):
+        for number, each in enumerate(ids):
+            entries = [{"role": "user", "content": f"m{n}", "metadata": {"n": n}} for n in range(5 * number)]
+            made = httpx.post(f"{tried.url}/conversations", json={"id": each, "owner": f"{each}@example.com"})
+            assert made.status_code == 201
+            if entries:
+                body = {"messages": entries}
+                httpx.post(f"{tried.url}/conversations/{each}/messages", json=body).raise_for_status()
+                body = {"to_seq": 5 * number - 1}
+                httpx.post(f"{tried.url}/conversations/{each}/rewind", json=body).raise_for_status()
+        exported = sash(*words[0][1:-1], file, "--url", tried.url)
+        imported, again = [sash(words[2][1], file, *words[2][3:-1], production.url) for _ in range(2)]
+        for done in (exported, imported, again):
+            assert done.exit_code == 0, done.output
+        for each in ids:
+            assert stored(production, each) == stored(tried, each)
+            owner = httpx.get(f"{production.url}/conversations/{each}").json()["owner"]
+            assert owner == f"{each}@example.com"
+            branches, kept = [httpx.get(f"{on.url}/conversations/{each}/branches").json() for on in (tried, production)]
+            assert kept["branches"] == branches["branches"]
 
-    assert [exported.exit_code, imported.exit_code, again.exit_code] == [0, 0, 0]
-    assert json.loads(again.stdout)["messages"] == 0
+    figures = [json.loads(done.stdout)["messages"] for done in (imported, again)]
+    assert figures == [13, 0]
 
 
 @pytest.mark.parametrize("arguments", [[], ["a", "--all"], ["--owner", "x", "--all"]])

@@ -290,15 +290,23 @@ def listed_ids(url: str, key: str | None, owner: str | None) -> Iterator[str]:
             yield from fresh
 
 
+_BRANCH = b'{"branch":'
+"""The beginning of an export's line behind which are a branch's entries: the settings count those of the log alone."""
+
+
 def export_one(server: "httpx2.Client", conversation: str, put: Callable[[bytes], Any]) -> None:
     """Write one conversation. Raises SashError, and SourceError if the answer is not a complete export."""
     from sash_tools.server import stream  # noqa: PLC0415
 
-    head, lines = bytearray(), 0
+    head, lines, begun, in_branches = bytearray(), 0, b"", False
     for piece in stream(server, f"/conversations/{conversation}/export"):
         if not lines:
             head += piece.partition(b"\n")[0]
-        lines += piece.count(b"\n")
+        *ended, begun = (begun + piece).split(b"\n")
+        for line in ended:
+            in_branches = in_branches or line.startswith(_BRANCH)
+            lines += not in_branches
+        begun = begun[: len(_BRANCH)]
         put(piece)
     try:
         promised = msgspec.json.decode(bytes(head))["messages"]["count"] + 1

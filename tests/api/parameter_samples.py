@@ -177,6 +177,9 @@ SAMPLES: Mapping[str, Sample] = {
     "listConversations.limit": Sample("1", "2", {"owner": "{owner}"}),
     "listConversations.cursor": Sample(None, "{listed}", {"owner": "{owner}", "limit": "1"}),
     "listConversations.title": Sample("zeb", "lio", {"owner": "{owner}"}),
+    "listConversations.If-None-Match": Sample(
+        None, "{condition}", {"owner": "{owner}"}
+    ),  # others change the tenant's list
     "listConversations.metadata.title": Sample("Zebra", "Lion", {"owner": "{owner}"}),
     "appendMessages.after_seq": Sample(None, "3"),
     "appendMessages.model": Sample("gpt-4o-mini", "gpt-4"),

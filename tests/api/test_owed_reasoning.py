@@ -59,3 +59,46 @@ def test_what_a_destination_wants_is_sent_whatever_is_asked(
     made = window(HISTORY, model=model, reasoning=reasoning)
     assert owed(made.request) == expected
     assert count(made.request, model=model).tokens == made.tokens.total
+
+
+DETAILS = [{"type": "reasoning.text", "text": "I look it up.", "format": "unknown", "index": 0}]
+SEALED = [{"type": "reasoning.encrypted", "data": "c2VhbGVk"}]
+WRITTEN = {
+    "both": {"reasoning": "I look it up.", "reasoning_details": DETAILS},
+    "reasoning": {"reasoning": "I look it up."},
+    "details": {"reasoning_details": DETAILS},
+}
+MEMBERS = ("reasoning_content", "reasoning", "reasoning_details")
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+@pytest.mark.parametrize("model", ["kimi-k2.5", "deepseek-v4-pro", "hosted_vllm/moonshotai/Kimi-K2.5"])
+def test_openrouters_reasoning_stands_where_the_maker_reads_it(model: str, written: str) -> None:
+    """Kimi and DeepSeek read `reasoning_content` alone, so what came in OpenRouter's members is sent there."""
+    made = window([ASKED, *called(1, **WRITTEN[written]), ASKED], model=model)
+    call = made.request["messages"][1]
+    assert {name: call[name] for name in MEMBERS if name in call} == {"reasoning_content": "I look it up."}
+    assert made.mended.reasons == {"reasoning_member": 1}
+    assert count(made.request, model=model).tokens <= made.tokens.total
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_openrouter_gets_its_details_back(written: str) -> None:
+    """OpenRouter takes `reasoning_details` for Kimi as they came; `reasoning` alone is refused there, too."""
+    model, given = "openrouter/moonshotai/kimi-k2.5", WRITTEN[written]
+    made = window([ASKED, *called(1, **given), ASKED], model=model)
+    call = made.request["messages"][1]
+    expected = {"reasoning_content": "I look it up."} if written == "reasoning" else given
+    assert {name: call[name] for name in MEMBERS if name in call} == expected
+    assert count(made.request, model=model).tokens == made.tokens.total
+
+
+def test_kimi_gets_a_blank_for_sealed_reasoning() -> None:
+    """Details that only their issuer reads are no reasoning for Kimi's own servers; OpenRouter has the issuer."""
+    history = [ASKED, *called(1, reasoning_details=SEALED), ASKED]
+    made = window(history, model="kimi-k2.5")
+    assert owed(made.request) == [" "]
+    assert "reasoning_details" not in made.request["messages"][1]
+    assert count(made.request, model="kimi-k2.5").tokens <= made.tokens.total
+    there = window(history, model="openrouter/moonshotai/kimi-k2.5").request["messages"][1]
+    assert there["reasoning_details"] == SEALED

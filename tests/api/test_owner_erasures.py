@@ -128,7 +128,7 @@ def test_many_are_erased_while_workers_are_killed(own: Served) -> None:
 
 def test_an_erasure_goes_on_after_a_stop_and_a_start(own: Served) -> None:
     """SIGTERM in the middle is exit 0 and a line of the log; the next start goes on where it ended."""
-    asyncio.run(create_in_store(own, 15_000))
+    asyncio.run(create_in_store(own, 6_000))
     told = httpx.delete(f"{own.url}{PATH}", timeout=60).json()
     wait_until(lambda: progress(own, told["id"])["done"] > 50, 30)
     assert own.stop() == 0

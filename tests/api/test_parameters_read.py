@@ -50,9 +50,9 @@ class Parameter(NamedTuple):
     @property
     def sample(self) -> Sample | None:
         """Two values of it; None if nobody has given any."""
-        if self.place == "header":
-            return Sample(None, "{condition}") if self.name in CONDITIONS else None
         own = f"{self.operation}{'#' if self.place == 'body' else '.'}{self.name}"
+        if self.place == "header":
+            return SAMPLES.get(own, Sample(None, "{condition}")) if self.name in CONDITIONS else None
         return SAMPLES.get(own, SAMPLES.get(self.name))
 
     @property
@@ -207,7 +207,7 @@ def request_of(parameter: Parameter, sample: Sample, facts: Mapping[str, str]) -
         if parameter.place == "body":
             body |= {name: typed(each) for name, each in sample.beside.items() if each is not None}
         request["json"] = body
-    if parameter.place == "query":
+    if parameter.place != "body":
         query |= sample.beside
         if parameter.operation == "buildWindow":  # whose body has no parameter twice
             if "format" in sample.beside and sample.history not in FORMS:  # in the query it would be theirs, too

@@ -120,3 +120,28 @@ async def test_a_call_at_the_end_waits_and_is_not_asked_on(client: httpx.AsyncCl
     assert made["waiting_for"] == ["toolu_1"]
     assert LINE not in str(made["request"])
     assert "mended" not in made
+
+
+CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+NOTE = {"role": "system", "content": "a note"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "last"),
+    [
+        ([HALF, NOTE], "Roses are"),
+        ([HALF, {"role": "assistant", "content": None, "tool_calls": [CALL]}, NOTE], "Roses are"),
+        ([HALF, {"role": "assistant", "content": "I look.", "tool_calls": [CALL]}, NOTE], "I look."),
+        ([HALF, {"role": "assistant", "content": ""}, {"role": "developer", "content": "a note"}], "Roses are"),
+    ],
+    ids=["note", "call", "words beside a call", "empty"],
+)
+async def test_a_note_or_a_call_that_is_left_out_is_no_end(
+    client: httpx.AsyncClient, conversation: str, asked: list[dict[str, Any]], last: str
+) -> None:
+    """What stands first or is left out does not hide the reply that the request would end with."""
+    await append(client, conversation, user("a poem"), *asked)
+    made = await window(client, conversation, model="mistral-large-latest", unanswered="drop")
+    assert texts(made, "openai")[-2:] == [("assistant", last), ("user", LINE)]
+    assert made["mended"]["reasons"]["reply_at_end"] == 1
+    assert await counted(client, made, "openai") <= made["tokens"]["total"] <= made["budget"]

@@ -168,3 +168,35 @@ async def test_an_empty_question_has_words(
     assert made["explain"][-1]["mended"][0].startswith("empty")
     assert await counted(client, made, "openai") == made["tokens"]["total"]
     assert (await window(client, conversation, model="deepseek-chat"))["request"]["messages"][-1]["content"] != "…"
+
+
+BRIEF = {"role": "system", "content": [{"type": "text", "text": "Be brief."}, {"type": "text", "text": " Be kind."}]}
+
+
+@pytest.mark.parametrize("model", ["groq/llama-3.3-70b-versatile", "cerebras/llama-3.3-70b", "novita/qwen/qwen3-32b"])
+@pytest.mark.parametrize("role", ["system", "developer"])
+async def test_a_system_message_is_one_text(
+    client: httpx.AsyncClient, conversation: str, model: str, role: str
+) -> None:
+    """Groq and Cerebras take no parts in a system message; Together gets them as they came."""
+    await append(client, conversation, {"message": {**BRIEF, "role": role}}, user("q"))
+    made = await sent(client, conversation, model)
+    assert made["request"]["messages"][0]["content"] == "Be brief. Be kind."
+    assert made["mended"]["reasons"]["system_text"] == 1
+    theirs = await window(client, conversation, model="together_ai/meta-llama/Llama-3.3-70B-Instruct-Turbo")
+    assert theirs["request"]["messages"][0]["content"] == BRIEF["content"]
+
+
+@pytest.mark.parametrize("model", ["grok-4", "xai/grok-3", "openrouter/x-ai/grok-4"])
+async def test_grok_gets_names_of_users_alone(client: httpx.AsyncClient, conversation: str, model: str) -> None:
+    """Names of the system, of assistants and of results are left out; a user keeps the own one."""
+    named = [
+        {"role": "system", "content": "Be brief.", "name": "ops"},
+        {"role": "user", "content": "q", "name": "Ann"},
+        {**calling("call_1")["message"], "name": "bot"},
+        {**result("call_1")["message"], "name": "f"},
+    ]
+    await append(client, conversation, *({"message": each} for each in named))
+    made = await sent(client, conversation, model)
+    assert [message.get("name") for message in made["request"]["messages"]] == [None, "Ann", None, None]
+    assert made["mended"]["reasons"]["speaker"] == 3

@@ -850,8 +850,7 @@ def test_a_phone_shows_the_glance_first_and_every_column(browser: Browser, keyed
 
 
 @browsed
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 420])
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (420, "dark")])
 @pytest.mark.parametrize("view", ["deployment", "status", "conversations", "conversation?id=visitor-1&max_tokens=400"])
 def test_nobody_is_shut_out(browser: Browser, keyed: Served, view: str, width: int, scheme: str):
     """In both colour schemes and widths, axe finds no accessibility violation and the page does not scroll sideways."""

@@ -123,6 +123,9 @@ LONG: Final = "c" * 100
 HISTORIES: Final[dict[str, tuple[str, list[Object]]]] = {
     "neighbours": chat(user(), user(), reply(), reply(), user()),
     "empty reply": chat(user(), reply(""), user(), reply(None), user()),
+    "a text in parts": chat({"role": "system", "content": [text("Be brief. "), text("Be kind.")]}, user()),
+    "thoughts elsewhere": chat(user(), reply(None, tool_calls=[call()], reasoning="hm"), result(), user()),
+    "named speakers": chat({"role": "system", "content": "Be.", "name": "ops"}, user(), reply(name="bot"), user()),
     "system note": chat(user(), reply(), {"role": "system", "content": "It is dark."}, user()),
     "system in a form": (
         "converse",
@@ -395,7 +398,7 @@ UNREACHED: Final = frozenset(
 )
 """Mends without a row: those of a log, of a store, of settings, and those that other mends come before."""
 OVER: Final[dict[str, frozenset[str]]] = {
-    "responses": frozenset({"a name"}),
+    "responses": frozenset({"a name", "named speakers"}),
     "ollama": frozenset({"a name", "six points"}),
     "cohere": frozenset({"a name", "five marks", "six points"}),
 }

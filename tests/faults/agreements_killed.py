@@ -155,10 +155,10 @@ async def agreements_killed(folder: Path, scale: Scale) -> Row:
 
 async def _judge(client: httpx.AsyncClient, name: str, chats: Chats) -> tuple[Verdict, str]:
     """Return what is wrong with the texts of a conversation and its branches, and with its totals."""
-    answer = await client.get(f"/conversations/{name}/export")
-    if answer.status_code == 404:
+    exported = await _exported(client, name)
+    if exported is None:
         return Verdict(lost=len(chats.done[name])), ""
-    head, *lines = map(json.loads, answer.content.splitlines())
+    head, *lines = map(json.loads, exported.splitlines())
     texts = Counter(line["message"]["content"] for line in lines if "branch" not in line)
     verdict = Verdict(
         lost=len(chats.done[name] - texts.keys()),
@@ -168,3 +168,15 @@ async def _judge(client: httpx.AsyncClient, name: str, chats: Chats) -> tuple[Ve
     ends = next((place for place, line in enumerate(lines) if "branch" in line), len(lines))
     tokens = sum(line["tokens"]["o200k_base"] for line in lines[:ends])
     return verdict, "" if tokens == head["tokens"]["o200k_base"] else "totals are wrong"
+
+
+async def _exported(client: httpx.AsyncClient, name: str) -> bytes | None:
+    """Return a conversation's whole export, and None where there is none. A tab's last request may still be under way:
+    an export that it changes breaks off or is 409, and is asked for again."""
+    async with asyncio.timeout(30):
+        while True:
+            with contextlib.suppress(httpx.TransportError):
+                answer = await client.get(f"/conversations/{name}/export")
+                if answer.status_code in (200, 404):
+                    return answer.content if answer.status_code == 200 else None
+            await asyncio.sleep(0.05)

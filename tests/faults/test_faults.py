@@ -12,7 +12,21 @@ from faults.scenarios import SCENARIOS
 pytestmark = pytest.mark.long
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+DAILY = {
+    "store-killed",
+    "service-killed",
+    "clients-killed",
+    "agreements-killed",
+    "rolling",
+    "disk-full",
+    "cluster-primary-killed",
+}
+"""The faults of each run of the tests; the others are the command's, and nightly's."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in DAILY else pytest.mark.nightly) for name in SCENARIOS]
+)
 def test_nothing_is_lost_or_told_twice_or_to_others(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -21,6 +35,7 @@ def test_nothing_is_lost_or_told_twice_or_to_others(
     assert main() == 0, capsys.readouterr().out
 
 
+@pytest.mark.nightly
 async def test_a_day_loses_nothing() -> None:
     """The page of a short day with a failover shows no turn lost, duplicated, reordered, foreign or returned."""
     said = await _run("tests.faults.day", "--minutes", "0.1", "--conversations", "50", "failover")

@@ -62,7 +62,10 @@ def talk_until_refused(served: Served) -> tuple[list[str], httpx.Response]:
     raise AssertionError
 
 
-@pytest.mark.parametrize("durability", ["fast", "durable"])
+each_durability = pytest.mark.parametrize("durability", [pytest.param("fast", marks=pytest.mark.nightly), "durable"])
+
+
+@each_durability
 def test_a_clean_stop_on_a_full_disk_keeps_what_was_acknowledged(disk: Path, durability: str) -> None:
     """The disk fills between two turns; every acknowledged turn is there after a stop, room and a start."""
     served = served_on(disk, durability)
@@ -114,7 +117,7 @@ def test_what_not_even_the_reserve_holds_is_kept_elsewhere(disk: Path) -> None:
     assert served.stop() == 0
 
 
-@pytest.mark.parametrize("durability", ["fast", "durable"])
+@each_durability
 def test_a_full_disk_refuses_writes_and_nothing_else(disk: Path, durability: str) -> None:
     """Once the disk is full, writes are 507 with the reason, at once; reads and erasures go on, and all places agree."""
     served = served_on(disk, durability)
@@ -174,7 +177,7 @@ def test_a_start_on_a_full_disk_serves_reads(disk: Path) -> None:
     served.stop()
 
 
-@pytest.mark.parametrize("durability", ["fast", "durable"])
+@each_durability
 def test_erasures_have_room_where_not_a_byte_is_free(disk: Path, durability: str) -> None:
     """Other programs take the room that the reserve gave back, to the last byte: erasures go on, and stay done."""
     served = served_on(disk, durability)

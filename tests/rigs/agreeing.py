@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from recordings import DATA
 
 from sash.core.law.agree.agreement import Agreement, AskWays, Given, IsPart, More, agree
-from sash.core.law.agree.chat_lines import REPLY, RESULT, UNFINISHED, ChatLine, LogLines
+from sash.core.law.agree.chat_lines import REPLY, RESULT, UNFINISHED, ChatLine, ChatLines
 from sash.core.law.agree.chat_units import units_of
 from sash.core.law.agree.chat_walk import Longer
 from sash.core.law.agree.ways import Way, Ways
@@ -86,10 +86,10 @@ class Log:
 
     def put(self, sender: Sequence[Message], **how: Any) -> Agreement | IsPart:
         """Make the log agree with the sender's list."""
-        log = LogLines.of([said(each) for each in self.messages])
-        lines = [LogLines.of([said(each) for each in branch.messages]) for branch in self.branches]
+        log = ChatLines.of([said(each) for each in self.messages])
+        lines = [ChatLines.of([said(each) for each in branch.messages]) for branch in self.branches]
         ways = [Way(*branch[:3], its) for branch, its in zip(self.branches, lines, strict=True)]
-        found = agree(log, [said(each) for each in sender], system=self.system, ways=Ways(1, ways), **how)
+        found = agree(log, ChatLines.of([said(each) for each in sender]), system=self.system, ways=Ways(1, ways), **how)
         assert not isinstance(found, More | AskWays)
         if isinstance(found, Agreement):
             self._take(found, sender)

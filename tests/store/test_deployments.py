@@ -131,7 +131,10 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("scheme", ["rediss", "rediss+cluster", "rediss+sentinel"])
+@pytest.mark.parametrize(
+    "scheme",
+    ["rediss", *(pytest.param(f"rediss+{each}", marks=pytest.mark.nightly) for each in ("cluster", "sentinel"))],
+)
 async def test_a_certificate_that_is_not_trusted_is_named_in_the_status(scheme: str, certificates: Path) -> None:
     """While the store's certificate is not trusted, the condition in ``/status``, which is logged too, says so."""
     trusted = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

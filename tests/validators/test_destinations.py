@@ -5,6 +5,7 @@ Each row of ``FACTS`` holds at one of the destinations. What is asked about reas
 
 import json
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -42,6 +43,7 @@ CHAT = (
     *("deepinfra/moonshotai/Kimi-K2.5", "novita/deepseek/deepseek-v4-pro"),
     *(
         "openrouter/perplexity/sonar-pro",
+        "openrouter/moonshotai/kimi-k2.5",
         "venice/openai-gpt-54-pro",
         "ollama/gemma3:4b",
         "hosted_vllm/google/gemma-3-27b-it",
@@ -122,9 +124,9 @@ def recorded() -> Iterator[tuple[str, list[Object], Object]]:
 @pytest.mark.skipif(not TRUTH.is_dir(), reason=NO_TRUTH)
 @pytest.mark.long
 def test_recorded_requests_break_no_rule_at_any_destination() -> None:
-    """Each recorded request of each form is sent to a destination, in turn, and breaks none of its rules."""
+    """Every third recorded request of each form is sent to a destination, in turn, and breaks none of its rules."""
     seen = 0
-    for number, (form, messages, beside) in enumerate(recorded()):
+    for number, (form, messages, beside) in enumerate(islice(recorded(), 0, None, 3)):
         destination = DESTINATIONS[number % len(DESTINATIONS)]
         try:
             found = broken(*destination, read(form, messages), max_tokens=100_000, **beside)

@@ -39,7 +39,6 @@ from sash.core.law.fixed_parts.conversation_settings import (
     encode_settings,
     kept_for_windows,
 )
-from sash.core.law.measured_entries import content_digest
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers.reading.native_entries import ReadEntries
 from sash.problems import (
@@ -133,7 +132,7 @@ async def _write(
     writing: Writing = {"settings": DEFAULTS, "if_match": chat.etag, "now_ms": now, "fresh": True}
     if compared.is_usual:
         writing["if_match"], writing["behind"] = expected or "", compared.behind
-        writing["said"] = [content_digest(each.message, "") for each in sent.said[: found.keep]]
+        writing["said"] = sent.digests(found.keep)
     _set_system(request, writing, compared)
     append = partial(store, context, target, query, entries, writing)
     try:

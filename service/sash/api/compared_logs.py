@@ -7,9 +7,8 @@ import msgspec
 
 from sash.api.incoming import Incoming
 from sash.api.sent_lists import AgreeQuery, SentList
-from sash.core.chat.messages import ROLE_AND_CONTENT
 from sash.core.law.agree.agreement import ANYWHERE, Agreement, AskWays, Carried, Given, IsPart, agree, leading
-from sash.core.law.agree.chat_lines import REPLY, UNFINISHED, USER, ChatLine
+from sash.core.law.agree.chat_lines import USER, ChatLine, ChatLines
 from sash.core.law.agree.chat_walk import Longer
 from sash.core.law.fixed_parts.conversation_settings import decode_settings
 from sash.problems import PartOfTheChat, TooLarge, Unprocessable
@@ -23,6 +22,7 @@ _MOST_NEW = 4
 """The most new messages of a usual turn: a question or two, and a reply that is begun."""
 _MOST_COMPARED = 20_000
 """The most messages of the log that a list is compared with."""
+_SPOKEN = frozenset({"user", "assistant"})
 _SPARE = 16
 _EACH = 4
 """Messages of the log to read for each of the list: a screen does not show a turn's calls and results."""
@@ -73,7 +73,8 @@ def usual_turn(request: Incoming, sent: SentList, asked: AgreeQuery) -> Compared
         place -= 1
     while place > 0 and said[place - 1].kind == USER:
         place -= 1
-    if place == len(said) or len(said) - place > _MOST_NEW or not all(map(_is_plain, said[:place])):
+    is_usual = 0 < len(said) - place <= _MOST_NEW and sent.plain >= place
+    if not is_usual or not _SPOKEN.issuperset(said.roles[:place]):
         return None
     behind = None if asked.part == "end" else int(asked.after_seq or 0)
     if behind is None and not place:
@@ -82,15 +83,6 @@ def usual_turn(request: Incoming, sent: SentList, asked: AgreeQuery) -> Compared
     return ComparedLog(
         Chat(first_seq=(behind or 0) + 1, length=(behind or 0) + place), found, None, behind, is_usual=True
     )
-
-
-def _is_plain(said: ChatLine) -> bool:
-    """Whether the digest of its role and content tells all of a message."""
-    message, kind = said.message, said.kind
-    content = message.get("content")
-    if type(content) is not str or len(message) != ROLE_AND_CONTENT or said.status in UNFINISHED:
-        return False
-    return kind == USER or (kind == REPLY and bool(content.strip()))
 
 
 async def compare_log(request: Incoming, target: Target, sent: SentList, asked: AgreeQuery) -> ComparedLog:
@@ -181,7 +173,7 @@ async def _with_named(request: Incoming, target: Target, chat: Chat, named: str 
 
 
 async def _beginning(
-    request: Incoming, target: Target, chat: Chat, said: list[ChatLine], view: str | None
+    request: Incoming, target: Target, chat: Chat, said: ChatLines, view: str | None
 ) -> tuple[State | None, str | None, Sequence[ChatLine] | None]:
     """The state, its system prompt and the log's first messages, as a list needs them that begins with system messages."""
     prompts = len(leading(said))

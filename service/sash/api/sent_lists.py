@@ -1,5 +1,6 @@
 """The sender's list, read and checked."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import msgspec
@@ -17,9 +18,10 @@ from sash.api.body import read_body, run_in_turn_if_large
 from sash.api.incoming import Incoming
 from sash.api.message_formats import MessageFormat, read_own
 from sash.api.schemas import AgreeMessages
+from sash.api.sent_texts import SentText, TextEntries, encoded_texts, plain_texts, read_texts
 from sash.core.chat.messages import ROLE_AND_CONTENT, TEXT_IS_ENOUGH, Entry, decode_entries, decode_json
-from sash.core.law.agree.chat_lines import USER, ChatLine
-from sash.core.law.measured_entries import Earlier, check_entries
+from sash.core.law.agree.chat_lines import ChatLine, ChatLines
+from sash.core.law.measured_entries import Earlier, check_entries, content_digest, text_digests
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers import CHAT
 from sash.core.providers.reading.native import lacks_call
@@ -62,12 +64,20 @@ _native_messages = msgspec.json.Decoder(AgreeNative)
 
 
 class SentList(NamedTuple):
-    """The sender's list: its entries, how they came about, as they are compared, and the size of the body."""
+    """The sender's list: its entries, how they came about, as they are compared, how many of the first are plain texts, and
+    the size of the body."""
 
-    entries: list[Entry]
+    entries: Sequence[Entry]
     read: ReadEntries
-    said: list[ChatLine]
+    said: ChatLines
+    plain: int
     size_bytes: int
+
+    def digests(self, count: int) -> list[bytes]:
+        """The digests of the first ``count`` messages, which are plain texts."""
+        if isinstance(self.entries, TextEntries):
+            return text_digests(self.entries.texts[:count])
+        return [content_digest(each.message, "") for each in self.entries[:count]]
 
 
 async def read_list(request: Incoming, asked: AgreeQuery) -> SentList:
@@ -85,20 +95,21 @@ async def read_list(request: Incoming, asked: AgreeQuery) -> SentList:
         if (asked.part or after) and any(lacks_call(entry.message) for entry in read.entries):
             named = int(after) if after is not None and after.isdigit() else after
             earlier = await earlier_messages(context, request.target, named)
-        said = await run_in_turn_if_large(len(body), _checked, read.entries, earlier)
-        check_receipts(read.entries, request.target)
+        said, plain = await run_in_turn_if_large(len(body), _checked, read.entries, earlier)
+        if not isinstance(read.entries, TextEntries):
+            check_receipts(read.entries, request.target)
     except Problem as problem:
         read.point(problem)
         raise
     if request.claim is not None:
         for place, entry in enumerate(read.entries):
             entry.id = entry.id or request.fresh_id(place)
-    return SentList(read.entries, read, said, len(body))
+    return SentList(read.entries, read, said, plain, len(body))
 
 
 def _entries(body: bytes, form: str, settings: Settings) -> ReadEntries:
     if form == CHAT:
-        read = chat_entries(decode_entries(body, _messages).messages)
+        read = chat_entries(read_texts(body) or decode_entries(body, _messages).messages)
     else:
         values = decode_json(body, _native_messages).messages
         refuse_more(len(values), MESSAGES_AN_ENTRY * _MOST_UNITS, "messages")
@@ -107,29 +118,49 @@ def _entries(body: bytes, form: str, settings: Settings) -> ReadEntries:
     return read
 
 
-def _checked(entries: list[Entry], earlier: Earlier) -> list[ChatLine]:
-    """The list as it is compared, once it is checked. Raises as ``read_list`` does."""
-    if not all(map(_needs_no_check, entries)):
-        check_entries(entries, earlier)
-    said = [ChatLine(each.message, role=each.message["role"], id=each.id, status=each.status) for each in entries]
-    if 2 * sum(each.kind == USER for each in said) > _MOST_UNITS:
+def _checked(entries: Sequence[Entry], earlier: Earlier) -> tuple[ChatLines, int]:
+    """The list as it is compared, and how many of the first are plain texts, once it is checked. Raises as ``read_list``
+    does."""
+    texts = entries.texts if isinstance(entries, TextEntries) else None
+    plain = _plain(entries) if texts is None else plain_texts(texts)
+    if plain < len(entries):
+        check_entries(entries, earlier, plain)
+    listed: Sequence[Entry | SentText] = texts or entries
+    roles = [each.role for each in texts] if texts else [each.message["role"] for each in entries]
+    if 2 * roles.count("user") > _MOST_UNITS:
         detail = f"A list may have {_MOST_UNITS} questions and turns: send the chat's end with list=end"
         raise TooLarge.at("#/messages", detail, {"limit": _MOST_UNITS, "unit": "units"})
     places: dict[str, int] = {}
-    for place, entry in enumerate(entries):
-        if entry.id is not None and places.setdefault(entry.id, place) != place:
+    for place, each in enumerate(listed):
+        if each.id is not None and places.setdefault(each.id, place) != place:
             raise EntryConflict.at(f"#/messages/{place}/id", "The list has this id twice: give each message its own")
-    return said
+
+    def make(place: int) -> ChatLine:
+        entry = entries[place]
+        return ChatLine(entry.message, role=roles[place], id=entry.id, status=entry.status)
+
+    def bodies() -> list[bytes]:
+        return [msgspec.json.encode(each.message) for each in entries] if texts is None else encoded_texts(texts)
+
+    odd = frozenset(place for place in range(plain, len(entries)) if listed[place].status is not None)
+    return ChatLines(bodies, roles, odd, make), plain
 
 
-def _needs_no_check(entry: Entry) -> bool:
-    """Whether an entry is a plain text, which is a chat message whatever it says. A long list has little else."""
-    message = entry.message
-    return (
-        entry.status is None
-        and entry.grounding is None
-        and not entry.continues
-        and len(message) == ROLE_AND_CONTENT
-        and type(message.get("content")) is str
-        and message.get("role") in TEXT_IS_ENOUGH
-    )
+def _plain(entries: Sequence[Entry]) -> int:
+    """The number of entries at the beginning that are complete and a text, which is a message whatever it says. A long list
+    has little else."""
+    for place, entry in enumerate(entries):
+        message = entry.message
+        content = message.get("content")
+        if (
+            type(content) is not str
+            or not content
+            or content.isspace()
+            or len(message) != ROLE_AND_CONTENT
+            or message.get("role") not in TEXT_IS_ENOUGH
+            or entry.status is not None
+            or entry.grounding is not None
+            or entry.continues
+        ):
+            return place
+    return len(entries)

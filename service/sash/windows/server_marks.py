@@ -30,10 +30,16 @@ def _marks(records: Records) -> Number:
     marks |= ((roles == USER) & (records.tokens(0) == 0)) * server_mends.SILENT
     marks |= ((roles == TOOL) | (calls > 0)) * server_mends.IDENTITY
     marks |= (calls > 0) * server_mends.OWING
+    marks |= (roles <= DEVELOPER) * server_mends.PARTS
+    marks |= (roles != USER) * server_mends.NAMED
     if records.details:
+        thoughts = server_mends.THOUGHTS | server_mends.DETAILS
+        marks |= ((roles == ASSISTANT) & (records.columns["plain0"] != 0)) * thoughts
         marks |= (records.columns["has_call_objects"] != 0) * server_mends.ARGUMENTS
         for index in records.rare:  # their columns are not complete
             extra = records[index].measure.extra
             if extra is not None and extra.call_objects is not None:
                 marks[index] |= server_mends.ARGUMENTS
+            if extra is not None and extra.reasoning is not None:
+                marks[index] |= thoughts
     return marks

@@ -50,7 +50,7 @@ class SourceConversation(msgspec.Struct, kw_only=True):
     entries: list[dict[str, Any]]
     left_out: dict[str, int]
     exported: list[dict[str, Any]] = []
-    """The lines of an export as they are; a server takes them back with their times and seqs."""
+    """The lines of an export as they are, branches among them; a server takes them back with their times and seqs."""
 
 
 def format_hint(value: Any) -> str:

@@ -14,7 +14,7 @@ Accepted formats, as one JSON value or as one value on each line:
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from sash.commands.source_error import SourceError
 from sash_tools.sources import agents_sdk, langchain_dumps, memory_server, openai_lists
@@ -186,7 +186,7 @@ def _from_lines(values: list[Any], stem: str, name: str, order: Order) -> list[S
     ):
         return _from_list(values, stem, name, order)
     conversations: list[SourceConversation] = []
-    for number, (settings, entries) in enumerate(_runs(values, name), 1):
+    for number, (settings, entries, branches) in enumerate(_runs(values, name), 1):
         if _is_conversation(settings):
             conversations.append(_conversation(settings, f"{stem}-{number}", name, order))
         else:
@@ -194,20 +194,32 @@ def _from_lines(values: list[Any], stem: str, name: str, order: Order) -> list[S
             rest = {key: value for key, value in settings.items() if key != "id" and value is not None}
             conversations.append(from_entries(str(identity), rest, entries, name))
             if _is_exported(settings):
-                conversations[-1].exported = [settings, *entries]
+                conversations[-1].exported = [settings, *entries, *branches]
     return conversations
 
 
-def _runs(values: list[Any], name: str) -> list[tuple[dict[str, Any], list[Any]]]:
-    """Return settings, each with the entries after them; entries before all settings are one conversation."""
-    runs: list[tuple[dict[str, Any], list[Any]]] = []
+class _Run(NamedTuple):
+    """Settings, the entries after them, and an export's lines of branches after those."""
+
+    settings: dict[str, Any]
+    entries: list[Any]
+    branches: list[Any]
+
+
+def _runs(values: list[Any], name: str) -> list[_Run]:
+    """Return the conversations of lines; entries before all settings are one."""
+    runs: list[_Run] = []
     for number, value in enumerate(values, 1):
         if not isinstance(value, dict):
             raise SourceError(f"{name}: line {number} is not an object")
-        if "role" in value or "message" in value:
-            if not runs or _is_conversation(runs[-1][0]):
-                runs.append(({}, []))
-            runs[-1][1].append(value)
+        is_entry = "role" in value or "message" in value
+        is_branch = bool(runs) and _is_exported(runs[-1].settings) and value.keys() == {"branch"}
+        if is_branch or (is_entry and runs and runs[-1].branches):
+            runs[-1].branches.append(value)
+        elif is_entry:
+            if not runs or _is_conversation(runs[-1].settings):
+                runs.append(_Run({}, [], []))
+            runs[-1].entries.append(value)
         else:
-            runs.append((value, []))
+            runs.append(_Run(value, [], []))
     return runs

@@ -11,6 +11,7 @@ from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.notes import summary_message
+from sash.core.law.history.order import last_reply
 from sash.core.law.history.results import share_of
 from sash.core.law.history.view import History, unit_costs
 from sash.core.law.limits.fitting import fitted
@@ -136,7 +137,7 @@ def _is_plain(history: History, plan: Plan) -> bool:
     records, options, fixed, sent_in = history.records, plan.query, plan.parts.fixed, PROVIDERS[plan.query.format]
     return not (
         not records.flags
-        or (records.roles[-1] == ASSISTANT and plan.going_on)
+        or (plan.going_on and last_reply(history) is not None)
         or history.before
         or history.recalled
         or (history.seen is not None and history.seen.texts)

@@ -1,7 +1,7 @@
 """An entry, from what was sent to what a window needs of it: checked, made regular, measured, with its digests."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
@@ -16,6 +16,7 @@ from sash.core.chat.messages import (
     calls_of,
     check_envelope,
     digest,
+    digests,
     encode_message,
     validate_message,
 )
@@ -46,12 +47,19 @@ _EXPORTED_BYTES = 16
 _ENCODINGS = ("o200k_base", "cl100k_base")
 
 
+class TextMessage(Protocol):
+    """A message that is a role and a text."""
+
+    role: str
+    content: str
+
+
 Earlier = Sequence[tuple[str, Mapping[str, Any]]]
 """Messages of the conversation before a request, with their entries' ids, oldest first."""
 
 
-def check_entries(entries: Sequence[Entry], earlier: Earlier = ()) -> None:
-    """Check the entries of a request, to whose places problems point.
+def check_entries(entries: Sequence[Entry], earlier: Earlier = (), plain: int = 0) -> None:
+    """Check the entries of a request, to whose places problems point. The first ``plain`` are known to be texts alone.
 
     A result that does not say which call it answers gets the id of the open one, also of an ``earlier`` message's; if its
     entry was stored before, that of then. A provider's result without an id answers the oldest open call of its name.
@@ -59,9 +67,10 @@ def check_entries(entries: Sequence[Entry], earlier: Earlier = ()) -> None:
     Raises InvalidEntry where an entry holds no chat message, Unprocessable where its message cannot have its documents or
     its status.
     """
-    lacking = {index for index, entry in enumerate(entries) if lacks_call(entry.message)}
+    lacking = {index for index, entry in enumerate(entries[plain:], plain) if lacks_call(entry.message)}
     opened = OpenCalls(message for _, message in earlier) if lacking else None
-    for index, entry in enumerate(entries):
+    first = 0 if lacking else plain
+    for index, entry in enumerate(entries[first:], first):
         if opened is not None and index in lacking:
             entry.message = _with_call(entries, index, earlier, opened)
         check_entry(entry, f"/messages/{index}")
@@ -218,6 +227,11 @@ def content_digest(message: Mapping[str, Any], identity: str) -> bytes:
         return digest(identity, DIGEST_BYTES)
     is_chat = native is None or has_foreign(message)
     return digest([message["role"], content] if is_chat else [message["role"], content, native], DIGEST_BYTES)
+
+
+def text_digests(messages: Iterable[TextMessage]) -> list[bytes]:
+    """Return the ``content_digest`` of each of these messages, which are a role and a text."""
+    return digests([[each.role, each.content] for each in messages], DIGEST_BYTES)
 
 
 def _grounding(

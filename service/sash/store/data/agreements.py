@@ -8,7 +8,7 @@ import msgspec
 
 from sash.core.chat.messages import Entry
 from sash.core.counts.models.families import ROLES, TOOL
-from sash.core.law.agree.chat_lines import ChatLine, LogLines
+from sash.core.law.agree.chat_lines import ChatLine, ChatLines
 from sash.core.law.agree.ways import Way, Ways
 from sash.core.law.documents.grounding import parse_template
 from sash.core.law.records.details import Details
@@ -27,7 +27,7 @@ from sash.store.data.sealing import PLAIN, AnySealer, Kind
 from sash.store.data.stored_messages import NewEntry, open_bodies
 
 _NO_TEMPLATE = parse_template()
-_NOTHING = LogLines.of([])
+_NOTHING = ChatLines.of([])
 _NOTHING_LONGER: Mapping[int, str] = MappingProxyType({})
 
 
@@ -42,7 +42,7 @@ class Chat(msgspec.Struct, frozen=True):
     life: str = ""
     length: int = 0
     first_seq: int = 1
-    messages: LogLines = _NOTHING
+    messages: ChatLines = _NOTHING
 
     @property
     def is_all(self) -> bool:
@@ -181,7 +181,7 @@ class _Read(NamedTuple):
     bodies: list[bytes]
 
 
-def _stored(pages: Sequence[_Read], view: str | None) -> LogLines:
+def _stored(pages: Sequence[_Read], view: str | None) -> ChatLines:
     """The messages of these pages, as an author with this view sees them."""
     details = [each for page in pages for each in page.details]
     roles, flags = (
@@ -206,7 +206,7 @@ def _stored(pages: Sequence[_Read], view: str | None) -> LogLines:
         calls = {call[0] for place in hidden for call in make(place).made_calls}
         results = (place for place, role in enumerate(roles) if role == TOOL)
         hidden |= {place for place in results if make(place).answers in calls}
-    return LogLines(bodies, hidden.union(odd), make)
+    return ChatLines(lambda: bodies, [ROLES[each] for each in roles], hidden.union(odd), make)
 
 
 def _longer(message: Message, page: Page, text: str) -> Entry:

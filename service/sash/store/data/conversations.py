@@ -275,8 +275,7 @@ def _sealed_agreement(sealer: AnySealer, writing: Writing) -> dict[str, Any]:
         sealed = (as_string(sealer.seal(Kind.SETTINGS, each)) for each in writing["changed"])
         arguments["changed"] = SettingsChange(*sealed)
     if "said" in writing:
-        digests = (sealer.digest(Purpose.CONTENT, each) for each in writing["said"])
-        arguments["said"] = as_string(b"".join(digests))
+        arguments["said"] = as_string(b"".join(map(partial(sealer.digest, Purpose.CONTENT), writing["said"])))
     return arguments
 
 

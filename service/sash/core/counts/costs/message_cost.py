@@ -9,7 +9,7 @@ A text's tokens are those of the model's encoding, those that its own vocabulary
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 from sash.core.counts.measures.rows import Row, form_number
@@ -24,7 +24,7 @@ from sash.core.providers import PROVIDERS
 from sash.core.providers.form.provider import Provider
 from sash.core.providers.openai.chat_mends import hears
 from sash.core.providers.openai.openai import OPENAI
-from sash.core.providers.openai.server_mends import ARGUMENTS, BLANK, OWING, SILENT, refused_by
+from sash.core.providers.openai.server_mends import ARGUMENTS, BLANK, NAMED, OWING, SILENT, refused_by
 from sash.core.providers.writing.turns import NOTHING_SAID
 
 LIST_BEGINS, LIST_ENDS = 1 << 32, 1 << 33
@@ -52,8 +52,6 @@ _LONGEST_NAME: Final = 256
 """Bytes of the longest name."""
 _JOINED: Final = 2
 """Tokens, beside a quarter of the line's, that an estimate may be higher for a text and a line together than for both."""
-_BLANK: Final = Row(zip(("plain0", "plain1"), text_tokens({"reasoning_content": BLANK}), strict=True))
-"""The numbers of reasoning that is a space."""
 _NAMED: Final = 3
 """Tokens that a name costs beside its own where it is sent as text: two for the ": " behind it, and one because the text
 after it may split into more tokens there."""
@@ -71,16 +69,7 @@ def message_cost(row: Row, model: Model, by: Arithmetic, *, parallel: Number = 0
     are the tokens of all that the message says in the model's own vocabulary, -1 where they are not counted.
     """
     sent_in = PROVIDERS[model.format]
-    if sent_in.is_chat_form:
-        sent = _as_chat(row, model, by) if "pictured0" in row else Row(row)
-        if "spoken0" in row and not hears(model.provider, model.known_as):
-            _add_spoken(sent, row, by)
-        if "has_call_objects" in row and refused_by(model.provider, model.known_as) & ARGUMENTS:
-            _with_objects(sent, model, by)
-        if refused_by(model.provider, model.known_as) & SILENT:
-            _with_words(sent, model, by)
-    else:
-        sent = _as_sent(row, model, sent_in, by)
+    sent = _as_server_reads(row, model, by) if sent_in.is_chat_form else _as_sent(row, model, sent_in, by)
     texts = _in_model(sent, model, by, own_tokens)
     if isinstance(model.rules, VendorRules):
         cost = _vendor_cost(sent, texts, model, model.rules, by)
@@ -99,9 +88,30 @@ def message_cost(row: Row, model: Model, by: Arithmetic, *, parallel: Number = 0
     return by.where(is_left_out(row, model.format, by), 0, cost)
 
 
+@cache
+def _blank() -> Row:
+    """The numbers of reasoning that is a space."""
+    return Row(zip(("plain0", "plain1"), text_tokens({"reasoning_content": BLANK}), strict=True))
+
+
+def _as_server_reads(row: Row, model: Model, by: Arithmetic) -> Row:
+    """The numbers of a message in chat completions, as servers of the model take it."""
+    sent = _as_chat(row, model, by) if "pictured0" in row else Row(row)
+    refused = refused_by(model.provider, model.known_as)
+    if "spoken0" in row and not hears(model.provider, model.known_as):
+        _add_spoken(sent, row, by)
+    if "has_call_objects" in row and refused & ARGUMENTS:
+        _with_objects(sent, model, by)
+    if refused & SILENT:
+        _with_words(sent, model, by)
+    if "has_name" in row and refused & NAMED:
+        sent["has_name"] = sent["has_name"] * ((row["role"] == USER) | (row["role"] == FUNCTION))
+    return sent
+
+
 def _with_blank(cost: Number, row: Row, model: Model, by: Arithmetic) -> Number:
     """The cost with that of the blank that calls without reasoning are sent with."""
-    blank = by.ceil(_reasoning_cost(_BLANK, PROVIDERS[model.format].carries, model, by) * model.margin)
+    blank = by.ceil(_reasoning_cost(_blank(), PROVIDERS[model.format].carries, model, by) * model.margin)
     return cost + by.where((row["calls"] > 0) & (row["plain0"] == 0), blank, 0)
 
 

@@ -7,7 +7,7 @@ import msgspec
 
 from sash.core.counts.text import Pair, strings, text_tokens
 from sash.core.counts.text.unicode_scripts import Mix, mix_of
-from sash.core.providers.messages.reasoning_members import BLOCKS, PLAIN, SIGNED
+from sash.core.providers.messages.reasoning_members import BLOCKS, CONTENT, PLAIN, SIGNED
 
 
 class Reasoning(msgspec.Struct, array_like=True, frozen=True):
@@ -25,6 +25,8 @@ class Reasoning(msgspec.Struct, array_like=True, frozen=True):
 def reasoning_of(message: Mapping[str, Any]) -> Reasoning | None:
     """Return the tokens of an assistant message's reasoning; None if it has none."""
     said = {name: message[name] for name in PLAIN if message.get(name)}
+    if said.keys() == {"reasoning"}:  # some servers get it so
+        said = {CONTENT: said["reasoning"]}
     thought = {BLOCKS: message[BLOCKS]} if message.get(BLOCKS) else {}
     plain, blocks = text_tokens(said), text_tokens(thought)
     signed = [each[SIGNED] for each in (message, *(message.get("tool_calls") or ())) if each.get(SIGNED)]

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from sash.core.law.agree.chat_lines import REPLY, RESULT, SYSTEM, USER, ChatLine, LogLines
+from sash.core.law.agree.chat_lines import REPLY, RESULT, SYSTEM, USER, ChatLine, ChatLines
 from sash.core.law.agree.chat_units import WHOLE, compare, units_of
 from sash.core.law.agree.chat_walk import ChatWalk, Longer
 from sash.core.law.agree.displaced import Displaced
@@ -76,8 +76,8 @@ ANYWHERE: Final = -1
 
 
 def agree(  # noqa: PLR0911 - one for each thing that is missing
-    log: LogLines,
-    sender: Sequence[ChatLine],
+    log: ChatLines,
+    sender: ChatLines,
     *,
     base: int | None = None,
     is_whole: bool = False,
@@ -94,7 +94,7 @@ def agree(  # noqa: PLR0911 - one for each thing that is missing
     ``ways`` are the branches; None where they were not read.
     """
     begins = sender[-1] if sender and sender[-1].status == "in_progress" and sender[-1].is_bare else None
-    listed = sender if begins is None else sender[:-1]
+    listed = sender if begins is None else sender.before(len(sender) - 1)
     if base == ANYWHERE:
         start = _anchor(log, listed, is_all=is_all)
         if start is None:
@@ -103,7 +103,7 @@ def agree(  # noqa: PLR0911 - one for each thing that is missing
     else:
         start = base or 0
     alike = _alike(log, listed, start)
-    walk = ChatWalk(log, units_of(listed, alike), start + alike, listed[:alike])
+    walk = ChatWalk(log, units_of(listed, alike), start + alike, listed.before(alike))
     if walk.left < len(walk.units) and walk.part is None and (is_all or walk.is_within):
         if ways is None:
             return AskWays()
@@ -122,19 +122,18 @@ def agree(  # noqa: PLR0911 - one for each thing that is missing
     return msgspec.structs.replace(found, taken=ways.taken) if ways is not None and ways.taken else found
 
 
-def _alike(log: LogLines, sender: Sequence[ChatLine], start: int) -> int:
+def _alike(log: ChatLines, sender: ChatLines, start: int) -> int:
     """The number of messages at the start, up to a question, that are equal byte for byte. They need not be divided into
     units."""
-    last = 0
-    for place, (body, one) in enumerate(zip(log.bodies[start:], sender, strict=False)):
-        if body != one.encoded or one.status or start + place in log.odd:
-            break
-        if one.kind == USER:
-            last = place
-    return last
+    odd = (*sender.odd, *(place - start for place in log.odd if place >= start))
+    count = max(0, min(len(sender), len(log) - start, *odd))
+    stored, sent = log.bodies[start : start + count], sender.bodies[:count]
+    if stored != sent:
+        count = next(place for place, (one, other) in enumerate(zip(stored, sent, strict=True)) if one != other)
+    return next((place for place in reversed(range(count)) if sender[place].kind == USER), 0)
 
 
-def _anchor(log: LogLines, sender: Sequence[ChatLine], *, is_all: bool) -> int | None:
+def _anchor(log: ChatLines, sender: ChatLines, *, is_all: bool) -> int | None:
     """The place in the log of the first unit of a list that is the chat's end; behind the log where it is new.
 
     An id tells it, else the words: of a unit that a list of this length can reach. A lone question under an id that the log
@@ -166,8 +165,8 @@ class _Pieces:
 
     def __init__(
         self,
-        log: LogLines,
-        sender: Sequence[ChatLine],
+        log: ChatLines,
+        sender: ChatLines,
         walk: ChatWalk,
         begins: ChatLine | None,
         opening: Sequence[ChatLine],

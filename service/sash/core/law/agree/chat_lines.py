@@ -47,7 +47,7 @@ class ChatLine:
         self._body = body
         if type(body) is dict:
             self.__dict__["message"] = body  # so that nothing is made when it is read
-        self._role = role
+        self.role = role
         self.kind = SYSTEM if is_hidden else _KINDS.get(role, SYSTEM)
         self._id = id
         self._details = details
@@ -106,7 +106,7 @@ class ChatLine:
     @lazy
     def made_calls(self) -> Sequence[Call]:
         """The calls that it makes."""
-        if self._role != "assistant" or not (self.message.get("tool_calls") or self.message.get("function_call")):
+        if self.role != "assistant" or not (self.message.get("tool_calls") or self.message.get("function_call")):
             return ()
         ids = [call.get("id") for call in self.message.get("tool_calls") or ()]
         called = functions_called(self.message)
@@ -116,7 +116,7 @@ class ChatLine:
     @property
     def answers(self) -> str | None:
         """The id of the call that it is the result of."""
-        return self.message.get("tool_call_id") if _KINDS.get(self._role) == RESULT else None
+        return self.message.get("tool_call_id") if _KINDS.get(self.role) == RESULT else None
 
     @lazy
     def media(self) -> Sequence[str | None]:
@@ -167,30 +167,56 @@ def _strings(value: Any) -> Iterator[str]:
                 yield from _strings(each)
 
 
-class LogLines(Sequence[ChatLine]):
-    """A log's messages, each made when it is read, so that a long chat that agrees makes few. ``bodies`` are the messages as
-    JSON; ``odd`` are the places of those that more is to be said of than that: unfinished, hidden, erased."""
+class ChatLines(Sequence[ChatLine]):
+    """A list's messages, each made when it is read, so that a long chat that agrees makes few.
 
-    def __init__(self, bodies: Sequence[bytes], odd: frozenset[int], make: Callable[[int], ChatLine]) -> None:
-        self.bodies = bodies
+    ``odd`` are the places of those that are unfinished, hidden or erased. ``encode`` returns all messages as JSON, and
+    ``make`` the one at a place.
+    """
+
+    def __init__(
+        self,
+        encode: Callable[[], Sequence[bytes]],
+        roles: Sequence[str],
+        odd: frozenset[int],
+        make: Callable[[int], ChatLine],
+    ) -> None:
+        self._encode = encode
+        self.roles = roles
         self.odd = odd
         self._make = make
         self._made: dict[int, ChatLine] = {}
 
     @classmethod
-    def of(cls, messages: Sequence[ChatLine]) -> "LogLines":
+    def of(cls, lines: Sequence[ChatLine]) -> "ChatLines":
         """These messages."""
-        odd = (place for place, each in enumerate(messages) if each.status or each.is_hidden or each.is_redacted)
-        return cls([each.encoded for each in messages], frozenset(odd), messages.__getitem__)
+        odd = frozenset(place for place, each in enumerate(lines) if each.status or each.is_hidden or each.is_redacted)
+        return cls(lambda: [each.encoded for each in lines], [each.role for each in lines], odd, lines.__getitem__)
+
+    @lazy
+    def bodies(self) -> Sequence[bytes]:
+        """The messages as JSON."""
+        return self._encode()
+
+    def before(self, end: int) -> "ChatLines":
+        """The first messages, up to the place ``end``."""
+        if end >= len(self):
+            return self
+        odd = frozenset(place for place in self.odd if place < end)
+        return ChatLines(lambda: self.bodies[:end], self.roles[:end], odd, self.__getitem__)
+
+    def counted(self) -> int:
+        """The number of messages that are no system messages, where none is hidden."""
+        return sum(map(_KINDS.__contains__, self.roles))
 
     def __len__(self) -> int:
-        return len(self.bodies)
+        return len(self.roles)
 
     def __getitem__(self, place):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN204 - as every sequence's
         if isinstance(place, slice):
             return [self[each] for each in range(*place.indices(len(self)))]
-        if place < 0 or place >= len(self.bodies):
-            place = range(len(self.bodies))[place]
+        if place < 0 or place >= len(self):
+            place = range(len(self))[place]
         found = self._made.get(place)
         if found is None:
             found = self._made[place] = self._make(place)

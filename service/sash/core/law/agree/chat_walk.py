@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sash.core.law.agree.chat_lines import REPLY, RESULT, SYSTEM, USER, ChatLine, LogLines
+from sash.core.law.agree.chat_lines import REPLY, RESULT, USER, ChatLines
 from sash.core.law.agree.chat_units import WHOLE, Match, Unit, compare, units_of
 
 
@@ -18,7 +18,7 @@ class ChatWalk:
     """How far both lists agree: ``at`` is the first displaced message, ``left`` the first of the sender's units that is not
     in the log, ``part`` what an agreeing turn of the sender's has more."""
 
-    def __init__(self, log: LogLines, units: Sequence[Unit], start: int, alike: Sequence[ChatLine]) -> None:
+    def __init__(self, log: ChatLines, units: Sequence[Unit], start: int, alike: ChatLines) -> None:
         self.log = log
         self.units = units
         self.own = units_of(log, start)
@@ -26,7 +26,7 @@ class ChatWalk:
         self.alike = alike
         self.at = len(log)
         self.left = 0
-        self.agreed = sum(each.kind != SYSTEM for each in alike)
+        self.agreed = alike.counted()
         self.part: Unit | None = None
         self.longer: Longer | None = None
         self.results: list[int] = []

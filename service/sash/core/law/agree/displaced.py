@@ -4,14 +4,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sash.core.law.agree.chat_lines import REPLY, USER, ChatLine, LogLines
+from sash.core.law.agree.chat_lines import REPLY, USER, ChatLines
 from sash.core.law.agree.chat_units import WHOLE, Unit, compare, units_of
 
 
 class Displaced:
     """The displaced messages, of which units are taken in order."""
 
-    def __init__(self, log: LogLines, at: int, sender: Sequence[ChatLine]) -> None:
+    def __init__(self, log: ChatLines, at: int, sender: ChatLines) -> None:
         self._log = log
         self._at = at
         self._sender = sender

@@ -9,7 +9,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sash.core.law.agree.chat_lines import ChatLine, LogLines
+from sash.core.law.agree.chat_lines import ChatLine, ChatLines
 from sash.core.law.agree.chat_units import Unit, compare, units_of
 
 
@@ -19,7 +19,7 @@ class Way(NamedTuple):
     number: int
     parent: int
     after_seq: int
-    lines: LogLines
+    lines: ChatLines
 
 
 class Ways(NamedTuple):
@@ -46,13 +46,13 @@ class Ways(NamedTuple):
         return self._replace(taken=(*self.taken, way))
 
 
-def joined(log: LogLines, at: int, way: Way) -> LogLines:
+def joined(log: ChatLines, at: int, way: Way) -> ChatLines:
     """The log up to the index ``at``, and behind it the branch."""
-    bodies = [*log.bodies[:at], *way.lines.bodies]
+    bodies, roles = [*log.bodies[:at], *way.lines.bodies], [*log.roles[:at], *way.lines.roles]
     odd = {place for place in log.odd if place < at} | {at + place for place in way.lines.odd}
 
     def make(place: int) -> ChatLine:
         line: ChatLine = log[place] if place < at else way.lines[place - at]
         return line
 
-    return LogLines(bodies, frozenset(odd), make)
+    return ChatLines(lambda: bodies, roles, frozenset(odd), make)

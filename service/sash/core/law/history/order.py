@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 
 from sash.core.chat.messages import links_in
-from sash.core.counts.models.families import FUNCTION, TOOL
+from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, TOOL
 from sash.core.law.history.lines import Gap
 from sash.core.law.history.view import History, Order
 from sash.core.law.records.late_results import late_in
@@ -49,6 +49,22 @@ def arranged(history: History, *, drops: bool) -> History | None:
     ):
         return None  # a result that must be in the window: its call is before the tail
     return _reordered(history, groups, apart, drops=drops)
+
+
+def last_reply(history: History) -> int | None:
+    """The row of a reply that a request may end with; None without one.
+
+    System messages stand first, and neither calls without results nor results without calls are sent: the reply before them
+    is the last. A reply whose calls are left out has its words.
+    """
+    records, order = history.records, history.order
+    gone, dropped = (order.gone, order.dropped) if order is not None else ({}, {})
+    for row in reversed(range(len(records))):
+        role = records.roles[row]
+        is_apart = role >= TOOL and records.flags[row] & Flags.LATE
+        if role > DEVELOPER and not records.unsent[row] and row not in gone and not is_apart:
+            return row if role == ASSISTANT and (not records.calls[row] or row in dropped) else None
+    return None
 
 
 def _is_in_order(records: Records, *, is_whole: bool) -> bool:

@@ -26,13 +26,14 @@ from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.fillers import came_in, longest_opening, opening_tokens
 from sash.core.law.history.lines import longest_lines
 from sash.core.law.history.notes import longest_note, note_measure
+from sash.core.law.history.order import last_reply
 from sash.core.law.history.renaming import renamed_calls
 from sash.core.law.history.results import Edit
 from sash.core.law.history.view import History, View, view_history
 from sash.core.law.lazily import lazy
 from sash.core.law.records.need_older import NeedOlder, older
 from sash.core.law.records.reasons import Reason
-from sash.core.law.records.records import Records, Summary
+from sash.core.law.records.records import Summary
 from sash.core.law.selection.binding import accepted_from
 from sash.core.law.selection.caching import below_a_tier, cut_length
 from sash.core.law.selection.explain import does_not_fit, dropped, explain, left_out
@@ -69,7 +70,7 @@ def choose(spec: WindowSpec, history: History, allowed: Allowed) -> Window | Nee
     if isinstance(line, NeedOlder):
         return line
     frame = _Frame(spec, trimming, allowed, view, line or view, budget)
-    if spec.plan.going_on and (row := _last_reply(view.history.records)) is not None:
+    if spec.plan.going_on and (row := last_reply(view.history)) is not None:
         frame = msgspec.structs.replace(frame, goes_on=row, ending=spec.plan.going_on)
     if not view.units.single or view.front or FUNCTION in history.records.roles:
         frame = frame.with_cuts()
@@ -447,10 +448,3 @@ def _passed(taken: Walk, view: View) -> frozenset[int]:
     passed = (Reason.UNANSWERED, Reason.DUPLICATE)
     units = [index for index, why in taken.reasons.items() if index > oldest or why in passed]
     return frozenset(view.history.seqs_of(view.units.members(units)))
-
-
-def _last_reply(records: Records) -> int | None:
-    """The row of a reply that a request would end with; None without one."""
-    sent = (row for row in reversed(range(len(records))) if records.roles[row] > DEVELOPER)
-    last = next((row for row in sent if not records.unsent[row]), None)
-    return None if last is None or records.roles[last] != ASSISTANT or records.calls[last] else last

@@ -28,9 +28,12 @@ Kind = Literal[
     "members",
     "pictures",
     "reasoning",
+    "reasoning_in",
     "roles",
     "sounds",
+    "speakers",
     "system",
+    "system_text",
     "tool_names",
 ]
 VALUES: Final[Mapping[Kind, Mapping[str, str]]] = MappingProxyType(
@@ -54,9 +57,15 @@ VALUES: Final[Mapping[Kind, Mapping[str, str]]] = MappingProxyType(
             "filled": "each message with calls has `reasoning_content` that is not empty, also where no reasoning is known",
             "refused": "no message has reasoning",
         },
+        "reasoning_in": {
+            "reasoning_content": "reasoning stands in `reasoning_content`",
+            "details": "reasoning stands in `reasoning_content`, or in `reasoning_details`",
+        },
         "roles": {"no_developer": "no message has the role `developer`"},
         "sounds": {"refused": "no sounds"},
+        "speakers": {"users": "messages of the user's alone have a name"},
         "system": {"first": "system messages are at the beginning", "one": "one system message, at the beginning"},
+        "system_text": {"text": "a system message's content is a text, and no list of parts"},
         "tool_names": {
             "dotted": "letters of a to z, digits, `_`, `.`, `:` and `-`, with a letter or `_` first",
             "plain": "letters of a to z, digits, `_` and `-`",

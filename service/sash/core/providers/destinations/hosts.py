@@ -90,6 +90,14 @@ _STRICT: Final = {
 """Hosts that refuse members which they do not know, and what they were reported to answer."""
 
 
+_SYSTEM_TEXTS: Final = {
+    "cerebras": "400: 'body.messages.0.system.content: Input should be a valid string' (musistudio/llms 25)",
+    "groq": "400: \"'messages.0' : for 'role:system' the following must be satisfied[('messages.0.content' : value must "
+    'be a string)]" (i-am-bee/beeai-framework 752, OpenHands/OpenHands 4643, livekit/agents 1790)',
+}
+"""Hosts that take a system message's content as a text alone."""
+
+
 def _refusing(kind: Kind, value: str, name: str, evidence: str) -> Fact:
     return Fact(of="host", name=name, kind=kind, value=value, forms=_CHAT, evidence=evidence, read_on=_DAY)
 
@@ -104,12 +112,20 @@ _STRICTEST: Final[tuple[tuple[Kind, str], ...]] = (
     ("reasoning", "refused"),
     ("roles", "no_developer"),
     ("system", "one"),
+    ("system_text", "text"),
 )
 """What is refused by some host or template, and can be left out or changed without a loss of words. Media, names and ids
 are not among it: they would be lost, or be others, where the host takes them."""
 HOSTS: Final = (
     *(_refusing("members", "known", name, evidence) for name, evidence in _STRICT.items()),
     *(_refusing("reasoning", "refused", name, evidence) for name, evidence in _STRICT.items()),
+    *(_refusing("system_text", "text", name, evidence) for name, evidence in _SYSTEM_TEXTS.items()),
+    _refusing(
+        "reasoning_in",
+        "details",
+        "openrouter",
+        "Kimi K2.5 takes its `reasoning_details` back, and `reasoning_content` (earendil-works/pi 988, 987)",
+    ),
     Fact(
         of="host",
         name="compatible",

@@ -19,6 +19,12 @@ _NO_BLANKS: Final = (
     "Moonshot answers 400: \"the message at position 307 with role 'assistant' must not be empty\", as reported of replies "
     "(MoonshotAI/kimi-code 1985); Alibaba: 'The content field is a required field.' (QwenLM/qwen-code 5265)"
 )
+_DEEPSEEKS: Final = r"v([4-9]|\d\d)"
+_KIMIS: Final = r"kimi-k(2-thinking|2[.p-][5-9]|[3-9])"
+_CONTENT: Final = (
+    "'reasoning_content is missing' also where it was sent back as `reasoning` (charmbracelet/fantasy 195, "
+    "earendil-works/pi 987)"
+)
 MAKERS: Final = (
     Fact(
         of="maker",
@@ -101,7 +107,7 @@ MAKERS: Final = (
         name="deepseek",
         kind="reasoning",
         value="with_calls",
-        models=r"v([4-9]|\d\d)",
+        models=_DEEPSEEKS,
         evidence="api-docs.deepseek.com/guides/thinking_mode: where a tool was called between two questions, the reasoning "
         "must be passed back in all subsequent requests (earendil-works/pi 3636, QuantumNous/new-api 4806, n8n-io/n8n "
         "29119, rikkahub/rikkahub 1587; langchain-ai/langchain 34166 was not refused)",
@@ -112,7 +118,7 @@ MAKERS: Final = (
         name="moonshotai",
         kind="reasoning",
         value="with_calls",
-        models=r"kimi-k(2-thinking|2[.p-][5-9]|[3-9])",
+        models=_KIMIS,
         evidence="'reasoning_content is missing in assistant tool call message at index N' (openclaw/openclaw 71050, "
         "danny-avila/LibreChat 12836)",
         read_on=_DAY,
@@ -122,7 +128,7 @@ MAKERS: Final = (
         name="moonshotai",
         kind="reasoning",
         value="filled",
-        models=r"kimi-k(2-thinking|2[.p-][5-9]|[3-9])",
+        models=_KIMIS,
         forms=_CHAT,
         evidence="'thinking is enabled but reasoning_content is missing in assistant tool call message at index 2': a space "
         "is taken (bestruirui/octopus 251), an empty text is not by all (earendil-works/pi 4251; Lapis0x0/obsidian-yolo 243 "
@@ -138,6 +144,29 @@ MAKERS: Final = (
         forms=_CHAT,
         evidence="'After the (optional) system message(s), user or tool message(s) should alternate with assistant "
         "message(s).' (anomalyco/opencode 9416, SidhuK/WardenApp 24, serac-labs/serac 53)",
+        read_on=_DAY,
+    ),
+    *(
+        Fact(
+            of="maker",
+            name=name,
+            kind="reasoning_in",
+            value="reasoning_content",
+            models=models,
+            forms=_CHAT,
+            evidence=_CONTENT,
+            read_on=_DAY,
+        )
+        for name, models in (("deepseek", _DEEPSEEKS), ("moonshotai", _KIMIS))
+    ),
+    Fact(
+        of="maker",
+        name="x-ai",
+        kind="speakers",
+        value="users",
+        forms=_CHAT,
+        evidence="400: \"Only messages of role 'user' can have a name.\" (BerriAI/litellm 9720, microsoft/autogen 4715, "
+        "pipecat-ai/pipecat 2274)",
         read_on=_DAY,
     ),
     *(

@@ -122,6 +122,13 @@ def _reasoning(_request: Object, messages: list[Object], value: str) -> Iterator
             yield f"#/messages/{index}"
 
 
+def _reasoning_in(_request: Object, messages: list[Object], value: str) -> Iterator[str]:
+    for index, message in enumerate(messages):
+        has_details = value == "details" and message.get("reasoning_details")
+        if message.get("reasoning") and not (message.get("reasoning_content") or has_details):
+            yield f"#/messages/{index}/reasoning"
+
+
 def _ending(_request: Object, messages: list[Object], _value: str) -> Iterator[str]:
     last = messages[-1]
     if last["role"] != "assistant" or last.get("prefix") or _calls(last) or last.get("function_call"):
@@ -188,9 +195,14 @@ _JUDGES: Final[Mapping[Kind, _Judge]] = MappingProxyType(
         "members": _members,
         "pictures": _without("pictures"),
         "reasoning": _reasoning,
+        "reasoning_in": _reasoning_in,
         "roles": _each(lambda message: message["role"] == "developer"),
         "sounds": _without("sounds"),
+        "speakers": _each(lambda message: message["role"] not in ("user", "function") and "name" in message),
         "system": _system,
+        "system_text": _each(
+            lambda message: message["role"] == "system" and not isinstance(message.get("content"), str)
+        ),
         "tool_names": _tool_names,
     }
 )

@@ -18,7 +18,8 @@ platform.claude.com/docs/en/build-with-claude/extended-thinking (preserving thin
 from collections.abc import Mapping
 from typing import Any, Final
 
-PLAIN: Final = ("reasoning_content", "reasoning", "reasoning_details")
+CONTENT: Final = "reasoning_content"
+PLAIN: Final = (CONTENT, "reasoning", "reasoning_details")
 BLOCKS: Final = "thinking_blocks"
 SIGNED: Final = "extra_content"
 MEMBERS: Final = frozenset({*PLAIN, BLOCKS, SIGNED})
@@ -31,3 +32,14 @@ def signature_of(tool_call: Mapping[str, Any]) -> str | None:
         case {"google": {"thought_signature": str(signature)}}:
             return signature
     return None
+
+
+def reasoning_text(details: Any) -> str:
+    """Return the text in OpenRouter's ``reasoning_details``; empty where all is sealed.
+
+    >>> reasoning_text([{"type": "reasoning.text", "text": "Hm"}, {"type": "reasoning.encrypted", "data": "aGk="}])
+    'Hm'
+    """
+    parts = [each for each in details if isinstance(each, Mapping)] if isinstance(details, list) else []
+    texts = (each.get("text") or each.get("summary") for each in parts)
+    return "".join(text for text in texts if isinstance(text, str))

@@ -17,7 +17,7 @@ from sash.core.providers.destinations.destination import evidence_of, meet
 from sash.core.providers.destinations.facts import Kind
 from sash.core.providers.messages.call_inputs import BROKEN_ARGUMENTS
 from sash.core.providers.messages.mends import Mend, Mends
-from sash.core.providers.messages.reasoning_members import PLAIN
+from sash.core.providers.messages.reasoning_members import CONTENT, PLAIN, reasoning_text
 from sash.core.providers.messages.words_said import has_word
 from sash.core.providers.writing.turns import NOTHING_SAID
 
@@ -69,6 +69,25 @@ NO_REASONING: Final = Mend(
     sent="A space as `reasoning_content`",
     evidence=evidence_of("reasoning", "filled"),
 )
+REASONING_MEMBER: Final = Mend(
+    name="reasoning_member",
+    refused="Reasoning that came as `reasoning` or `reasoning_details`, as OpenRouter writes it, by Kimi and by DeepSeek; "
+    "OpenRouter takes `reasoning_details`",
+    sent="Its text as `reasoning_content`",
+    evidence=evidence_of("reasoning_in"),
+)
+SPEAKER: Final = Mend(
+    name="speaker",
+    refused="`name` of a message that is not the user's, by Grok",
+    sent="The message without it",
+    evidence=evidence_of("speakers"),
+)
+SYSTEM_TEXT: Final = Mend(
+    name="system_text",
+    refused="A system message's content as a list of parts, by Groq and Cerebras",
+    sent="The texts of the parts as one",
+    evidence=evidence_of("system_text"),
+)
 SERVER_MENDS: Final = (
     ALTERNATING,
     DEVELOPER_ROLE,
@@ -76,11 +95,16 @@ SERVER_MENDS: Final = (
     EMPTY_REPLY,
     EMPTY_QUESTION,
     NO_REASONING,
+    REASONING_MEMBER,
     SHORT_ID,
+    SPEAKER,
     SYSTEM_FIRST,
+    SYSTEM_TEXT,
 )
 
-DEVELOPER, ARGUMENTS, EMPTY, IDENTITY, SILENT, OWING = (1 << bit for bit in range(16, 22))
+DEVELOPER, ARGUMENTS, EMPTY, IDENTITY, SILENT, OWING, PARTS, NAMED, THOUGHTS, DETAILS = (
+    1 << bit for bit in range(16, 26)
+)
 """What may be refused in a message, as bits above those of ``chat_mends.oddities``."""
 _CHAT: Final = "openai"
 _BITS: Final[dict[Kind, int]] = {
@@ -89,8 +113,12 @@ _BITS: Final[dict[Kind, int]] = {
     "empty_reply": EMPTY,
     "call_ids": IDENTITY,
     "empty_question": SILENT,
+    "system_text": PARTS,
+    "speakers": NAMED,
 }
 """The bit of each kind of fact that is about single messages."""
+_THOUGHTS: Final = {"reasoning_content": THOUGHTS, "details": DETAILS}
+"""The bit of each value of ``reasoning_in``."""
 BLANK: Final = " "
 """The reasoning of calls that have none."""
 _JOINED_ROLES: Final = ("user", "assistant")
@@ -108,7 +136,8 @@ def refused_by(maker: str, model: str) -> int:
     """Return what servers of a maker's model refuse in single messages, as bits; 0 for OpenAI's own."""
     values = to_server(maker, model)
     owing = OWING if values.get("reasoning") == "filled" else 0
-    return sum(bit for kind, bit in _BITS.items() if kind in values) | owing
+    thoughts = _THOUGHTS.get(values.get("reasoning_in", ""), 0)
+    return sum(bit for kind, bit in _BITS.items() if kind in values) | owing | thoughts
 
 
 def with_system_first(bodies: list[Any], maker: str, model: str, mends: Mends) -> list[Any]:
@@ -208,7 +237,33 @@ def _with_reasoning(message: Message) -> Message:
     """The message with a blank as its reasoning, if it calls and has none."""
     if not message.get("tool_calls") or any(message.get(name) for name in PLAIN):
         return message
-    return {**message, "reasoning_content": BLANK}
+    return {**message, CONTENT: BLANK}
+
+
+def _with_content(message: Message) -> Message:
+    """The message with its reasoning as ``reasoning_content``; without it where it is sealed in other members."""
+    if message["role"] != "assistant" or message.get(CONTENT):
+        return message
+    text = message.get("reasoning") or reasoning_text(message.get("reasoning_details"))
+    left = {name: each for name, each in message.items() if name not in PLAIN}
+    return {**left, CONTENT: text} if text else left
+
+
+def _without_details(message: Message) -> Message:
+    """The same, where ``reasoning_details`` are read."""
+    return message if message.get("reasoning_details") else _with_content(message)
+
+
+def _without_name(message: Message) -> Message:
+    """The message without the name of a speaker that is not the user. A function's result is found by its name."""
+    if message["role"] in ("user", "function"):
+        return message
+    return {name: each for name, each in message.items() if name != "name"}
+
+
+def _in_one_text(message: Message) -> Message:
+    is_list = message["role"] in ("system", "developer") and not isinstance(message.get("content"), str)
+    return {**message, "content": _text_of(message.get("content"))} if is_list else message
 
 
 def _as_system(message: Message) -> Message:
@@ -261,5 +316,9 @@ _CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message]], ...]] = (
     (ARGUMENTS, BROKEN_ARGUMENTS, _with_objects),
     (IDENTITY, SHORT_ID, _with_short_ids),
     (SILENT, EMPTY_QUESTION, _with_words),
+    (PARTS, SYSTEM_TEXT, _in_one_text),
+    (NAMED, SPEAKER, _without_name),
+    (THOUGHTS, REASONING_MEMBER, _with_content),
+    (DETAILS, REASONING_MEMBER, _without_details),
     (OWING, NO_REASONING, _with_reasoning),
 )

@@ -39,8 +39,8 @@ class NativeEntry(Entry, forbid_unknown_fields=True, kw_only=True):
 class ReadEntries(msgspec.Struct, frozen=True):
     """Entries with chat messages; ``places`` has, for each, the place of the client's entry that it was made of."""
 
-    entries: list[Entry]
-    places: list[int]
+    entries: Sequence[Entry]
+    places: Sequence[int]
     are_chat: bool = False
     """Whether the client sent chat messages only."""
     are_made: bool = False
@@ -71,9 +71,9 @@ class _Placed(msgspec.Struct, frozen=True):
     place: int
 
 
-def chat_entries(entries: list[Entry]) -> ReadEntries:
+def chat_entries(entries: Sequence[Entry]) -> ReadEntries:
     """Return the entries of a request whose messages are chat messages."""
-    return ReadEntries(entries, list(range(len(entries))), are_chat=True)
+    return ReadEntries(entries, range(len(entries)), are_chat=True)
 
 
 def read_entries(
