@@ -56,7 +56,7 @@ from sash.core.providers.writing.turns import is_of
 from sash.windows.asked import Asked
 from sash.windows.cache_hints import Hints
 from sash.windows.server_marks import refused_by_servers
-from sash.windows.tokens_sent import saved_by_mends, saved_by_turns
+from sash.windows.tokens_sent import saved_as_sent, saved_by_turns
 
 _encode = msgspec.json.Encoder().encode
 _members: Any = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -240,9 +240,11 @@ def made(
     mends = _told(window, history, plan) if is_changed else Mends()
     seqs = window.seqs
     request = _request(asked, history, window, bodies, documents, mends)
-    less = saved_by_turns(window, history, plan) if PROVIDERS[query.format].fills else None
-    if mends.told or mends.chat_replaced:
-        less = (less or Counter[int]()) + saved_by_mends(window, history, model, mends)
+    less = saved_by_turns(window, history, plan, mends) if PROVIDERS[query.format].fills else None
+    if mends.sent:
+        as_sent = saved_as_sent(window, history, model, mends, bodies)
+        less = Counter(less or {})
+        less.update(as_sent)
     window = cheaper(window, less) if less else window
     if hints is not None:
         request = _with_hints(asked, request, hints)

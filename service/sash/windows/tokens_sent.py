@@ -6,8 +6,10 @@ The messages were chosen by bounds: a mend that looks at the whole request may l
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
+import msgspec
 import numpy as np
 
 from sash.core.counts.measures.rows import form_number
@@ -17,19 +19,20 @@ from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.history.fillers import (
     blank_line_tokens,
     came_in,
-    filler_tokens,
     noted_tokens,
     stands_first,
+    unseen_tokens,
     whole_text_tokens,
+    with_filler,
 )
 from sash.core.law.history.view import History
 from sash.core.law.records.costs import message_costs, written_cost
 from sash.core.law.records.records import Flags, Records
+from sash.core.law.render import Bodies
 from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS
+from sash.core.providers.bedrock.converse_mends import JOINED_TURNS
 from sash.core.providers.messages.mends import Mends
-from sash.core.providers.messages.pieces import Object
-from sash.core.providers.openai.server_mends import EMPTY_REPLY
 from sash.core.providers.reading.native import read_messages
 
 _ALIKE: Final = tuple(bytes((role, role)) for role in (USER, ASSISTANT))
@@ -46,7 +49,7 @@ class _Turn(NamedTuple):
     is_own: bool
 
 
-def saved_by_turns(window: Window, history: History, plan: Plan) -> Counter[int] | None:
+def saved_by_turns(window: Window, history: History, plan: Plan, mends: Mends) -> Counter[int] | None:
     """The tokens that messages cost less than they were chosen by, by seq, in a form that fills.
 
     A message that is joined with the one before it has nothing around it. A system text was chosen by the dearest of its
@@ -61,7 +64,8 @@ def saved_by_turns(window: Window, history: History, plan: Plan) -> Counter[int]
     leading = _leading(window, roles)
     saved = _by_systems(turns, history, plan, leading) if has_system else Counter[int]()
     if not PROVIDERS[plan.model.format].replies_are_items:  # items are joined with none
-        saved += _by_joints(turns, history, plan.model, leading)
+        joined = {seq for seq, names in mends.told.items() if JOINED_TURNS.name in names}
+        saved += _by_joints(turns, history, plan.model, leading, joined)
     return +saved
 
 
@@ -98,21 +102,28 @@ def _by_systems(turns: Sequence[_Turn], history: History, plan: Plan, leading: f
     return saved
 
 
-def _by_joints(turns: Sequence[_Turn], history: History, model: Model, leading: frozenset[int]) -> Counter[int]:
-    """What messages cost less that are joined with the one before them. A call saves nothing: its cost is its own alone."""
-    saved, before, run = Counter[int](), -1, 0
+def _by_joints(
+    turns: Sequence[_Turn], history: History, model: Model, leading: frozenset[int], joined: AbstractSet[int]
+) -> Counter[int]:
+    """What messages cost less that are joined with the one before them. A call saves nothing: its cost is its own alone.
+
+    Messages that came in the form are joined with none, but for those with the seqs ``joined``.
+    """
+    saved, before, ended, run = Counter[int](), -1, False, 0
     records = history.records
     is_note = not PROVIDERS[model.format].has_system_messages(model.known_as)
     for row, role, is_own in turns:
         if row in leading:
             continue
-        joins = -1 if is_own and role > DEVELOPER else USER if role <= DEVELOPER and is_note else role
+        joins, seq = USER if role <= DEVELOPER and is_note else role, history.seqs.item(row)
         is_call = role == ASSISTANT and (records.calls[row] or records.flags[row] & Flags.LEGACY_CALL)
-        run = run + 1 if joins == before and joins in (USER, ASSISTANT) and not is_call else 0
+        is_apart = is_own and role > DEVELOPER
+        can_join = not (is_apart or ended) or seq in joined
+        run = run + 1 if can_join and joins == before and joins in (USER, ASSISTANT) and not is_call else 0
         if run:
             around = math.floor(model.rules.role_costs[joins] * model.margin)
-            saved[history.seqs.item(row)] = around - (run == 1 and model.ratios is not None)  # it is rounded once
-        before = -1 if is_call else joins
+            saved[seq] = around - (run == 1 and model.ratios is not None)  # it is rounded once
+        before, ended = -1 if is_call else joins, is_apart
     return saved
 
 
@@ -132,33 +143,33 @@ def _are_own(records: Records, form: str) -> Sequence[bool]:
     return found
 
 
-def saved_by_mends(window: Window, history: History, model: Model, mends: Mends) -> Counter[int]:
-    """The tokens that messages cost less, by seq, because parts of them are left out or replaced, or all of a message is."""
+def saved_as_sent(window: Window, history: History, model: Model, mends: Mends, bodies: Bodies) -> Counter[int]:
+    """The tokens that changed messages cost less than they were chosen by, by seq: they cost what is sent of them."""
+    records, form = history.records, model.format
     saved = Counter[int]()
-    costs = message_costs(history.records, model)
-    for seq, names in mends.told.items():
-        if EMPTY_REPLY.name in names and seq in window.row_of:
-            edit = window.edits.get(seq)
-            saved[seq] += costs.item(window.row_of[seq]) - (edit.saved if edit else 0)
-    rounded = _ROUNDED if model.ratios is not None else 0
-    for seq, was, now in mends.replaced:
-        if seq in window.row_of:
-            saved[seq] += max(0, _cost(was, model) - _cost(now, model) - rounded)
-    for seq, was, now in mends.chat_replaced:
-        if seq in window.row_of:
-            saved[seq] += max(0, _chat_cost(was, model) - _chat_cost(now, model) - rounded)
-            if PROVIDERS[model.format].fills:  # a message of which nothing is left is sent as a filler
-                saved[seq] = min(saved[seq], max(0, costs.item(window.row_of[seq]) - filler_tokens(model)))
+    for seq, sent in mends.sent.items():
+        row = window.row_of.get(seq)
+        if row is None or seq not in mends.changed:
+            continue
+        if seq in window.grounding or seq in window.renamed or records.roles[row] <= DEVELOPER:
+            continue
+        if seq in window.lines and seq != window.goes_on:  # lines in place of its results have its seq
+            continue
+        if (chosen := _chosen_by(seq, row, window, history, model, bodies)) is not None:
+            is_chat = PROVIDERS[form].is_chat_form
+            said = sent if is_chat else [turn.message for turn in read_messages(form, sent, [""] * len(sent))]
+            parallel = records[row].parallel
+            saved[seq] = chosen - sum(written_cost(message, model, parallel=parallel) for message in said)
     return saved
 
 
-def _chat_cost(part: Object | None, model: Model) -> int:
-    """The tokens of a part of a chat message of the user, with those around the message."""
-    return written_cost({"role": "user", "content": [] if part is None else [part]}, model)
-
-
-def _cost(part: Object | None, model: Model) -> int:
-    """The tokens of a part of an own message of the assistant, with those around the message."""
-    shape = PROVIDERS[model.format].shape
-    own = {"role": shape.assistant, shape.parts: [] if part is None else [part]}
-    return sum(written_cost(turn.message, model) for turn in read_messages(shape.name, [own], [""]))
+def _chosen_by(seq: int, row: int, window: Window, history: History, model: Model, bodies: Bodies) -> int | None:
+    """The tokens that a message was chosen by, without reasoning; None where an edit counted it otherwise."""
+    record, edit, sent_in = history.records[row], window.edits.get(seq), PROVIDERS[model.format]
+    if edit is not None and (edit.limit is not None or edit.without_calls or edit.only_text):
+        return None
+    if seq in window.lined:
+        return written_cost(msgspec.json.decode(bodies.body(seq)), model, parallel=record.parallel)
+    cost = message_costs(history.records, model).item(row) - (edit.saved if edit else 0)
+    more = unseen_tokens(record.measure, model) if sent_in.tells_links else 0
+    return (with_filler(record.measure, cost, model, sent_in.name) if sent_in.fills else cost) + more

@@ -20,6 +20,7 @@ from sash.core.providers.messages.pieces import Object
 from sash.core.providers.openai.chat_mends import CALLED, EMPTY_CONTENT, sent_as_chat
 from sash.core.providers.openai.server_mends import (
     IDENTITY,
+    NO_REASONING,
     in_alternation,
     mended_for_servers,
     refused_by,
@@ -160,7 +161,15 @@ def _as_taken(body: bytes, odd: int, marked: Marked, mends: Mends, seq: int) -> 
     if not (changes or more):
         return body
     mends.add_names((mend.name for mend in (*changes, *more)), seq)
-    return msgspec.json.encode(left) if left is not None else b""
+    if left is None:
+        mends.sent[seq] = []
+        mends.changed.add(seq)
+        return b""
+    if any(not mend.is_free for mend in (*changes, *more)):
+        is_blank = NO_REASONING in more  # each call without reasoning is priced with its blank
+        mends.changed.add(seq)
+        mends.send(seq, {name: left[name] for name in left if name != "reasoning_content"} if is_blank else left)
+    return msgspec.json.encode(left)
 
 
 def other_messages(

@@ -107,9 +107,6 @@ def render_request(
     writing = RequestWriting(format, mends, model=model, drops=drops, hinted=hinted, now=now, came=came)
     request = PROVIDERS[format].write(messages, offered, tool_choice if offered else None, writing)
     writing.check()
-    if writing.left_out:
-        contents = {each.seq: each.message["content"] for each in messages if "content" in each.message}
-        writing.mends.chat_replaced += [(seq, contents[seq][place], None) for seq, place in writing.left_out]
     return request
 
 

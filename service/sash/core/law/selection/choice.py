@@ -216,7 +216,8 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         """The tokens that the request costs more if the message of a row is its first, beside system messages."""
         model, form = self.spec.plan.model, self.spec.plan.query.format
         history, records, systems = self.view.history, self.view.history.records, self.view.systems
-        is_beside = bool(systems) and any(came_in(records[each].measure, form) for each in systems)
+        own = [each for each in systems if came_in(records[each].measure, form)] if systems else []
+        is_beside = bool(own) and PROVIDERS[form].has_system_messages(model.known_as)
         if records.roles[row] != ASSISTANT and not is_beside:  # as nearly always
             return 0
         behind = records.roles[row + 1 :] if row >= records.front else b""

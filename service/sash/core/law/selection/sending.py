@@ -141,7 +141,8 @@ def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> Vi
     if names_files and records.details:
         indexes.update(records.media)
     if "beside_calls" in meet(form, model.provider, model.known_as).values:
-        indexes.update(np.flatnonzero(np.frombuffer(records.calls, np.uint8)).tolist())
+        is_legacy = np.frombuffer(records.flags, np.uint8) & Flags.LEGACY_CALL
+        indexes.update(np.flatnonzero(np.frombuffer(records.calls, np.uint8) | is_legacy).tolist())
     costs = view.costs.copy()
     for index in indexes - _without_files(view, form) if view.edits else indexes:
         costs[index] = with_filler(records[index].measure, costs.item(index), model, form)

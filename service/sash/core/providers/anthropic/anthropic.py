@@ -448,6 +448,9 @@ def _write(
     history = in_place([_with_place(step, writing) for step in steps], messages, writing, has_role=has_role)
     system = [step for step in history if isinstance(step, Said) and step.is_system]
     turns = [turn for step in history for turn in _turns(step, writing)]
+    is_plain = all(isinstance(step, PlainRun) for step in history)
+    if not is_plain:
+        writing.own_rest(turns)
     if any(isinstance(step, NativeMessages) for step in history):  # results that are written here stand first
         turns = list(_with_joined_results(turns, writing))
     sent = in_turns(turns, dict(_EMPTY), _SHAPE)
@@ -458,7 +461,10 @@ def _write(
         request["system"] = text
     request |= _tools(list(read_functions(tools, writing)), read_choice(tool_choice, writing), writing)
     has_own = any(isinstance(step, NativeMessages) or (isinstance(step, Said) and step.thinking) for step in history)
-    return without_refused(request, messages[-1].seq if messages else 0, writing, has_own=has_own)
+    request = without_refused(request, messages[-1].seq if messages else 0, writing, has_own=has_own)
+    if not is_plain:
+        writing.tell_sent(request["messages"], _SHAPE.parts)
+    return request
 
 
 def _with_place(step: HistoryStep, writing: RequestWriting) -> HistoryStep:
@@ -504,7 +510,7 @@ def _turns(step: HistoryStep, writing: RequestWriting) -> Sequence[_Turn]:  # no
         case NativeMessages():
             whole = mended(step, writing)
             for message in whole.messages:
-                writing.owned(message["content"] if isinstance(message["content"], list) else [], step.seq)
+                writing.owned(message["content"] if isinstance(message["content"], list) else [message], step.seq)
             return (whole,) if whole.messages or step.role == "assistant" else ()
 
 

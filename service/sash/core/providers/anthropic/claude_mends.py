@@ -51,6 +51,7 @@ LAST_THINKING: Final = Mend(
 )
 NULL_MEMBER: Final = Mend(
     name="null_member",
+    is_free=True,
     refused="A tool result with `is_error` that is null",
     sent="The result without `is_error`",
     evidence="anthropic.types.ToolResultBlockParam: `is_error` is a bool; 'Input should be a valid boolean'",

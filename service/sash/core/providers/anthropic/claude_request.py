@@ -12,6 +12,7 @@ from sash.core.providers.writing.turns import Block, RequestWriting
 
 CACHE_MARKS: Final = Mend(
     name="cache_marks",
+    is_free=True,
     refused="More than four `cache_control` in one request, one of an hour behind one of five minutes, or one on thinking",
     sent="The newest four; with `cache=auto` Sash's own are among them. The others are left out",
     evidence="'A maximum of 4 blocks with cache_control may be provided. Found 6.'; 'a ttl='1h' cache_control block must "
@@ -119,7 +120,6 @@ def _paired(messages: list[Block], going_on: Block | None, writing: RequestWriti
     def keeps(block: Block) -> bool:
         if id(block) not in alone:
             return True
-        writing.mends.replaced.append((writing.owners.get(id(block), 0), block, None))
         writing.mends.add(HOSTED_PAIR, writing.owners.get(id(block), 0))
         return False
 
@@ -249,8 +249,6 @@ def _changed(
             return block
         seq = writing.owners.get(id(block), 0)
         writing.mends.add(mend, seq)
-        if block.get("type") != "tool_result":
-            writing.mends.replaced.append((seq, block, found))
         return writing.owned([found], seq)[0]
 
     return [

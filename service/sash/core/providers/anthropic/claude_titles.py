@@ -16,6 +16,7 @@ TITLE: Final = Mend(
 )
 NESTED_MARK: Final = Mend(
     name="nested_mark",
+    is_free=True,
     refused="`cache_control` on a block inside a document",
     sent="The mark on the document",
     evidence="'sub-content blocks themselves cannot be cached directly. Instead, cache the top-level block' "

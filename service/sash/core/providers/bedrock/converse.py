@@ -39,6 +39,7 @@ from sash.core.providers.bedrock.converse_mends import (
     is_blank,
     is_signed,
     result,
+    tell_sent,
     with_documents,
     without_media,
 )
@@ -407,6 +408,7 @@ def _write(
         config = _tool_config(list(read_functions([_NO_TOOL], writing)), None)
     system = _joined(told)
     fitted(system, config.get("tools", []), turns, writing)
+    tell_sent(turns, writing)
     request: dict[str, Any] = {
         "messages": [{"role": turn.role, "content": [each.block for each in turn.blocks]} for turn in turns]
     }

@@ -21,10 +21,18 @@ def with_calls_apart(turns: Sequence[SentTurn], writing: RequestWriting) -> list
     """Return the turns with calls and results in turns of their own, if the model wants them so."""
     if "beside_calls" not in meet(writing.format_name, "", writing.model).values:
         return list(turns)
-    return [part for turn in turns for part in _parts_of(turn, writing)]
+    found: list[SentTurn] = []
+    caller = 0
+    for turn in turns:
+        if turn.role == "assistant":
+            caller = next((each.seq for each in reversed(turn.blocks) if _is_of_calls(each)), 0)
+            writing.mends.changed.add(caller)  # it was chosen by the most turns that may be put around it
+        found += _parts_of(turn, caller, writing)
+    return found
 
 
-def _parts_of(turn: SentTurn, writing: RequestWriting) -> Iterator[SentTurn]:
+def _parts_of(turn: SentTurn, caller: int, writing: RequestWriting) -> Iterator[SentTurn]:
+    """Yield the turn in parts. What is put between is of the message ``caller``, whose tokens are bounds of it."""
     of_calls = [each for each in turn.blocks if _is_of_calls(each)]
     others = [each for each in turn.blocks if not _is_of_calls(each)]
     if not of_calls or all("cachePoint" in each.block for each in others):
@@ -35,7 +43,7 @@ def _parts_of(turn: SentTurn, writing: RequestWriting) -> Iterator[SentTurn]:
     is_reply = turn.role == "assistant"
     first, second = (others, of_calls) if is_reply else (of_calls, others)
     yield turn._replace(blocks=first)
-    yield SentTurn("user" if is_reply else "assistant", [Sent(0, {"text": NOTHING_SAID})])
+    yield SentTurn("user" if is_reply else "assistant", [Sent(caller, {"text": NOTHING_SAID})])
     yield turn._replace(blocks=second)
 
 

@@ -48,6 +48,7 @@ LAST_REASONING: Final = Mend(
 )
 JOINED_TURNS: Final = Mend(
     name="joined_turns",
+    is_free=True,
     refused="Neighbouring messages of one role",
     sent="One message with the blocks of all",
     evidence="'A conversation must alternate between user and assistant roles' (docs: Converse)",
@@ -80,6 +81,7 @@ UNDECLARED_TOOLS: Final = Mend(
 )
 CACHE_POINTS: Final = Mend(
     name="cache_points",
+    is_free=True,
     refused="More than four `cachePoint` in a request, one of an hour behind one of five minutes, one without a block "
     "before it or behind reasoning, one among tools for Nova, and any for a model without a prompt cache",
     sent="The newest four; with `cache=auto` Sash's own are among them. The others are left out",
@@ -241,6 +243,16 @@ def _results_first(turn: SentTurn, writing: RequestWriting) -> SentTurn:
     return turn._replace(blocks=sorted(turn.blocks, key=lambda each: "toolResult" not in each.block))
 
 
+def tell_sent(turns: Iterable[SentTurn], writing: RequestWriting) -> None:
+    """Note what is sent of each message, turn by turn."""
+    for turn in turns:
+        blocks: dict[int, list[Block]] = {}
+        for each in turn.blocks:
+            blocks.setdefault(each.seq, []).append(each.block)
+        for seq, own in blocks.items():
+            writing.mends.send(seq, {"role": turn.role, "content": own})
+
+
 def with_documents(turns: Sequence[SentTurn], writing: RequestWriting) -> list[SentTurn]:
     """Return the turns with five documents at most, none of them in a message without a text."""
     places = [id(block) for turn in turns for each in turn.blocks for block in _documents(each.block)]
@@ -289,6 +301,5 @@ def without_media(sent: Sent, writing: RequestWriting) -> Iterator[Sent]:
         return
     writing.mends.add(REPLY_MEDIA, sent.seq)
     text = document_text(sent.block[kind]).strip()
-    writing.mends.replaced.append((sent.seq, sent.block, {"text": text} if text else None))
     if text:
         yield Sent(sent.seq, {"text": text})

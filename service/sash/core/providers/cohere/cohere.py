@@ -41,6 +41,7 @@ from sash.core.providers.writing.turns import (
     as_line,
     only_text,
     read_steps,
+    sent_of,
 )
 
 # ---- reading messages
@@ -195,7 +196,9 @@ def _write(
 ) -> dict[str, Any]:
     """Return ``messages``, with ``tools`` and ``tool_choice`` if there are any."""
     steps = read_steps(messages, _SHAPE, writing, takes=_MEDIA)
-    request: dict[str, Any] = {"messages": [message for step in steps for message in _sent(step, writing)]}
+    request: dict[str, Any] = {
+        "messages": [message for step in steps for message in sent_of(step, _sent(step, writing), writing)]
+    }
     choice = read_choice(tool_choice, writing)
     if allowed := chat_tools(read_functions(tools, writing), choice):
         request["tools"] = allowed
@@ -250,15 +253,14 @@ def _content(parts: Iterable[Part], seq: int, writing: RequestWriting, *, told: 
             case {"type": "file", "file": {"file_data": str(data)} as file} if data.startswith("data:text/"):
                 media = read_file(file, part.place, writing)
                 said = media.text() if media else None
-                yield _told(part, as_line(part.body) if said is None else {"type": "text", "text": said}, seq, writing)
+                yield _told(as_line(part.body) if said is None else {"type": "text", "text": said}, seq, writing)
             case _:
-                yield _told(part, as_line(part.body), seq, writing)
+                yield _told(as_line(part.body), seq, writing)
 
 
-def _told(part: Part, line: Block, seq: int, writing: RequestWriting) -> Block:
-    """Return the line that is sent in place of a part, and note that it costs less."""
+def _told(line: Block, seq: int, writing: RequestWriting) -> Block:
+    """Return the line that is sent in place of a part, and note it."""
     writing.mends.add(AS_TEXT, seq)
-    writing.mends.chat_replaced.append((seq, part.body, line))
     return line
 
 

@@ -378,12 +378,15 @@ def _write(
     history = in_place(steps, messages, writing)
     said = (step for step in history if not (isinstance(step, Said) and step.is_system))
     turns = list(_with_media(_in_call_order(said), writing))
+    if writing.owners:
+        writing.own_rest(turns)
     contents = _joined(in_turns(turns, {"text": NOTHING_SAID}, _SHAPE))
     if contents and contents[0].get("role") == "model" and _has(contents[0], "function_call"):
         contents.insert(0, {"role": "user", "parts": [{"text": NOTHING_SAID}]})
     if writing.owners:
         contents = list(in_call_order(contents, writing))
         sign_calls(contents, writing)
+        writing.tell_sent(contents, _SHAPE.parts)
     config: dict[str, Any] = {}
     if text := system_text(history, writing):
         config["systemInstruction"] = text
@@ -454,7 +457,7 @@ def _with_media(steps: Iterable[HistoryStep], writing: RequestWriting) -> Iterat
             media = []
         yield from _turns(step, writing)
         if isinstance(step, Result) and (beside := list(_parts(_apart(step, writing), writing))):
-            media += beside
+            media += writing.owned(beside, step.seq)
             seq = step.seq
     if media:
         yield NativeMessages(seq, [{"role": "user", "parts": media}])
@@ -493,12 +496,12 @@ def _turns(step: HistoryStep, writing: RequestWriting) -> Iterator[_Turn]:
             if whole.messages or step.role == "model":
                 yield whole
         case Result():
-            yield "user", [_result(step, writing)]
+            yield "user", writing.owned([_result(step, writing)], step.seq)
         case Said(role="assistant"):
             texts = [{"text": part.text} for part in only_text(step.parts, writing, "assistant")]
             yield "model", writing.owned(texts + [_call(call) for call in step.calls], step.seq)
         case _:
-            yield "user", list(_parts(step.parts, writing)) or [{"text": NOTHING_SAID}]
+            yield "user", writing.owned(list(_parts(step.parts, writing)) or [{"text": NOTHING_SAID}], step.seq)
 
 
 def _call(call: Call) -> Block:

@@ -24,6 +24,7 @@ EMPTY_PART: Final = Mend(
 )
 MISSING_SIGNATURE: Final = Mend(
     name="missing_signature",
+    is_free=True,
     refused="A call of the current turn without a thought signature, by Gemini 3 and later: another model made it",
     sent="The first call of each step with the signature `skip_thought_signature_validator`, which Google has for this; "
     "in Interactions, a thought with it before the call",

@@ -292,6 +292,9 @@ def _write(
     sent = _signed(list(_with_media(said, writing)), writing)
     if _wants_opening(said, sent):
         sent.insert(0, _Sent(0, _input([{"type": "text", "text": NOTHING_SAID}])))
+    for seq, step in sent:
+        if seq:  # the others are texts alone
+            writing.mends.send(seq, step)
     request: dict[str, Any] = {"input": [each.step for each in sent], "store": False}
     if text := system_text(history, writing):
         request["system_instruction"] = text

@@ -22,20 +22,31 @@ class Mend(msgspec.Struct, frozen=True, kw_only=True):
     """What is sent in its place."""
     evidence: str
     """Where it is known from: a document, an SDK's type, a report, an answer of the provider."""
+    is_free: bool = False
+    """Whether the message costs the same: another id, another order, no mark."""
 
 
 class Mends(msgspec.Struct):
     """The mends of one request, gathered while it is made: names by the message's seq. Fixed parts have seq 0."""
 
     told: dict[int, set[str]] = {}
-    replaced: list[tuple[int, dict[str, Any], dict[str, Any] | None]] = []
-    """Parts of own messages that are left out or replaced: a message's seq, the part, and what is sent in its place."""
-    chat_replaced: list[tuple[int, dict[str, Any], dict[str, Any] | None]] = []
-    """The same of parts of chat messages."""
+    sent: dict[int, list[dict[str, Any]]] = {}
+    """The own messages that are sent of a message, by its seq, as they are before its neighbours are joined with it. Not of
+    texts alone."""
+
+    changed: set[int] = set()
+    """The seqs of messages that may cost less than they were chosen by."""
+
+    def send(self, seq: int, own: dict[str, Any]) -> None:
+        """Note an own message that is sent of message ``seq``; of a fixed part, which has seq 0, nothing."""
+        if seq:
+            self.sent.setdefault(seq, []).append(own)
 
     def add(self, mend: Mend, seq: int) -> None:
         """Note that message ``seq`` was changed by this mend."""
         self.told.setdefault(seq, set()).add(mend.name)
+        if not mend.is_free:
+            self.changed.add(seq)
 
     def add_names(self, names: Iterable[str], seq: int) -> None:
         """Note mends by their names."""
@@ -58,6 +69,7 @@ UNANSWERED_CALL: Final = Mend(
 )
 LATE_RESULT: Final = Mend(
     name="late_result",
+    is_free=True,
     refused="A tool result that does not stand directly behind its call",
     sent="The call's newest result, behind the call; what stood between follows",
     evidence="All four providers answer 400 for a result apart from its call",

@@ -46,6 +46,7 @@ from sash.core.providers.writing.turns import (
     in_order_of_calls,
     only_text,
     read_steps,
+    sent_of,
 )
 
 # ---- reading messages
@@ -177,7 +178,7 @@ def _write(
     for _, run in groupby(steps, answers_call):
         behind: list[Block] = []
         for step in run:
-            made += _sent(step, behind, writing)
+            made += sent_of(step, _sent(step, behind, writing), writing)
         made += behind
     request: dict[str, Any] = {"messages": made}
     functions, choice = list(read_functions(tools, writing)), read_choice(tool_choice, writing)
@@ -203,7 +204,7 @@ def _sent(step: HistoryStep, behind: list[Block], writing: RequestWriting) -> It
             texts, images = _content(step.parts, step.seq, writing, told=True)
             yield {"role": "tool", "tool_name": step.call.name, "content": texts}
             if images:
-                behind.append({"role": "user", "content": "", "images": images})
+                behind += sent_of(step, [{"role": "user", "content": "", "images": images}], writing)
         case Said(role="assistant"):
             text = "".join(part.text or "" for part in only_text(step.parts, writing, "assistant"))
             calls = [{"function": {"name": call.name, "arguments": call.arguments_object()}} for call in step.calls]
@@ -247,7 +248,7 @@ def _content(parts: Iterable[Part], seq: int, writing: RequestWriting, *, told: 
                 if said is None:
                     writing.mends.add(UNTAKEN, seq)
                 texts.append(as_line(part.body)["text"] if said is None else said)
-                writing.mends.chat_replaced.append((seq, part.body, {"type": "text", "text": texts[-1]}))
+                writing.mends.changed.add(seq)
             case {"type": kind} if told or kind == "image_url":
                 writing.mends.add(AS_TEXT, seq)
                 texts.append(as_line(part.body)["text"])

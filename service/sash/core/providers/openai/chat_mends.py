@@ -48,6 +48,7 @@ EMPTY_MEMBER: Final = Mend(
 )
 NAME: Final = Mend(
     name="name",
+    is_free=True,
     refused="A participant's name with white space, angle brackets, slashes or a bar; a function's name outside "
     "`[a-zA-Z0-9_-]`; either longer than 64; of Mistral, DeepSeek and Moonshot, the function's alone",
     sent="The name with `_` for each other character, cut to 64",

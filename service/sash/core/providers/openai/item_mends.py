@@ -248,6 +248,8 @@ def as_taken(
                 mends.add(mend, seq)
         if found:
             taken.append(found)
+            if seq:  # the others are texts alone
+                mends.send(seq, found)
     return taken
 
 

@@ -25,6 +25,7 @@ Message = dict[str, Any]
 
 DEVELOPER_ROLE: Final = Mend(
     name="developer_role",
+    is_free=True,
     refused="The role `developer`, by DeepSeek, Mistral, Alibaba, Moonshot, Z.ai and MiniMax",
     sent="The message with the role `system`",
     evidence=evidence_of("roles"),
@@ -37,6 +38,7 @@ EMPTY_REPLY: Final = Mend(
 )
 SHORT_ID: Final = Mend(
     name="short_id",
+    is_free=True,
     refused="An id of a call that is not of nine letters and digits, by Mistral",
     sent="Nine letters and digits that follow from the id, alike in the call and in its result",
     evidence=evidence_of("call_ids"),
@@ -62,6 +64,7 @@ ALTERNATING: Final = Mend(
 )
 NO_REASONING: Final = Mend(
     name="no_reasoning",
+    is_free=True,
     refused="A message with calls and without `reasoning_content`, such as another model's, by Kimi from K2 Thinking on, "
     "and by DeepSeek from V4 on",
     sent="A space as `reasoning_content`",

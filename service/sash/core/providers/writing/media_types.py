@@ -15,6 +15,7 @@ from sash.core.providers.messages.references import is_googles_file
 
 MEDIA_TYPE: Final = Mend(
     name="media_type",
+    is_free=True,
     refused="A picture of which another type is told than its bytes have, such as `image/jpg` or "
     "`application/octet-stream`; a data URL in upper case, with a parameter such as `charset`, or with white space in "
     "its base64; a PDF of another type",

@@ -22,6 +22,7 @@ BLANK_TEXT: Final = Mend(
 )
 CALL_ID: Final = Mend(
     name="call_id",
+    is_free=True,
     refused="An id of a call that is too long: of more than 40 characters in chat completions, 64 elsewhere; for Claude and "
     "Bedrock also one that is used twice, or is not of letters, digits, `_` and `-`",
     sent="Another id, alike in the call and in its results",
@@ -31,6 +32,7 @@ CALL_ID: Final = Mend(
 )
 CALL_NAME: Final = Mend(
     name="call_name",
+    is_free=True,
     refused="A called tool's name that is not of letters, digits, `_` and `-`, or is longer than 128, at Bedrock 64; by "
     "Claude and Bedrock",
     sent="The name with `_` in their place, cut to that length",
@@ -39,6 +41,7 @@ CALL_NAME: Final = Mend(
 )
 RESULTS_FIRST: Final = Mend(
     name="results_first",
+    is_free=True,
     refused="Another block before a tool result in one turn of the user's",
     sent="The results first, then the others",
     evidence="'tool_use ids were found without tool_result blocks immediately after': results come first in the content "
@@ -61,6 +64,7 @@ FAILED_WITH_MEDIA: Final = Mend(
 )
 RESULT_ORDER: Final = Mend(
     name="result_order",
+    is_free=True,
     refused="Results without ids in another order than their calls, which pairs them wrongly; as a line for a call gives it",
     sent="The results in the order of the calls",
     evidence="Results without an id are paired with the calls by name and order (ai.google.dev/gemini-api/docs/"

@@ -30,6 +30,7 @@ _OF_RESULTS: Final = frozenset({"text", "image_url", "file"})
 """Types of parts that results take in most forms."""
 _USUAL: Final = 3
 """Members of a message with calls, or of a result, that has the usual members alone: role, content, and calls or an id."""
+_SMALL_FILE: Final = 16_384
 _ID_LIMIT: Final = 64  # the smallest that a provider names
 
 
@@ -73,8 +74,6 @@ class RequestWriting:
         self.hinted = hinted
         self.now = now
         self.came = came
-        self.left_out: list[tuple[int, int]] = []
-        """Parts that are left out: a message's seq, and the part's place in its content."""
         self.owners: dict[int, int] = {}
         """The seq of the message of each block that is sent, by the block's identity; not of plain texts."""
 
@@ -85,14 +84,33 @@ class RequestWriting:
             owners[id(block)] = seq
         return blocks
 
+    def own_rest(self, turns: Iterable[tuple[str, list[Block]] | NativeMessages]) -> None:
+        """Remember that the other blocks of the turns are of texts alone, or of whole tool groups."""
+        for turn in turns:
+            for block in turn[1] if isinstance(turn, tuple) else ():
+                self.owners.setdefault(id(block), 0)
+
+    def tell_sent(self, messages: Sequence[Block], key: str) -> None:
+        """Note what is sent of each message by the owners of blocks; of none, if a block behind the first has no owner."""
+        owners, told = self.owners, list[tuple[int, Block]]()
+        for place, message in enumerate(messages):
+            blocks: dict[int | None, list[Block]] = {}
+            if isinstance(message[key], list):
+                for block in message[key]:
+                    blocks.setdefault(owners.get(id(block)), []).append(block)
+            else:
+                blocks[owners.get(id(message))] = message[key]
+            if None in blocks and (place or len(blocks) > 1):  # the first may be put before the assistant's
+                return
+            told += [(seq, {**message, key: own}) for seq, own in blocks.items() if seq]
+        for seq, own in told:
+            self.mends.send(seq, own)
+
     def add(self, place: str, detail: str) -> None:
         """Note that the format cannot carry the part at ``place``, and why."""
         kind, _, rest = place.partition("/")
         if self.drops and kind == "messages":
-            seq, _, within = rest.partition("/")
-            self.mends.add(LEFT_OUT, int(seq))
-            if within.startswith("content/"):
-                self.left_out.append((int(seq), int(within.split("/")[1])))
+            self.mends.add(LEFT_OUT, int(rest.partition("/")[0]))
         else:
             self.errors.append(Pointer(f"#/{place}", detail))
 
@@ -270,9 +288,7 @@ def _step_of(
         return _as_it_came(outgoing, native, calls, shape, writing)
     if native is not None:
         _note_native(outgoing, place, writing)
-    unknown = unknown_members(message)
-    if unknown and any(each.name not in _TOLD_ELSEWHERE for each in unknown):
-        writing.mends.add(FOREIGN_MEMBERS, seq)
+    _note_unknown(message, seq, writing)
     answered, made = calls.follow(outgoing, as_it_came=False)
     calls.tell_renamed(made, answered, seq)
     role = message["role"]
@@ -285,6 +301,8 @@ def _step_of(
         return Said(role, _assistant_parts(message, place, writing), made, thinking, seq)
     elif role == "user":
         parts = _taken(_parts(message, place), takes, seq, writing)
+        if any(map(_is_small_file, parts)):  # each form has another place for its name
+            writing.mends.changed.add(seq)
         return Said(role, _named(message, parts), [], seq=seq)
     elif role in ("system", "developer"):
         return Said(role, _named(message, _parts(message, place)), [], seq=seq)
@@ -307,6 +325,22 @@ def _as_it_came(
     whole = msgspec.structs.replace(whole, begins=True) if outgoing.begins else whole
     whole = msgspec.structs.replace(whole, order=answered.order) if answered is not None else whole
     return msgspec.structs.replace(whole, ids=[call.id for call in made]) if is_renamed else whole
+
+
+def _note_unknown(message: Block, seq: int, writing: RequestWriting) -> None:
+    """Note members that are not sent."""
+    if unknown := unknown_members(message):
+        writing.mends.changed.add(seq)
+        if any(each.name not in _TOLD_ELSEWHERE for each in unknown):
+            writing.mends.add(FOREIGN_MEMBERS, seq)
+
+
+def _is_small_file(part: Part) -> bool:
+    """Whether a part is a sound, or a file of so few bytes that counting it again takes less than a millisecond."""
+    match part.body:
+        case {"type": "file", "file": {"file_data": str(data)}}:
+            return len(data) < _SMALL_FILE
+    return part.body.get("type") == "input_audio"
 
 
 def _note_native(outgoing: Outgoing, place: str, writing: RequestWriting) -> None:
@@ -364,6 +398,16 @@ def _as_note(step: HistoryStep, writing: RequestWriting, *, has_role: bool) -> H
         first.place, {**first.body, "text": "".join(part.text or "" for part in step.parts)}
     )  # as a system text
     return msgspec.structs.replace(step, role="user", parts=[noted, told])
+
+
+def sent_of(step: HistoryStep, made: Iterable[Block], writing: RequestWriting) -> Iterator[Block]:
+    """Yield the own messages that are made of a step, and note them."""
+    if isinstance(step, PlainRun):
+        yield from made
+        return
+    for own in made:
+        writing.mends.send(step.seq, own)
+        yield own
 
 
 def asks(steps: Iterable[HistoryStep]) -> bool:
