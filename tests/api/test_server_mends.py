@@ -234,3 +234,62 @@ async def test_other_templates_get_calls_together(client: httpx.AsyncClient, con
     await append(client, conversation, user("q"), calling("a", "b"), result("a"), result("b"), user("r"))
     made = await sent(client, conversation, model)
     assert len(made["request"]["messages"][1]["tool_calls"]) == 2
+
+
+GREETINGS = {
+    "a greeting": [assistant("Hello! I am Ada."), user("Who is first?")],
+    "a greeting alone": [assistant("Hello! I am Ada.")],
+    "two greetings": [assistant("Hello!"), assistant("I am Ada."), user("Who is first?")],
+    "behind a system text": [
+        {"message": {"role": "system", "content": "Be brief."}},
+        assistant("Hello!"),
+        user("Who is first?"),
+    ],
+    "a call": [calling("call_1"), result("call_1"), user("Who is first?")],
+    "an empty reply first": [assistant(""), assistant("Hello!"), user("Who is first?")],
+}
+
+
+@pytest.mark.parametrize("case", GREETINGS)
+@pytest.mark.parametrize(
+    "model", ["hosted_vllm/google/gemma-3-27b-it", "ollama/gemma3:4b", "sonar-pro", "deepinfra/Qwen/Qwen3-32B"]
+)
+async def test_a_chat_that_begins_with_the_assistant(
+    client: httpx.AsyncClient, conversation: str, model: str, case: str
+) -> None:
+    """Who wants the user first gets a turn of the user's before a greeting, told and counted; OpenAI gets the greeting."""
+    await append(client, conversation, *GREETINGS[case])
+
+    made = await sent(client, conversation, model)
+
+    said = [each for each in made["request"]["messages"] if each["role"] != "system"]
+    assert said[0] == {"role": "user", "content": "…"}
+    assert made["mended"]["reasons"]["user_first"] == 1
+    same = (await window(client, conversation, model="gpt-4o"))["request"]["messages"]
+    assert next(each for each in same if each["role"] != "system")["role"] == "assistant"
+
+
+async def test_a_left_out_greeting_costs_no_turn(client: httpx.AsyncClient, conversation: str) -> None:
+    """An empty greeting is left out: the request begins with the user as it is, and nothing is counted before it."""
+    await append(client, conversation, assistant(""), user("Who is first?"))
+
+    made = await sent(client, conversation, "google/gemma-3-27b-it")
+
+    assert made["request"]["messages"] == [{"role": "user", "content": "Who is first?"}]
+    assert made["mended"]["reasons"] == {"empty_reply": 1}
+    assert made["tokens"]["total"] == await counted(client, made, "openai")
+
+
+@pytest.mark.parametrize("first", ["system", "assistant"])
+async def test_few_shots_that_begin_with_the_assistant(
+    client: httpx.AsyncClient, conversation: str, first: str
+) -> None:
+    """Few-shots are the first messages, but where they are system texts alone; the turn before them is counted, too."""
+    await append(client, conversation, assistant("Hello!"), user("Who is first?"))
+    shots = {"few_shots": [{"role": first, "content": "I am Ada."}]}
+    answer = await client.patch(f"/conversations/{conversation}", json=shots)
+    assert answer.status_code == 200, answer.text
+
+    made = await sent(client, conversation, "google/gemma-3-27b-it")
+
+    assert next(each for each in made["request"]["messages"] if each["role"] != "system")["content"] == "…"

@@ -23,6 +23,7 @@ from sash.problems import FormatCannotCarry, InvalidEntry, WindowDoesNotFit
 from sash.windows.request import WindowRequest
 from sash.windows.stateless import window_of_request
 from validators.logs import Object
+from validators.test_histories import assert_counted
 
 ASKED: Object = {"role": "user", "content": "Where is the talk?"}
 REPLY: Object = {"role": "assistant", "content": "In hall 2."}
@@ -54,6 +55,7 @@ def shown(part: Object) -> Object:
 RULE_BREAKERS: dict[str, tuple[str, ...]] = {
     "alternation": ("google/gemma-3-27b-it", "sonar-pro", "openrouter/perplexity/sonar"),
     "arguments": ("deepseek-chat", "qwen3.5-plus", "hosted_vllm/google/gemma-3-27b-it"),
+    "beginning": ("google/gemma-3-27b-it", "ollama/gemma3:4b", "sonar-pro", "deepinfra/Qwen/Qwen3-32B"),
     "call_ids": ("mistral-large-latest",),
     "empty_question": ("kimi-k2.5", "qwen3.5-plus"),
     "files": ("deepseek-chat", "o3-mini"),
@@ -73,12 +75,18 @@ RULE_BREAKERS: dict[str, tuple[str, ...]] = {
     "reasoning": ("groq/qwen/qwen3-32b", "cerebras/zai-glm-4.7", "gpt-4o", "mistral-large-latest"),
     "sounds": ("gpt-4o-mini", "gpt-5", "deepseek-chat", "glm-4.6"),
     "roles": ("deepseek-chat", "openrouter/openai/gpt-oss-120b", "qwen3.5-plus", "mistral-large-latest"),
+    "calls": ("hosted_vllm/meta-llama/Llama-3.1-8B-Instruct",),
+    "reasoning_in": ("deepseek-v4-pro", "openrouter/moonshotai/kimi-k2.5"),
+    "speakers": ("grok-4",),
+    "system_text": ("groq/qwen/qwen3-32b", "cerebras/zai-glm-4.7"),
+    "videos": ("gpt-4o",),
     "system": ("qwen3.5-plus", "google/gemma-3-27b-it", "mistral-large-latest"),
 }
 """Models whose destinations have a rule of single chat messages, or of their order."""
 BROKEN: dict[str, list[Object]] = {
     "alternation": [ASKED, ASKED],
     "arguments": [ASKED, called(arguments='{"day'), result()],
+    "beginning": [REPLY, ASKED],
     "call_ids": [ASKED, called(), result()],
     "empty_question": [{"role": "user", "content": ""}],
     "empty_reply": [ASKED, {"role": "assistant", "content": ""}],
@@ -90,6 +98,16 @@ BROKEN: dict[str, list[Object]] = {
     "sounds": [shown({"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}})],
     "reasoning": [ASKED, {**REPLY, "reasoning_content": "Hm."}],
     "roles": [ASKED, {"role": "developer", "content": "Be brief."}],
+    "calls": [
+        ASKED,
+        {**called(), "tool_calls": [*called()["tool_calls"], *called("call_2")["tool_calls"]]},
+        result(),
+        result("call_2"),
+    ],
+    "reasoning_in": [ASKED, {**REPLY, "reasoning": "Hm."}],
+    "speakers": [ASKED, {**REPLY, "name": "ada"}],
+    "system_text": [{"role": "system", "content": [{"type": "text", "text": "Be brief."}]}, ASKED],
+    "videos": [shown({"type": "video_url", "video_url": {"url": "data:video/mp4;base64,AAAAGGZ0eXBtcDQy"}})],
     "system": [ASKED, {"role": "system", "content": "Be brief."}],
 }
 """A piece of a history that breaks each rule when it is sent as it is."""
@@ -104,12 +122,13 @@ CASES = [(rule, model) for rule, models in RULE_BREAKERS.items() for model in mo
 
 
 def histories(rule: str) -> st.SearchStrategy[list[Object]]:
-    """Draw histories that break the rule somewhere; at the end, if it is a rule of the end."""
+    """Draw histories that break the rule somewhere; at the end or the beginning, if it is a rule of that."""
     around = st.lists(st.sampled_from(PIECES), max_size=3).map(
         lambda pieces: [each for piece in pieces for each in piece]
     )
-    behind = st.just([]) if rule == "ending" else around
-    return st.builds(lambda before, after: [*before, *BROKEN[rule], *after], around, behind)
+    none: st.SearchStrategy[list[Object]] = st.just([])
+    before, behind = none if rule == "beginning" else around, none if rule == "ending" else around
+    return st.builds(lambda before, after: [*before, *BROKEN[rule], *after], before, behind)
 
 
 def asked_for(model: str, messages: list[Any], form: str = "openai", **more: Any) -> WindowRequest:
@@ -134,11 +153,12 @@ def test_each_rule_has_a_predicate_and_a_generator() -> None:
 @given(st.data())
 @pytest.mark.parametrize(("rule", "model"), CASES)
 def test_a_rule_finds_its_breakers_and_windows_keep_it(rule: str, model: str, data: st.DataObject) -> None:
-    """A history that is sent as it is breaks the rule; the window of the same history breaks none."""
+    """A history that is sent as it is breaks the rule; the window of the same history breaks none, and is counted."""
     history = data.draw(histories(rule))
     assert rule in rules_broken("openai", model, {"messages": history})
-    body = window_of_request(asked_for(model, history), {})[0].body
-    assert rules_broken("openai", model, json.loads(body)["request"]) == set()
+    window = json.loads(window_of_request(asked_for(model, history), {})[0].body)
+    assert rules_broken("openai", model, window["request"]) == set()
+    assert_counted("openai", model, window)
 
 
 @pytest.mark.parametrize(

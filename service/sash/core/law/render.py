@@ -25,6 +25,7 @@ from sash.core.providers.openai.server_mends import (
     mended_for_servers,
     refused_by,
     with_system_first,
+    with_user_first,
 )
 from sash.core.providers.openai.single_calls import with_calls_apart
 from sash.core.providers.writing.turns import Outgoing, RequestWriting, is_of
@@ -119,6 +120,7 @@ def chat_messages(
     if strict:
         sent = with_system_first([body for body in sent if body], marked.maker, marked.model, mends)
         sent = in_alternation(sent, marked.maker, marked.model, mends)
+        sent = with_user_first(sent, marked.maker, marked.model, mends)
         sent = with_calls_apart(sent, marked.maker, marked.model, mends)
     return sent or [b""]
 

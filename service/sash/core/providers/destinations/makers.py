@@ -165,6 +165,16 @@ MAKERS: Final = (
         "message(s).' (anomalyco/opencode 9416, SidhuK/WardenApp 24, serac-labs/serac 53)",
         read_on=_DAY,
     ),
+    Fact(
+        of="maker",
+        name="perplexity",
+        kind="beginning",
+        value="user",
+        models="sonar",
+        forms=_CHAT,
+        evidence="The same answer: behind system messages it begins with the user (edenai/edenai-apis 144)",
+        read_on=_DAY,
+    ),
     *(
         Fact(
             of="maker",

@@ -62,6 +62,12 @@ ALTERNATING: Final = Mend(
     sent="One message with the texts of both, with a blank line between them",
     evidence=evidence_of("alternation"),
 )
+USER_FIRST: Final = Mend(
+    name="user_first",
+    refused="A request that begins with the assistant, such as with a greeting, by templates of Gemma and by Perplexity",
+    sent="Before it a message of the user's: `…`",
+    evidence=evidence_of("beginning"),
+)
 NO_REASONING: Final = Mend(
     name="no_reasoning",
     is_free=True,
@@ -101,6 +107,7 @@ SERVER_MENDS: Final = (
     SPEAKER,
     SYSTEM_FIRST,
     SYSTEM_TEXT,
+    USER_FIRST,
 )
 
 DEVELOPER, ARGUMENTS, EMPTY, IDENTITY, SILENT, OWING, PARTS, NAMED, THOUGHTS, DETAILS, SINGLE = (
@@ -124,6 +131,8 @@ _THOUGHTS: Final = {"reasoning_content": THOUGHTS, "details": DETAILS}
 BLANK: Final = " "
 """The reasoning of calls that have none."""
 _JOINED_ROLES: Final = ("user", "assistant")
+_SYSTEM_ROLES: Final = ("system", "developer")
+_OPENING: Final = msgspec.json.encode({"role": "user", "content": NOTHING_SAID})
 _ID: Final = re.compile(r"[a-zA-Z0-9]{9}")
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -183,6 +192,22 @@ def in_alternation(bodies: list[Any], maker: str, model: str, mends: Mends) -> l
             group = [msgspec.json.encode({**messages[0], "content": content})]
         found += group
     return found
+
+
+def with_user_first(bodies: list[Any], maker: str, model: str, mends: Mends) -> list[Any]:
+    """Return the bodies of a request's messages with a user's message of ``…`` before the assistant's, where the first
+    message beside system messages is the assistant's and is refused."""
+    if "beginning" not in to_server(maker, model):
+        return bodies
+    for index, body in enumerate(bodies):
+        role = _read_role(b"".join(_pieces(body))).role
+        if role in _SYSTEM_ROLES:
+            continue
+        if role != "assistant":
+            break
+        mends.add(USER_FIRST, 0)
+        return [*bodies[:index], _OPENING, *bodies[index:]]
+    return bodies
 
 
 def _pieces(body: Any) -> Iterable[bytes]:
