@@ -293,3 +293,70 @@ async def test_few_shots_that_begin_with_the_assistant(
     made = await sent(client, conversation, "google/gemma-3-27b-it")
 
     assert next(each for each in made["request"]["messages"] if each["role"] != "system")["content"] == "…"
+
+
+def thinking(**members: Any) -> list[dict[str, Any]]:
+    """A tool turn of an earlier question, whose call has these members beside it."""
+    called = calling("call_1")
+    return [
+        user("Who is first?"),
+        {"message": {**called["message"], **members}},
+        result("call_1"),
+        assistant("Ada."),
+        user("And then?"),
+    ]
+
+
+THOUGHTS = {
+    "reasoning_content": {"reasoning_content": "I should look."},
+    "reasoning": {"reasoning": "I should look."},
+    "reasoning_details": {"reasoning_details": [{"type": "reasoning.text", "text": "I should look."}]},
+    "none": {},
+}
+
+
+@pytest.mark.parametrize("asked", ["turn", "all", "none"])
+@pytest.mark.parametrize("came", THOUGHTS)
+@pytest.mark.parametrize("model", ["deepseek-v4-pro", "kimi-k2.5"])
+async def test_claudes_form_of_others_has_thinking_before_calls(
+    client: httpx.AsyncClient, conversation: str, model: str, came: str, asked: str
+) -> None:
+    """DeepSeek and Kimi want it at their addresses of Claude's form, too: a chat log's reasoning, or a blank, told."""
+    await append(client, conversation, *thinking(**THOUGHTS[came]))
+
+    made = await window(client, conversation, model=model, format="anthropic", reasoning=asked)
+
+    block = made["request"]["messages"][1]["content"][0]
+    assert block == {"type": "thinking", "thinking": "I should look." if THOUGHTS[came] else " ", "signature": ""}
+    assert ("no_reasoning" in made.get("mended", {"reasons": {}})["reasons"]) == (came == "none")
+    counted_tokens = await counted(client, made, "anthropic")
+    assert counted_tokens <= made["tokens"]["total"]
+    if came != "reasoning_details":  # of which more is counted than the text
+        assert counted_tokens == made["tokens"]["total"]
+
+
+@pytest.mark.parametrize("model", ["claude-opus-4-8", "glm-4.6"])
+async def test_claudes_form_has_no_others_thinking(client: httpx.AsyncClient, conversation: str, model: str) -> None:
+    """Claude refuses thinking that it has not signed, and GLM was not seen to miss it."""
+    await append(client, conversation, *thinking(reasoning_content="I should look."))
+
+    made = await window(client, conversation, model=model, format="anthropic", reasoning="all")
+
+    assert [each["type"] for each in made["request"]["messages"][1]["content"]] == ["tool_use"]
+
+
+async def test_a_call_of_claude_without_thinking_gets_a_blank(client: httpx.AsyncClient, conversation: str) -> None:
+    """A call that came in Claude's form without thinking has a blank before it for Kimi; Claude gets it as it came."""
+    blocks = [{"type": "text", "text": "Let me look."}, {"type": "tool_use", "id": "t1", "name": "look", "input": {}}]
+    answered = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "Ada"}]}
+    told = [{"role": "user", "content": "q"}, {"role": "assistant", "content": blocks}, answered]
+    await append(client, conversation, *({"message": each} for each in told), format="anthropic")
+
+    made = await window(client, conversation, model="kimi-k2.5", format="anthropic", explain="true")
+
+    blank = {"type": "thinking", "thinking": " ", "signature": ""}
+    assert made["request"]["messages"][1]["content"] == [blank, *blocks]
+    assert made["explain"][1]["mended"] == ["no_reasoning"]
+    assert await counted(client, made, "anthropic") == made["tokens"]["total"]
+    same = await window(client, conversation, model="claude-sonnet-4-5", format="anthropic")
+    assert same["request"]["messages"][1]["content"] == blocks

@@ -172,6 +172,35 @@ def test_no_other_form_ends_with_a_reply(form: str, model: str) -> None:
     assert rules_broken(form, model, json.loads(body)["request"]) == set()
 
 
+@examples(0.5)
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                *PIECES,
+                [ASKED, {**called(), "reasoning_content": "Hm."}, result(), REPLY],
+                [ASKED, {**called(), "content": "Let me look.", "reasoning": "Hm."}, result()],
+            ]
+        ),
+        max_size=4,
+    ),
+    st.sampled_from(["turn", "all", "none"]),
+)
+@pytest.mark.parametrize("model", ["deepseek-v4-pro", "kimi-k2.5"])
+def test_others_in_claudes_form_get_thinking_before_calls(
+    model: str, pieces: list[list[Object]], reasoning: str
+) -> None:
+    """A call without thinking breaks their rule, and no window has one, whatever is asked about reasoning."""
+    use = {"type": "tool_use", "id": "1", "name": "find", "input": {}}
+    assert rules_broken("anthropic", model, {"messages": [ASKED, {"role": "assistant", "content": [use]}]}) == {
+        "reasoning"
+    }
+    history = [each for piece in pieces for each in piece]
+    window = json.loads(window_of_request(asked_for(model, history, "anthropic", reasoning=reasoning), {})[0].body)
+    assert rules_broken("anthropic", model, window["request"]) == set()
+    assert_counted("anthropic", model, window)
+
+
 def test_llama_at_bedrock_has_nothing_beside_calls() -> None:
     """Words beside a call break the rule, and a window divides them."""
     model, words = "us.meta.llama4-maverick-17b-instruct-v1:0", {**called(), "content": "Let me look."}

@@ -369,6 +369,7 @@ def _request(
             tool_choice=parts.fixed.tool_choice,
             mends=mends,
             model=model.known_as,
+            maker=model.provider,
             drops=drops,
             hinted=asked.plan.query.cache == "auto",
             now=history.now,

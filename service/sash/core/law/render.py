@@ -16,11 +16,11 @@ from sash.core.law.records.split_media import Pieces
 from sash.core.law.selection.window import Window
 from sash.core.providers import CHAT
 from sash.core.providers.messages.mends import AS_TEXT, Mends
+from sash.core.providers.messages.owed_reasoning import NO_REASONING
 from sash.core.providers.messages.pieces import Object
 from sash.core.providers.openai.chat_mends import CALLED, EMPTY_CONTENT, sent_as_chat
 from sash.core.providers.openai.server_mends import (
     IDENTITY,
-    NO_REASONING,
     in_alternation,
     mended_for_servers,
     refused_by,

@@ -59,7 +59,7 @@ VALUES: Final[Mapping[Kind, Mapping[str, str]]] = MappingProxyType(
         "pictures": {"refused": "no pictures"},
         "reasoning": {
             "with_calls": "each message with calls has the reasoning before them",
-            "filled": "each message with calls has `reasoning_content` that is not empty, also where no reasoning is known",
+            "filled": "each message with calls has reasoning that is not empty, also where none is known",
             "refused": "no message has reasoning",
         },
         "reasoning_in": {

@@ -122,9 +122,14 @@ def _members(_request: Object, messages: list[Object], value: str) -> Iterator[s
 
 def _reasoning(_request: Object, messages: list[Object], value: str) -> Iterator[str]:
     for index, message in enumerate(messages):  # what is owed alone cannot be seen: a call may have had none
-        has_none = not any(message.get(name) for name in _REASONING)
-        if message.keys() & _REASONING if value == "refused" else value == "filled" and _calls(message) and has_none:
+        has_none = not any(message.get(name) for name in _REASONING) and not _thinks(message)
+        calls = _calls(message) or any(block.get("type") == "tool_use" for block in _blocks(message))
+        if message.keys() & _REASONING if value == "refused" else value == "filled" and calls and has_none:
             yield f"#/messages/{index}"
+
+
+def _thinks(message: Object) -> bool:
+    return any(block.get("type") == "thinking" and block.get("thinking") for block in _blocks(message))
 
 
 def _reasoning_in(_request: Object, messages: list[Object], value: str) -> Iterator[str]:

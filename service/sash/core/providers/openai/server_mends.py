@@ -17,7 +17,8 @@ from sash.core.providers.destinations.destination import evidence_of, meet
 from sash.core.providers.destinations.facts import Kind
 from sash.core.providers.messages.call_inputs import BROKEN_ARGUMENTS
 from sash.core.providers.messages.mends import Mend, Mends
-from sash.core.providers.messages.reasoning_members import CONTENT, PLAIN, reasoning_text
+from sash.core.providers.messages.owed_reasoning import BLANK, NO_REASONING
+from sash.core.providers.messages.reasoning_members import CONTENT, PLAIN, plain_text
 from sash.core.providers.messages.words_said import has_word
 from sash.core.providers.writing.turns import NOTHING_SAID
 
@@ -67,14 +68,6 @@ USER_FIRST: Final = Mend(
     refused="A request that begins with the assistant, such as with a greeting, by templates of Gemma and by Perplexity",
     sent="Before it a message of the user's: `…`",
     evidence=evidence_of("beginning"),
-)
-NO_REASONING: Final = Mend(
-    name="no_reasoning",
-    is_free=True,
-    refused="A message with calls and without `reasoning_content`, such as another model's, by Kimi from K2 Thinking on, "
-    "and by DeepSeek from V4 on",
-    sent="A space as `reasoning_content`",
-    evidence=evidence_of("reasoning", "filled"),
 )
 REASONING_MEMBER: Final = Mend(
     name="reasoning_member",
@@ -128,8 +121,6 @@ _BITS: Final[dict[Kind, int]] = {
 """The bit of each kind of fact that is about single messages. ``SINGLE`` is about a message and its results."""
 _THOUGHTS: Final = {"reasoning_content": THOUGHTS, "details": DETAILS}
 """The bit of each value of ``reasoning_in``."""
-BLANK: Final = " "
-"""The reasoning of calls that have none."""
 _JOINED_ROLES: Final = ("user", "assistant")
 _SYSTEM_ROLES: Final = ("system", "developer")
 _OPENING: Final = msgspec.json.encode({"role": "user", "content": NOTHING_SAID})
@@ -271,7 +262,7 @@ def _with_content(message: Message) -> Message:
     """The message with its reasoning as ``reasoning_content``; without it where it is sealed in other members."""
     if message["role"] != "assistant" or message.get(CONTENT):
         return message
-    text = message.get("reasoning") or reasoning_text(message.get("reasoning_details"))
+    text = plain_text(message)
     left = {name: each for name, each in message.items() if name not in PLAIN}
     return {**left, CONTENT: text} if text else left
 
