@@ -360,3 +360,32 @@ async def test_a_call_of_claude_without_thinking_gets_a_blank(client: httpx.Asyn
     assert await counted(client, made, "anthropic") == made["tokens"]["total"]
     same = await window(client, conversation, model="claude-sonnet-4-5", format="anthropic")
     assert same["request"]["messages"][1]["content"] == blocks
+
+
+async def test_a_called_name_that_no_tool_declares_is_in_the_hosts_alphabet(
+    client: httpx.AsyncClient, conversation: str
+) -> None:
+    """Groq's own alphabet holds for calls of history, too, whoever made the model; their results have the same name."""
+    call = {"id": "call_1", "type": "function", "function": {"name": "files.read all", "arguments": "{}"}}
+    called = {"message": {"role": "assistant", "content": None, "tool_calls": [call]}}
+    await append(client, conversation, user("q"), called, result("call_1"), user("r"))
+
+    made = await sent(client, conversation, "groq/qwen/qwen3-32b")
+
+    assert made["request"]["messages"][1]["tool_calls"][0]["function"]["name"] == "files_read_all"
+
+
+@pytest.mark.parametrize("model", ["openrouter/google/gemini-2.5-pro", "vertex_ai/gemini-2.5-pro"])
+async def test_gemini_has_its_alphabet_in_chat_completions(
+    client: httpx.AsyncClient, conversation: str, model: str
+) -> None:
+    """A declared name that Gemini does not take is another, told, also where a host passes chat completions on to it."""
+    tool = {"type": "function", "function": {"name": "2fa/reset code", "parameters": {"type": "object"}}}
+    await append(client, conversation, user("q"))
+    answer = await client.patch(f"/conversations/{conversation}", json={"tools": [tool]})
+    assert answer.status_code == 200, answer.text
+
+    made = await sent(client, conversation, model)
+
+    assert made["request"]["tools"][0]["function"]["name"] == "_2fa_reset_code"
+    assert made["names"] == {"_2fa_reset_code": "2fa/reset code"}

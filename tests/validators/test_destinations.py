@@ -48,6 +48,7 @@ CHAT = (
         "command-a-vision-07-2025",
         "venice/openai-gpt-54-pro",
         "ollama/gemma3:4b",
+        "openrouter/google/gemini-2.5-pro",
         "hosted_vllm/google/gemma-3-27b-it",
         "hosted_vllm/meta-llama/Llama-3.1-8B-Instruct",
     ),

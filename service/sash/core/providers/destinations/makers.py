@@ -207,6 +207,17 @@ MAKERS: Final = (
         Fact(of="maker", name=name, kind="tool_names", value="plain", forms=_CHAT, evidence=_NAMES, read_on=_DAY)
         for name in ("openai", "mistral", "deepseek", "moonshotai")
     ),
+    Fact(
+        of="maker",
+        name="google",
+        kind="tool_names",
+        value="dotted",
+        models="gemini",
+        forms=_CHAT,
+        evidence="As of Gemini's own form, whoever passes the request on: LiteLLM (BerriAI/litellm 12543), Copilot "
+        "(microsoft/vscode-copilot-release 7928)",
+        read_on=_DAY,
+    ),
     *(
         Fact(of="maker", name=name, kind="roles", value="no_developer", forms=_CHAT, evidence=_DEVELOPER, read_on=_DAY)
         for name in ("mistral", "deepseek", "qwen", "moonshotai", "zhipuai", "minimax")
