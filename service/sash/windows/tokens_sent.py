@@ -31,7 +31,6 @@ from sash.core.law.records.records import Flags, Records
 from sash.core.law.render import Bodies
 from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS
-from sash.core.providers.bedrock.converse_mends import JOINED_TURNS
 from sash.core.providers.messages.mends import Mends
 from sash.core.providers.reading.native import read_messages
 
@@ -64,8 +63,7 @@ def saved_by_turns(window: Window, history: History, plan: Plan, mends: Mends) -
     leading = _leading(window, roles)
     saved = _by_systems(turns, history, plan, leading) if has_system else Counter[int]()
     if not PROVIDERS[plan.model.format].replies_are_items:  # items are joined with none
-        joined = {seq for seq, names in mends.told.items() if JOINED_TURNS.name in names}
-        saved += _by_joints(turns, history, plan.model, leading, joined)
+        saved += _by_joints(turns, history, plan.model, leading, mends.joined)
     return +saved
 
 

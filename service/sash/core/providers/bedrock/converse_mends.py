@@ -212,6 +212,7 @@ def _joined(turns: Iterable[SentTurn], writing: RequestWriting) -> list[SentTurn
         before = found[-1]
         if (turn.own or before.own) and not turn.follows and turn.blocks:
             writing.mends.add(JOINED_TURNS, turn.blocks[0].seq)
+            writing.mends.joined.add(turn.blocks[0].seq)
         found[-1] = SentTurn(turn.role, [*before.blocks, *turn.blocks], own=before.own or turn.own)
     return found
 

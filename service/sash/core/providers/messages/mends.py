@@ -37,6 +37,9 @@ class Mends(msgspec.Struct):
     changed: set[int] = set()
     """The seqs of messages that may cost less than they were chosen by."""
 
+    joined: set[int] = set()
+    """The seqs of messages of the form's own that are joined with the one before them."""
+
     def send(self, seq: int, own: dict[str, Any]) -> None:
         """Note an own message that is sent of message ``seq``; of a fixed part, which has seq 0, nothing."""
         if seq:
