@@ -124,6 +124,38 @@ def test_calls_without_definitions_cost_them(form: str, model: str, room: int | 
         assert len(sent) == len(messages)
 
 
+SEE: Final = {"type": "text", "text": "see"}
+PARTS: Final = {
+    "a link": {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+    "a picture": {"type": "image_url", "image_url": {"url": PIXEL}},
+    "a file": {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0xLjQK"}},
+    "a sound": {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}},
+}
+
+
+@pytest.mark.parametrize("role", ["user", "tool"])
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(
+    ("form", "model"),
+    [("cohere", MODEL), ("cohere", "command-a-03-2025"), ("ollama", "qwen3:8b"), ("openai", "gpt-4o")],
+)
+def test_a_line_stands_on_its_own(form: str, model: str, part: str, role: str) -> None:
+    """The line of a medium that is not sent never runs together with the text before it, and is counted as sent."""
+    content = [SEE, PARTS[part], SEE]
+    asked = [
+        CHAT[5],
+        {"role": "assistant", "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "c1", "content": content},
+    ]
+    messages = [{"role": "user", "content": content}] if role == "user" else [*asked, CHAT[5]]
+    made = window(form, messages, "openai", model=model, uncarried="drop")
+    words = [each["content"] for each in made["request"]["messages"] if "see" in json.dumps(each.get("content"))]
+    texts = ["".join(p.get("text", "\n") for p in each) if isinstance(each, list) else each for each in words]
+    assert texts
+    assert not any("see[" in each or "]see" in each for each in texts), texts
+    assert made["tokens"]["total"] >= count_provider_request(form, made["request"], find_model(model)).tokens
+
+
 WITHOUT: Final = """
 from sash.core.providers import PROVIDERS
 del PROVIDERS["NAME"]

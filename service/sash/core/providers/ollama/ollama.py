@@ -234,7 +234,8 @@ def _base64(image: Any) -> Any:
 
 def _content(parts: Iterable[Part], seq: int, writing: RequestWriting, *, told: bool = False) -> tuple[str, list[str]]:
     """Return the text and the pictures of a message; with ``told``, other files are a line, as links are."""
-    texts, images = [], []
+    texts: list[str] = []
+    images: list[str] = []
     for part in parts:
         match part.body:
             case {"type": "text", "text": str(text)}:
@@ -247,14 +248,18 @@ def _content(parts: Iterable[Part], seq: int, writing: RequestWriting, *, told: 
                 said = media.text() if media else None
                 if said is None:
                     writing.mends.add(UNTAKEN, seq)
-                texts.append(as_line(part.body)["text"] if said is None else said)
+                texts.append(as_line(part.body, _last(texts))["text"] if said is None else said)
                 writing.mends.changed.add(seq)
             case {"type": kind} if told or kind == "image_url":
                 writing.mends.add(AS_TEXT, seq)
-                texts.append(as_line(part.body)["text"])
+                texts.append(as_line(part.body, _last(texts))["text"])
             case _:
                 writing.add(part.place, "has no place in Ollama's messages, which take text and images")
     return "".join(texts), images
+
+
+def _last(texts: Sequence[str]) -> str | None:
+    return texts[-1] if texts else None
 
 
 def _with_result_text(own: Block, text: str, keeps: Keeps) -> Block:

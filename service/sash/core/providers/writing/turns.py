@@ -8,7 +8,7 @@ import msgspec
 
 from sash.core.chat.calls import arguments_object
 from sash.core.chat.file_links import LINKS, as_file
-from sash.core.providers.messages.hosted import media_line
+from sash.core.providers.messages.hosted import media_line, on_a_line
 from sash.core.providers.messages.members import is_usual_call, unknown_members
 from sash.core.providers.messages.mends import AS_TEXT, FOREIGN_MEMBERS, LEFT_OUT, SYSTEM_NOTE, Mend, Mends
 from sash.core.providers.messages.reasoning_members import signature_of
@@ -437,9 +437,9 @@ def only_text(parts: Iterable[Part], writing: RequestWriting, whose: str) -> Ite
 
 def tell_sounds(result: Result, writing: RequestWriting) -> list[Part]:
     """Return a result's parts with a line in place of each part that this form's results have no place for."""
-    told = [
-        part if part.body.get("type") in _OF_RESULTS else Part(part.place, as_line(part.body)) for part in result.parts
-    ]
+    told: list[Part] = []
+    for part in result.parts:
+        told.append(part if part.body.get("type") in _OF_RESULTS else _told(part, told))
     if told != result.parts:
         writing.mends.add(AS_TEXT, result.seq)
     return told
@@ -449,18 +449,22 @@ def _taken(parts: list[Part], takes: Takes | None, seq: int, writing: RequestWri
     """The parts with a line in place of each medium that the form does not take. Notes these mends, and those of types."""
     if takes is None or all(part.text is not None for part in parts):
         return parts
-    found = []
+    found: list[Part] = []
     for part in parts:
         is_told = takes.refuses(part.body)
         if is_told or takes.retypes(part.body):
             writing.mends.add(UNTAKEN if is_told else MEDIA_TYPE, seq)
-        found.append(Part(part.place, as_line(part.body)) if is_told else part)
+        found.append(_told(part, found) if is_told else part)
     return found
 
 
-def as_line(body: Block) -> Block:
-    """Return the text part that tells an image, a file or a sound."""
-    return {"type": "text", "text": media_line(body)}
+def _told(part: Part, before: Sequence[Part]) -> Part:
+    return Part(part.place, as_line(part.body, before[-1].text if before else None))
+
+
+def as_line(body: Block, before: str | None = None) -> Block:
+    """Return the text part that tells an image, a file or a sound, on a line of its own behind the text ``before``."""
+    return {"type": "text", "text": on_a_line(media_line(body), before)}
 
 
 class _Calls:
