@@ -23,6 +23,7 @@ from sash.core.providers.form.provider import Provider
 from sash.core.providers.form.request_limits import NO_LIMITS
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, schema_format
 from sash.core.providers.messages.call_inputs import GivenInput, input_text
+from sash.core.providers.messages.hosted import on_a_line
 from sash.core.providers.messages.mends import AS_TEXT
 from sash.core.providers.messages.pieces import Keeps, Name, Object, Piece, Text, convert, rest_of, to_json
 from sash.core.providers.writing.media import read_data_url, read_file
@@ -247,7 +248,7 @@ def _content(parts: Iterable[Part], seq: int, writing: RequestWriting, *, told: 
     for part in parts:
         match part.body:
             case {"type": "text"}:
-                before = part.text or ""
+                before = on_a_line(part.text or "", before) if part.is_line else part.text or ""
                 yield {"type": "text", "text": before}
             case {"type": "image_url", "image_url": {"url": str(url)} | str(url)} if not told:
                 if url[:5].lower() != "data:" or read_data_url(url, part.place, writing):

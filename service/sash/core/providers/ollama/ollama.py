@@ -25,6 +25,7 @@ from sash.core.providers.form.provider import Provider
 from sash.core.providers.form.request_limits import NO_LIMITS
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, schema_format
 from sash.core.providers.messages.call_inputs import BROKEN_ARGUMENTS, GivenInput, input_text, with_object
+from sash.core.providers.messages.hosted import on_a_line
 from sash.core.providers.messages.mends import AS_TEXT, Mend
 from sash.core.providers.messages.pieces import Keeps, Name, Object, Piece, convert, data_url, rest_of, to_json
 from sash.core.providers.writing.media import read_data_url, read_file
@@ -239,7 +240,7 @@ def _content(parts: Iterable[Part], seq: int, writing: RequestWriting, *, told: 
     for part in parts:
         match part.body:
             case {"type": "text", "text": str(text)}:
-                texts.append(text)
+                texts.append(on_a_line(text, _last(texts)) if part.is_line else text)
             case {"type": "image_url", "image_url": {"url": str(url)} | str(url)} if url[:5].lower() == "data:":
                 if media := read_data_url(url, part.place, writing):
                     images.append(media.data)

@@ -129,10 +129,11 @@ class RequestWriting:
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One content part, and the pointer to its place; a refusal is a text part."""
+    """One content part, and the pointer to its place; a refusal is a text part. ``is_line``: it tells a medium."""
 
     place: str
     body: dict[str, Any]
+    is_line: bool = False
 
     @property
     def text(self) -> str | None:
@@ -437,9 +438,9 @@ def only_text(parts: Iterable[Part], writing: RequestWriting, whose: str) -> Ite
 
 def tell_sounds(result: Result, writing: RequestWriting) -> list[Part]:
     """Return a result's parts with a line in place of each part that this form's results have no place for."""
-    told: list[Part] = []
-    for part in result.parts:
-        told.append(part if part.body.get("type") in _OF_RESULTS else _told(part, told))
+    told = [
+        part if part.body.get("type") in _OF_RESULTS else Part(part.place, as_line(part.body)) for part in result.parts
+    ]
     if told != result.parts:
         writing.mends.add(AS_TEXT, result.seq)
     return told
@@ -449,17 +450,13 @@ def _taken(parts: list[Part], takes: Takes | None, seq: int, writing: RequestWri
     """The parts with a line in place of each medium that the form does not take. Notes these mends, and those of types."""
     if takes is None or all(part.text is not None for part in parts):
         return parts
-    found: list[Part] = []
+    found = []
     for part in parts:
         is_told = takes.refuses(part.body)
         if is_told or takes.retypes(part.body):
             writing.mends.add(UNTAKEN if is_told else MEDIA_TYPE, seq)
-        found.append(_told(part, found) if is_told else part)
+        found.append(Part(part.place, as_line(part.body), is_line=True) if is_told else part)
     return found
-
-
-def _told(part: Part, before: Sequence[Part]) -> Part:
-    return Part(part.place, as_line(part.body, before[-1].text if before else None))
 
 
 def as_line(body: Block, before: str | None = None) -> Block:
