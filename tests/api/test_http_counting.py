@@ -171,11 +171,11 @@ async def test_a_name_as_a_seller_spells_it(client: httpx.AsyncClient, name: str
 
 
 async def test_a_misspelt_name(client: httpx.AsyncClient) -> None:
-    """A name one or two letters from a known one is 422 with it, in a count and in a window."""
-    for path in ("/count", "/window"):
-        sent = {"model": "gpt-4o-mni", "messages": [{"role": "user", "content": "hi"}]}
-        found = problem(await client.post(path, json=sent), 422, "unknown-model")
-        assert found["near"][0] == "gpt-4o-mini"
+    """A name one or two letters from a known one is 422 with it in a window; a count, of which nothing is sent, is a bound."""
+    sent = {"model": "gpt-4o-mni", "messages": [{"role": "user", "content": "hi"}]}
+    found = problem(await client.post("/window", json=sent), 422, "unknown-model")
+    assert found["near"][0] == "gpt-4o-mini"
+    assert (await client.post("/count", json=sent)).json()["exact"] is False
 
 
 async def test_thinking_is_told_to_claude(client: httpx.AsyncClient) -> None:
@@ -199,13 +199,23 @@ async def test_a_name_with_other_marks_is_counted(client: httpx.AsyncClient, wri
 
 
 async def test_no_such_model(client: httpx.AsyncClient) -> None:
-    """An unknown model is 404 as a resource and 422 in a request, both with similar names."""
+    """An unknown model is 404 as a resource and 422 where a window is asked for, both with similar names."""
     absent = problem(await client.get("/models/gtp-4o"), 404, "not-found")
-    asked = problem(await client.post("/count", json={"model": "gtp-4o", "messages": []}), 422, "unknown-model")
+    asked = problem(await client.post("/window", json={"model": "gtp-4o", "messages": []}), 422, "unknown-model")
 
     assert "gpt-4o" in absent["near"]
     assert asked["near"] == absent["near"]
     assert asked["errors"][0]["pointer"] == "#/model"
+
+
+@pytest.mark.parametrize("name", ["gtp-4o", "cluade-opus-4", "no-such-thing", "x"])
+async def test_any_name_is_counted(client: httpx.AsyncClient, name: str) -> None:
+    """A name that nobody knows, also a misspelling, is answered with a bound, and the answer says that it is one."""
+    asked = {"messages": [{"role": "user", "content": "Where is the talk about gradle?"}]}
+    told = (await client.post("/count", json={"model": name, **asked})).json()
+    known = (await client.post("/count", json={"model": "gpt-4o", **asked})).json()
+    assert (told["model"], told["exact"], told["counting"]) == (name, False, "unknown")
+    assert told["tokens"] > known["tokens"]
 
 
 @pytest.mark.parametrize(

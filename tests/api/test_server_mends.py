@@ -234,3 +234,158 @@ async def test_other_templates_get_calls_together(client: httpx.AsyncClient, con
     await append(client, conversation, user("q"), calling("a", "b"), result("a"), result("b"), user("r"))
     made = await sent(client, conversation, model)
     assert len(made["request"]["messages"][1]["tool_calls"]) == 2
+
+
+GREETINGS = {
+    "a greeting": [assistant("Hello! I am Ada."), user("Who is first?")],
+    "a greeting alone": [assistant("Hello! I am Ada.")],
+    "two greetings": [assistant("Hello!"), assistant("I am Ada."), user("Who is first?")],
+    "behind a system text": [
+        {"message": {"role": "system", "content": "Be brief."}},
+        assistant("Hello!"),
+        user("Who is first?"),
+    ],
+    "a call": [calling("call_1"), result("call_1"), user("Who is first?")],
+    "an empty reply first": [assistant(""), assistant("Hello!"), user("Who is first?")],
+}
+
+
+@pytest.mark.parametrize("case", GREETINGS)
+@pytest.mark.parametrize(
+    "model", ["hosted_vllm/google/gemma-3-27b-it", "ollama/gemma3:4b", "sonar-pro", "deepinfra/Qwen/Qwen3-32B"]
+)
+async def test_a_chat_that_begins_with_the_assistant(
+    client: httpx.AsyncClient, conversation: str, model: str, case: str
+) -> None:
+    """Who wants the user first gets a turn of the user's before a greeting, told and counted; OpenAI gets the greeting."""
+    await append(client, conversation, *GREETINGS[case])
+
+    made = await sent(client, conversation, model)
+
+    said = [each for each in made["request"]["messages"] if each["role"] != "system"]
+    assert said[0] == {"role": "user", "content": "…"}
+    assert made["mended"]["reasons"]["user_first"] == 1
+    same = (await window(client, conversation, model="gpt-4o"))["request"]["messages"]
+    assert next(each for each in same if each["role"] != "system")["role"] == "assistant"
+
+
+async def test_a_left_out_greeting_costs_no_turn(client: httpx.AsyncClient, conversation: str) -> None:
+    """An empty greeting is left out: the request begins with the user as it is, and nothing is counted before it."""
+    await append(client, conversation, assistant(""), user("Who is first?"))
+
+    made = await sent(client, conversation, "google/gemma-3-27b-it")
+
+    assert made["request"]["messages"] == [{"role": "user", "content": "Who is first?"}]
+    assert made["mended"]["reasons"] == {"empty_reply": 1}
+    assert made["tokens"]["total"] == await counted(client, made, "openai")
+
+
+@pytest.mark.parametrize("first", ["system", "assistant"])
+async def test_few_shots_that_begin_with_the_assistant(
+    client: httpx.AsyncClient, conversation: str, first: str
+) -> None:
+    """Few-shots are the first messages, but where they are system texts alone; the turn before them is counted, too."""
+    await append(client, conversation, assistant("Hello!"), user("Who is first?"))
+    shots = {"few_shots": [{"role": first, "content": "I am Ada."}]}
+    answer = await client.patch(f"/conversations/{conversation}", json=shots)
+    assert answer.status_code == 200, answer.text
+
+    made = await sent(client, conversation, "google/gemma-3-27b-it")
+
+    assert next(each for each in made["request"]["messages"] if each["role"] != "system")["content"] == "…"
+
+
+def thinking(**members: Any) -> list[dict[str, Any]]:
+    """A tool turn of an earlier question, whose call has these members beside it."""
+    called = calling("call_1")
+    return [
+        user("Who is first?"),
+        {"message": {**called["message"], **members}},
+        result("call_1"),
+        assistant("Ada."),
+        user("And then?"),
+    ]
+
+
+THOUGHTS = {
+    "reasoning_content": {"reasoning_content": "I should look."},
+    "reasoning": {"reasoning": "I should look."},
+    "reasoning_details": {"reasoning_details": [{"type": "reasoning.text", "text": "I should look."}]},
+    "none": {},
+}
+
+
+@pytest.mark.parametrize("asked", ["turn", "all", "none"])
+@pytest.mark.parametrize("came", THOUGHTS)
+@pytest.mark.parametrize("model", ["deepseek-v4-pro", "kimi-k2.5"])
+async def test_claudes_form_of_others_has_thinking_before_calls(
+    client: httpx.AsyncClient, conversation: str, model: str, came: str, asked: str
+) -> None:
+    """DeepSeek and Kimi want it at their addresses of Claude's form, too: a chat log's reasoning, or a blank, told."""
+    await append(client, conversation, *thinking(**THOUGHTS[came]))
+
+    made = await window(client, conversation, model=model, format="anthropic", reasoning=asked)
+
+    block = made["request"]["messages"][1]["content"][0]
+    assert block == {"type": "thinking", "thinking": "I should look." if THOUGHTS[came] else " ", "signature": ""}
+    assert ("no_reasoning" in made.get("mended", {"reasons": {}})["reasons"]) == (came == "none")
+    counted_tokens = await counted(client, made, "anthropic")
+    assert counted_tokens <= made["tokens"]["total"]
+    if came != "reasoning_details":  # of which more is counted than the text
+        assert counted_tokens == made["tokens"]["total"]
+
+
+@pytest.mark.parametrize("model", ["claude-opus-4-8", "glm-4.6"])
+async def test_claudes_form_has_no_others_thinking(client: httpx.AsyncClient, conversation: str, model: str) -> None:
+    """Claude refuses thinking that it has not signed, and GLM was not seen to miss it."""
+    await append(client, conversation, *thinking(reasoning_content="I should look."))
+
+    made = await window(client, conversation, model=model, format="anthropic", reasoning="all")
+
+    assert [each["type"] for each in made["request"]["messages"][1]["content"]] == ["tool_use"]
+
+
+async def test_a_call_of_claude_without_thinking_gets_a_blank(client: httpx.AsyncClient, conversation: str) -> None:
+    """A call that came in Claude's form without thinking has a blank before it for Kimi; Claude gets it as it came."""
+    blocks = [{"type": "text", "text": "Let me look."}, {"type": "tool_use", "id": "t1", "name": "look", "input": {}}]
+    answered = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "Ada"}]}
+    told = [{"role": "user", "content": "q"}, {"role": "assistant", "content": blocks}, answered]
+    await append(client, conversation, *({"message": each} for each in told), format="anthropic")
+
+    made = await window(client, conversation, model="kimi-k2.5", format="anthropic", explain="true")
+
+    blank = {"type": "thinking", "thinking": " ", "signature": ""}
+    assert made["request"]["messages"][1]["content"] == [blank, *blocks]
+    assert made["explain"][1]["mended"] == ["no_reasoning"]
+    assert await counted(client, made, "anthropic") == made["tokens"]["total"]
+    same = await window(client, conversation, model="claude-sonnet-4-5", format="anthropic")
+    assert same["request"]["messages"][1]["content"] == blocks
+
+
+async def test_a_called_name_that_no_tool_declares_is_in_the_hosts_alphabet(
+    client: httpx.AsyncClient, conversation: str
+) -> None:
+    """Groq's own alphabet holds for calls of history, too, whoever made the model; their results have the same name."""
+    call = {"id": "call_1", "type": "function", "function": {"name": "files.read all", "arguments": "{}"}}
+    called = {"message": {"role": "assistant", "content": None, "tool_calls": [call]}}
+    await append(client, conversation, user("q"), called, result("call_1"), user("r"))
+
+    made = await sent(client, conversation, "groq/qwen/qwen3-32b")
+
+    assert made["request"]["messages"][1]["tool_calls"][0]["function"]["name"] == "files_read_all"
+
+
+@pytest.mark.parametrize("model", ["openrouter/google/gemini-2.5-pro", "vertex_ai/gemini-2.5-pro"])
+async def test_gemini_has_its_alphabet_in_chat_completions(
+    client: httpx.AsyncClient, conversation: str, model: str
+) -> None:
+    """A declared name that Gemini does not take is another, told, also where a host passes chat completions on to it."""
+    tool = {"type": "function", "function": {"name": "2fa/reset code", "parameters": {"type": "object"}}}
+    await append(client, conversation, user("q"))
+    answer = await client.patch(f"/conversations/{conversation}", json={"tools": [tool]})
+    assert answer.status_code == 200, answer.text
+
+    made = await sent(client, conversation, model)
+
+    assert made["request"]["tools"][0]["function"]["name"] == "_2fa_reset_code"
+    assert made["names"] == {"_2fa_reset_code": "2fa/reset code"}

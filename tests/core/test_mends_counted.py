@@ -26,7 +26,7 @@ MODELS: Final = {
         "llama-3.3-70b",
     ),
     "responses": ("gpt-5", "grok-4"),
-    "anthropic": ("claude-sonnet-4-5", "claude-opus-4-8"),
+    "anthropic": ("claude-sonnet-4-5", "claude-opus-4-8", "deepseek-v4-pro"),
     "gemini": ("gemini-2.5-flash", "gemini-3-pro-preview"),
     "interactions": ("gemini-2.5-flash", "gemini-3-pro-preview"),
     "converse": (
@@ -53,7 +53,7 @@ def text(words: str, **more: Any) -> Object:
     return {"type": "text", "text": words, **more}
 
 
-def call(identity: str = "c1", arguments: str = "{}", name: str = "look") -> Object:
+def call(identity: str = "c1", arguments: Any = "{}", name: str = "look") -> Object:
     return {"id": identity, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
@@ -122,6 +122,15 @@ CALLED: Final = {"type": "function_call", "call_id": "c1", "name": "look", "argu
 OUTPUT: Final = {"type": "function_call_output", "call_id": "c1", "output": "7"}
 LONG: Final = "c" * 100
 HISTORIES: Final[dict[str, tuple[str, list[Object]]]] = {
+    "a greeting": chat(reply("Hello!"), user()),
+    "a call first": chat(reply(None, tool_calls=[call()]), result(), user()),
+    "reasoning before a call": chat(
+        user(), reply(None, reasoning_content="I look.", tool_calls=[call()]), result(), reply(), user()
+    ),
+    "an input that is a number": (
+        "cohere",
+        [user(), {"role": "assistant", "tool_plan": "I look.", "tool_calls": [call(arguments=3)]}, result(), user()],
+    ),
     "neighbours": chat(user(), user(), reply(), reply(), user()),
     "empty reply": chat(user(), reply(""), user(), reply(None), user()),
     "calls of a reply": chat(user(), reply("I look.", tool_calls=[call(), call("c2")]), result(), result("c2"), user()),

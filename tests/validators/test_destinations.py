@@ -48,6 +48,7 @@ CHAT = (
         "command-a-vision-07-2025",
         "venice/openai-gpt-54-pro",
         "ollama/gemma3:4b",
+        "openrouter/google/gemini-2.5-pro",
         "hosted_vllm/google/gemma-3-27b-it",
         "hosted_vllm/meta-llama/Llama-3.1-8B-Instruct",
     ),
@@ -59,7 +60,7 @@ DESTINATIONS = (
     *((form, "gemini-2.5-flash") for form in ("gemini", "interactions")),
     *(("converse", model) for model in ("amazon.nova-micro-v1:0", "us.meta.llama4-maverick-17b-instruct-v1:0")),
     *(("converse", model) for model in ("us.anthropic.claude-opus-4-8-v1:0", "meta.llama3-1-70b-instruct-v1:0")),
-    *(("ollama", model) for model in ("qwen3:8b", "gemma3:4b")),
+    *(("ollama", model) for model in ("qwen3:8b", "gemma3:4b", "kimi-k2.5:cloud", "deepseek-v4-pro:cloud")),
     ("cohere", "command-a-03-2025"),
 )
 KEYS = {"responses": "input", "gemini": "contents", "interactions": "input"}

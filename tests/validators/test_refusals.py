@@ -23,6 +23,7 @@ from sash.problems import FormatCannotCarry, InvalidEntry, WindowDoesNotFit
 from sash.windows.request import WindowRequest
 from sash.windows.stateless import window_of_request
 from validators.logs import Object
+from validators.test_histories import assert_counted
 
 ASKED: Object = {"role": "user", "content": "Where is the talk?"}
 REPLY: Object = {"role": "assistant", "content": "In hall 2."}
@@ -61,6 +62,7 @@ def shown(part: Object) -> Object:
 RULE_BREAKERS: dict[str, tuple[str, ...]] = {
     "alternation": ("google/gemma-3-27b-it", "sonar-pro", "openrouter/perplexity/sonar"),
     "arguments": ("deepseek-chat", "qwen3.5-plus", "hosted_vllm/google/gemma-3-27b-it"),
+    "beginning": ("google/gemma-3-27b-it", "ollama/gemma3:4b", "sonar-pro", "deepinfra/Qwen/Qwen3-32B"),
     "call_ids": ("mistral-large-latest",),
     "calls": ("llama-3.3-70b",),
     "empty_question": ("kimi-k2.5", "qwen3.5-plus"),
@@ -91,6 +93,7 @@ RULE_BREAKERS: dict[str, tuple[str, ...]] = {
 BROKEN: dict[str, list[Object]] = {
     "alternation": [ASKED, ASKED],
     "arguments": [ASKED, called(arguments='{"day'), result()],
+    "beginning": [REPLY, ASKED],
     "call_ids": [ASKED, called(), result()],
     "calls": [ASKED, CALLED_TWICE, result("call_1"), result("call_2")],
     "empty_question": [{"role": "user", "content": ""}],
@@ -121,12 +124,13 @@ CASES = [(rule, model) for rule, models in RULE_BREAKERS.items() for model in mo
 
 
 def histories(rule: str) -> st.SearchStrategy[list[Object]]:
-    """Draw histories that break the rule somewhere; at the end, if it is a rule of the end."""
+    """Draw histories that break the rule somewhere; at the end or the beginning, if it is a rule of that."""
     around = st.lists(st.sampled_from(PIECES), max_size=3).map(
         lambda pieces: [each for piece in pieces for each in piece]
     )
-    behind = st.just([]) if rule == "ending" else around
-    return st.builds(lambda before, after: [*before, *BROKEN[rule], *after], around, behind)
+    none: st.SearchStrategy[list[Object]] = st.just([])
+    before, behind = none if rule == "beginning" else around, none if rule == "ending" else around
+    return st.builds(lambda before, after: [*before, *BROKEN[rule], *after], before, behind)
 
 
 def asked_for(model: str, messages: list[Any], form: str = "openai", **more: Any) -> WindowRequest:
@@ -151,11 +155,12 @@ def test_each_rule_has_a_predicate_and_a_generator() -> None:
 @given(st.data())
 @pytest.mark.parametrize(("rule", "model"), CASES)
 def test_a_rule_finds_its_breakers_and_windows_keep_it(rule: str, model: str, data: st.DataObject) -> None:
-    """A history that is sent as it is breaks the rule; the window of the same history breaks none."""
+    """A history that is sent as it is breaks the rule; the window of the same history breaks none, and is counted."""
     history = data.draw(histories(rule))
     assert rule in rules_broken("openai", model, {"messages": history})
-    body = window_of_request(asked_for(model, history), {})[0].body
-    assert rules_broken("openai", model, json.loads(body)["request"]) == set()
+    window = json.loads(window_of_request(asked_for(model, history), {})[0].body)
+    assert rules_broken("openai", model, window["request"]) == set()
+    assert_counted("openai", model, window)
 
 
 @pytest.mark.parametrize(
@@ -167,6 +172,35 @@ def test_no_other_form_ends_with_a_reply(form: str, model: str) -> None:
     assert rules_broken(form, model, {"messages": [ASKED, {"role": "assistant", "content": blocks}]}) == {"ending"}
     body = window_of_request(asked_for(model, [ASKED, REPLY], form), {})[0].body
     assert rules_broken(form, model, json.loads(body)["request"]) == set()
+
+
+@examples(0.5)
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                *PIECES,
+                [ASKED, {**called(), "reasoning_content": "Hm."}, result(), REPLY],
+                [ASKED, {**called(), "content": "Let me look.", "reasoning": "Hm."}, result()],
+            ]
+        ),
+        max_size=4,
+    ),
+    st.sampled_from(["turn", "all", "none"]),
+)
+@pytest.mark.parametrize("model", ["deepseek-v4-pro", "kimi-k2.5"])
+def test_others_in_claudes_form_get_thinking_before_calls(
+    model: str, pieces: list[list[Object]], reasoning: str
+) -> None:
+    """A call without thinking breaks their rule, and no window has one, whatever is asked about reasoning."""
+    use = {"type": "tool_use", "id": "1", "name": "find", "input": {}}
+    assert rules_broken("anthropic", model, {"messages": [ASKED, {"role": "assistant", "content": [use]}]}) == {
+        "reasoning"
+    }
+    history = [each for piece in pieces for each in piece]
+    window = json.loads(window_of_request(asked_for(model, history, "anthropic", reasoning=reasoning), {})[0].body)
+    assert rules_broken("anthropic", model, window["request"]) == set()
+    assert_counted("anthropic", model, window)
 
 
 def test_llama_at_bedrock_has_nothing_beside_calls() -> None:
@@ -183,6 +217,7 @@ def test_llama_at_bedrock_has_nothing_beside_calls() -> None:
     ("form", "model", "request_"),
     [
         ("openai", "gpt-4o", {"tools": [{"type": "function", "function": {"name": "a.b"}}]}),
+        ("openai", "vertex_ai/gemini-2.5-pro", {"tools": [{"type": "function", "function": {"name": "2fa"}}]}),
         ("responses", "gpt-4o", {"tools": [{"type": "function", "name": "a.b"}]}),
         ("anthropic", "claude-opus-4-8", {"tools": [{"name": "a.b", "input_schema": {}}]}),
         ("gemini", "gemini-2.5-flash", {"config": {"tools": [{"functionDeclarations": [{"name": "2fa"}]}]}}),

@@ -52,7 +52,7 @@ _provider_count = msgspec.json.Decoder(dict[str, Any])
 @post("/count", operation_id="countTokens", status_code=200)
 @documented("Count tokens", "models", query=CountQuery, takes=CountRequest, errors=(422,))
 async def count(request: Incoming) -> Count:
-    """Predict a request's ``prompt_tokens``; nothing is stored. Every name is answered, but a misspelling of a known one.
+    """Predict a request's ``prompt_tokens``; nothing is stored. Every name is answered.
 
     With ``format`` the body is that provider's own request, with an additional member ``model``.
     """

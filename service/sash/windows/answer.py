@@ -50,6 +50,7 @@ from sash.core.providers.messages.mends import (
     Mends,
 )
 from sash.core.providers.messages.pieces import Object
+from sash.core.providers.openai.server_mends import USER_FIRST
 from sash.core.providers.reading.interrupted import calls_in, text_alone, without_calls
 from sash.core.providers.reading.own_parts import without_reasoning
 from sash.core.providers.writing.turns import is_of
@@ -240,6 +241,8 @@ def made(
     mends = _told(window, history, plan) if is_changed else Mends()
     seqs = window.seqs
     request = _request(asked, history, window, bodies, documents, mends)
+    if window.opening and PROVIDERS[query.format].is_chat_form and USER_FIRST.name not in mends.of(0):
+        window = _unopened(window)
     less = saved_by_turns(window, history, plan, mends) if PROVIDERS[query.format].fills else None
     if mends.sent:
         as_sent = saved_as_sent(window, history, model, mends, bodies)
@@ -366,6 +369,7 @@ def _request(
             tool_choice=parts.fixed.tool_choice,
             mends=mends,
             model=model.known_as,
+            maker=model.provider,
             drops=drops,
             hinted=asked.plan.query.cache == "auto",
             now=history.now,
@@ -431,6 +435,13 @@ def cheaper(window: Window, less: Mapping[int, int]) -> Window:
     ]
     changed = {**tokens, "total": tokens["total"] - spared, "messages": tokens["messages"] - spared}
     return msgspec.structs.replace(window, tokens=changed, explain=lines)
+
+
+def _unopened(window: Window) -> Window:
+    """The window without the tokens of a turn before its first message: that was empty, and is left out."""
+    tokens, spared = window.tokens, window.opening
+    changed = {**tokens, "total": tokens["total"] - spared, "priming": tokens["priming"] - spared}
+    return msgspec.structs.replace(window, tokens=changed)
 
 
 def with_documents_priced(window: Window, priced: Mapping[int, Grounded]) -> Window:

@@ -184,7 +184,7 @@ def named_model(name: str, models: Mapping[str, Model], pointer: str) -> Model:
 
 
 def counted_model(name: str, models: Mapping[str, Model], pointer: str) -> Model:
-    """The model that counts a request: a bound for an unknown maker's. Raises UnknownModel for a misspelling."""
+    """The model that counts a request: a bound for an unknown maker's. Raises UnknownModel for a name without letters."""
     try:
         return countable_model(name, models)
     except UnknownModel as unknown:

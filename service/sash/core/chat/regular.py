@@ -5,7 +5,7 @@ irregular                                       made regular                    
 ==============================================  ================================  ==================================
 ``tool_calls`` empty or null                    left out                          vLLM (vllm-project/vllm #44104)
 a call without ``type``                         ``function``, or ``custom``       Mistral, Ollama
-``arguments`` as an object                      its JSON text                     Mistral, Ollama
+``arguments`` or ``input`` that is no text      its JSON text                     Mistral, Ollama, small models
 ``arguments`` null, or a call with only a name  ``{}``                            vLLM (#12937)
 ``arguments`` as an empty list                  ``{}``                            PHP's programs
 a call with an empty name                       ``unnamed_tool``                  cut streams, Continue, StepFun
@@ -176,8 +176,8 @@ def _call(call: Any, place: int) -> Any:
     is_function = call.get("type") == "function" and "function" in call
     if is_function:
         call = {**call, "function": _function(call["function"])}
-    elif isinstance(custom := call.get("custom"), dict) and is_blank(custom.get("name")):
-        call = {**call, "custom": {**custom, "name": UNNAMED}}
+    elif isinstance(custom := call.get("custom"), dict):
+        call = {**call, "custom": _custom(custom)}
     return _identified(call, place) if kinds else call
 
 
@@ -204,15 +204,27 @@ def is_blank(name: Any) -> bool:
     return isinstance(name, str) and not name.strip()
 
 
+def _custom(body: Object) -> Object:
+    """Return a called custom tool with its input as text."""
+    if is_blank(body.get("name")):
+        body = {**body, "name": UNNAMED}
+    match body:
+        case {"input": None | []}:
+            return {**body, "input": ""}
+        case {"input": given} if not isinstance(given, str):
+            return {**body, "input": msgspec.json.encode(given).decode()}
+    return body
+
+
 def _function(body: Any) -> Any:
     """Return a called function with its arguments as text. Beside an unknown member, missing arguments stay missing."""
     if isinstance(body, dict) and is_blank(body.get("name")):
         body = {**body, "name": UNNAMED}
     match body:
-        case {"arguments": dict(arguments)}:
-            return {**body, "arguments": msgspec.json.encode(arguments).decode()}
         case {"arguments": None | []}:  # PHP writes an empty object as a list
             return {**body, "arguments": "{}"}
+        case {"arguments": arguments} if not isinstance(arguments, str):
+            return {**body, "arguments": msgspec.json.encode(arguments).decode()}
         case {"name": str()} if len(body) == 1:
             return {**body, "arguments": "{}"}
     return body

@@ -109,7 +109,8 @@ def _plain_window(history: History, spec: WindowSpec) -> Window | None:
         return None
     # The next one, too, would be passed if it repeats another.
     repeats = options.dedupe == "messages" and records.repeats(begins - 1)
-    if repeats or (PROVIDERS[options.format].fills and _needs_fillers(records, kept)):
+    is_opened = plan.is_opened and _begins_with_reply(records, kept)
+    if repeats or is_opened or (PROVIDERS[options.format].fills and _needs_fillers(records)):
         return None
     tokens = {"total": 0, **fixed_tokens, "messages": messages, "grounding": 0, "reasoning": 0}
     if plan.stands_in and not plan.bare_calls:  # beside calls alone
@@ -171,11 +172,14 @@ def _may_cut(records: Records, model: Model, options: WindowQuery, room: int) ->
     return bool(options.limit or unit_costs(group_units(records), message_costs(records, model)).max() > share_of(room))
 
 
-def _needs_fillers(records: Records, kept: int) -> bool:
-    """Whether the format adds text: a message is empty or a system text, or the first of the ``kept`` newest is the
-    assistant's."""
-    leading = next((role for role in records.roles[len(records) - kept :] if role > DEVELOPER), None)
-    return leading == ASSISTANT or 0 in records.tokens(0) or SYSTEM in records.roles or DEVELOPER in records.roles
+def _begins_with_reply(records: Records, kept: int) -> bool:
+    """Whether the first of the ``kept`` newest, beside system texts, is the assistant's."""
+    return next((role for role in records.roles[len(records) - kept :] if role > DEVELOPER), None) == ASSISTANT
+
+
+def _needs_fillers(records: Records) -> bool:
+    """Whether the format adds text, because a message is empty or a system text."""
+    return 0 in records.tokens(0) or SYSTEM in records.roles or DEVELOPER in records.roles
 
 
 def _dropped(history: History, model: Model, messages: int, rows: Sequence[int]) -> dict[str, int]:

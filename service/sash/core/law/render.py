@@ -16,15 +16,16 @@ from sash.core.law.records.split_media import Pieces
 from sash.core.law.selection.window import Window
 from sash.core.providers import CHAT
 from sash.core.providers.messages.mends import AS_TEXT, Mends
+from sash.core.providers.messages.owed_reasoning import NO_REASONING
 from sash.core.providers.messages.pieces import Object
 from sash.core.providers.openai.chat_mends import CALLED, EMPTY_CONTENT, sent_as_chat
 from sash.core.providers.openai.server_mends import (
     IDENTITY,
-    NO_REASONING,
     in_alternation,
     mended_for_servers,
     refused_by,
     with_system_first,
+    with_user_first,
 )
 from sash.core.providers.openai.single_calls import with_calls_apart
 from sash.core.providers.writing.turns import Outgoing, RequestWriting, is_of
@@ -119,6 +120,7 @@ def chat_messages(
     if strict:
         sent = with_system_first([body for body in sent if body], marked.maker, marked.model, mends)
         sent = in_alternation(sent, marked.maker, marked.model, mends)
+        sent = with_user_first(sent, marked.maker, marked.model, mends)
         sent = with_calls_apart(sent, marked.maker, marked.model, mends)
     return sent or [b""]
 

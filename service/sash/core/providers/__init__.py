@@ -89,6 +89,7 @@ def render_request(
     tool_choice: Any | None = None,
     mends: Mends | None = None,
     model: str = "",
+    maker: str = "",
     drops: bool = False,
     hinted: bool = False,
     now: int = 0,
@@ -97,14 +98,14 @@ def render_request(
     """Return the arguments that the SDK of ``format``, a name in PROVIDERS, takes beside the model and the reply's limit.
 
     Without messages beside the fixed parts, the list of messages is empty, and the caller adds its next turn to it.
-    ``mends`` gathers what is changed so that the provider accepts the request. ``model``, ``drops``, ``hinted``, ``now`` and
-    ``came`` are as in ``RequestWriting``.
+    ``mends`` gathers what is changed so that the provider accepts the request. ``model``, ``maker``, ``drops``, ``hinted``,
+    ``now`` and ``came`` are as in ``RequestWriting``.
 
     Raises:
         FormatCannotCarry: the form has no place for some parts; the problem names each: ``#/messages/{seq}/content/1``.
     """
     offered = tools or []
-    writing = RequestWriting(format, mends, model=model, drops=drops, hinted=hinted, now=now, came=came)
+    writing = RequestWriting(format, mends, model=model, maker=maker, drops=drops, hinted=hinted, now=now, came=came)
     request = PROVIDERS[format].write(messages, offered, tool_choice if offered else None, writing)
     writing.check()
     return request

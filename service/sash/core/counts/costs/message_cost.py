@@ -17,14 +17,16 @@ from sash.core.counts.measures.sounds import HEARD_A_SECOND
 from sash.core.counts.models.families import ASSISTANT, FUNCTION, ROLES, TOOL, USER, Rules
 from sash.core.counts.models.models import Model
 from sash.core.counts.models.vendors import VendorRules
-from sash.core.counts.text import both, text_tokens
+from sash.core.counts.text import Pair, both, text_tokens
 from sash.core.counts.text.numbers import ONE, Arithmetic, Number
 from sash.core.counts.text.unicode_scripts import Mix, family_tokens
 from sash.core.providers import PROVIDERS
 from sash.core.providers.form.provider import Provider
+from sash.core.providers.messages.owed_reasoning import BLANK, fills_reasoning
+from sash.core.providers.messages.reasoning_members import CONTENT
 from sash.core.providers.openai.chat_mends import hears
 from sash.core.providers.openai.openai import OPENAI
-from sash.core.providers.openai.server_mends import ARGUMENTS, BLANK, NAMED, OWING, SILENT, SINGLE, refused_by
+from sash.core.providers.openai.server_mends import ARGUMENTS, NAMED, OWING, SILENT, SINGLE, refused_by
 from sash.core.providers.writing.turns import NOTHING_SAID
 
 LIST_BEGINS, LIST_ENDS = 1 << 32, 1 << 33
@@ -87,13 +89,22 @@ def message_cost(row: Row, model: Model, by: Arithmetic, *, parallel: Number = 0
         cost = cost if model.margin == 1.0 else by.ceil(cost * model.margin)
     if sent_in.is_chat_form:
         return _with_more(cost, row, model, by)
+    if fills_reasoning(model.format, model.provider, model.known_as):
+        cost = cost + _filled(row, model, by)
     return by.where(is_left_out(row, model.format, by), 0, cost)
+
+
+def _filled(row: Row, model: Model, by: Arithmetic) -> Number:
+    """The tokens of a blank before calls without reasoning, in another form than chat completions."""
+    blank = by.ceil(_reasoning_cost(_as_thinking(_blank(), by), frozenset({"plain"}), model, by) * model.margin)
+    has_own = by.where(_is_native(row, model.format), row["native_reasoning0"], row["plain0"] + row["blocks0"])
+    return by.where((row["calls"] > 0) & (has_own == 0), blank, 0)
 
 
 @cache
 def _blank() -> Row:
     """The numbers of reasoning that is a space."""
-    return Row(zip(("plain0", "plain1"), text_tokens({"reasoning_content": BLANK}), strict=True))
+    return Row(zip(("plain0", "plain1"), text_tokens({CONTENT: BLANK}), strict=True))
 
 
 def _as_server_reads(row: Row, model: Model, by: Arithmetic) -> Row:
@@ -516,6 +527,9 @@ def reasoning_cost(
     """
     cost: Number = 0
     carried = PROVIDERS[form].carries & ({"signatures"} if seals_alone else _KINDS)
+    if "plain0" in row and not seals_alone and _thinks_aloud(model, form):
+        carried |= {"plain"}
+        row = _as_thinking(row, by)
     if any(kind + "0" in row for kind in carried):
         cost = by.ceil(_reasoning_cost(row, carried, model, by) * model.margin)
     has_native = not seals_alone or PROVIDERS[model.format].seals_calls
@@ -524,6 +538,25 @@ def reasoning_cost(
         native = _native_reasoning(Row() if seals_alone else row, sealed, model, by)
         cost = cost + by.where(_is_native(row, model.format), by.ceil(native * model.margin), 0)
     return cost
+
+
+@cache
+def _member_name() -> Pair:
+    """The tokens of the name of a member with reasoning, in both encodings."""
+    return text_tokens({CONTENT: ""})
+
+
+def _as_thinking(row: Row, by: Arithmetic) -> Row:
+    """The numbers with plain reasoning as the text of a thinking block: without its member's name."""
+    sent = Row(row)
+    for column, name in zip(COLUMNS, _member_name(), strict=True):
+        sent["plain" + column] = by.where(row["blocks0"] == 0, by.most(0, row["plain" + column] - name), 0)
+    return sent
+
+
+def _thinks_aloud(model: Model, form: str) -> bool:
+    """Whether plain reasoning is sent as thinking, where a message has no blocks of it."""
+    return "plain" not in PROVIDERS[form].carries and fills_reasoning(form, model.provider, model.known_as)
 
 
 def reasoning_of(row: Row, column: int) -> Number:

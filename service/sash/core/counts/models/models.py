@@ -200,11 +200,11 @@ def unknown_model(name: str) -> Model:
 def countable_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
     """Return the model whose tokens a name's request costs: ``find_model``'s, or an unknown maker's without a limit.
 
-    Counting needs no window, and nothing is sent, so only a misspelling of a known name is refused; words that known names
-    have are no misspellings. A known name with other marks between its letters and digits, as in gpt4o, is that name.
+    Counting needs no window, and nothing is sent, so any name is answered. A known name with other marks between its letters
+    and digits, as in gpt4o, is that name.
 
     Raises:
-        UnknownModel: the name is a misspelling; ``members["near"]`` lists what it may mean.
+        UnknownModel: the name has no letter and no digit.
     """
     short = name[:_LONGEST_NAME]
     try:
@@ -213,9 +213,7 @@ def countable_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
         meant = next((near for near in unknown.members["near"] if _letters(near) == _letters(short)), None)
         if meant is not None:
             return msgspec.structs.replace(find_model(meant, extra), id=short, exact=False, assumed=meant)
-        read = read_name(short)
-        is_slipped = not listings.has_words(read) and any(is_slip(short, near) for near in unknown.members["near"])
-        if not read.bare or is_slipped:
+        if not read_name(short).bare:
             raise
     return unknown_model(short)
 

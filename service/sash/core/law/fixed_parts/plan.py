@@ -10,13 +10,14 @@ import msgspec
 from sash.core.counts.costs.counting import bare_calls_tokens, is_estimate, is_system, reasoning_tokens
 from sash.core.counts.costs.over_limits import over_limits
 from sash.core.counts.costs.request_shapes import defined_parts, has_stood, parts_of, shape_of
+from sash.core.counts.models.families import DEVELOPER
 from sash.core.counts.models.models import Model
 from sash.core.law.documents.document_costs import Source
 from sash.core.law.documents.documents import Documents
 from sash.core.law.fixed_parts.conversation_settings import FixedParts
 from sash.core.law.fixed_parts.cost import InputPrices, input_prices
 from sash.core.law.history.enclosing import MESSAGE_BYTES
-from sash.core.law.history.fillers import few_shots_fillers
+from sash.core.law.history.fillers import few_shots_fillers, puts_user_first
 from sash.core.law.history.lines import go_on_tokens
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers import CHAT, PROVIDERS
@@ -86,7 +87,8 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     @cached_property
     def is_opened(self) -> bool:
         """Whether the request may cost more if the first message of the history is the assistant's."""
-        return PROVIDERS[self.query.format].fills and not self.parts.fixed.few_shots
+        are_first = all(each.role <= DEVELOPER for each in self.parts.fixed.few_shots)
+        return are_first and puts_user_first(self.model, self.query.format)
 
     @cached_property
     def bare_calls(self) -> bool:

@@ -1,4 +1,4 @@
-"""Tokens of the words that a form which fills adds to chat messages (``Provider.fills``).
+"""Tokens of the words that a form which fills adds to chat messages (``Provider.fills``), and of the turn before a greeting.
 
 Its provider accepts no empty user turn, and no history that begins with the assistant. An empty turn is sent as ``…``, and
 a user turn with ``…`` is put before the assistant. A history that came in the provider's own form and begins with the
@@ -98,9 +98,14 @@ def opening_tokens(
     return filler_tokens(model)
 
 
+def puts_user_first(model: Model, form: str) -> bool:
+    """Return whether a request that would begin with the assistant gets a user's turn of ``…`` before it."""
+    return PROVIDERS[form].fills or "beginning" in meet(form, model.provider, model.known_as).values
+
+
 def longest_opening(model: Model, form: str) -> int:
     """Return the most tokens that a request may cost more because of its first message. They are the same in every turn."""
-    return max(filler_tokens(model), bare_opening(model, form)) if PROVIDERS[form].fills else 0
+    return max(filler_tokens(model), bare_opening(model, form)) if puts_user_first(model, form) else 0
 
 
 def blank_line_tokens(model: Model) -> int:
@@ -149,9 +154,12 @@ def came_in(measure: Measure, form: str) -> bool:
 def few_shots_fillers(few_shots: Sequence[Measure], model: Model, form: str, *, are_first: bool) -> int:
     """Return the tokens that ``form`` adds to few-shots: a turn before the assistant's if they are the request's first
     messages, and words for empty turns."""
-    if not PROVIDERS[form].fills or not few_shots:
+    if not few_shots or not puts_user_first(model, form):
         return 0
-    opening = filler_tokens(model) if are_first and few_shots[0].role == ASSISTANT else 0
+    first = next((each.role for each in few_shots if each.role > DEVELOPER), USER)
+    opening = filler_tokens(model) if are_first and first == ASSISTANT else 0
+    if not PROVIDERS[form].fills:
+        return opening
     costs = ((each, message_tokens(each, model)) for each in few_shots)
     return opening + sum(with_filler(each, cost, model, form) - cost for each, cost in costs)
 

@@ -372,6 +372,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             if left_of or view.edits or view.history.order is not None or view.history.seen is not None
             else {},
             path=spec.path,
+            opening=selected.opening,
             cut=selected.cut if selected.cut is not None and selected.cut.since is not None else None,
             passed=_passed(taken, view) if taken.reasons else frozenset(),
             goes_on=seq_of(self.goes_on) if self.goes_on is not None and self.goes_on in rows else 0,

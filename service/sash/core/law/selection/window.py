@@ -84,6 +84,8 @@ class Window(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Messages that are left out although they would fit, such as an unanswered call or a duplicate, by seq."""
     lines: Mapping[int, list[bytes]] = {}
     """Messages without a seq that are sent behind others, as JSON, by the seq of these."""
+    opening: int = 0
+    """The tokens that the request costs more because its first message is the assistant's; in ``priming``."""
     goes_on: int = 0
     """The seq of a reply at the end behind which a line asks to go on, if its words are sent; 0 without one."""
     renamed: Sequence[int] = ()

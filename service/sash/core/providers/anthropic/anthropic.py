@@ -35,7 +35,14 @@ from sash.core.providers.anthropic.claude_mends import (
     mended,
     takes_system_role,
 )
-from sash.core.providers.anthropic.claude_request import OF_REQUESTS, container_of, is_hour, marked, without_refused
+from sash.core.providers.anthropic.claude_request import (
+    OF_REQUESTS,
+    container_of,
+    is_hour,
+    marked,
+    with_reasoning_filled,
+    without_refused,
+)
 from sash.core.providers.form.cache_marks import (
     BREAKPOINTS,
     CacheKind,
@@ -52,6 +59,7 @@ from sash.core.providers.form.request_limits import RequestLimits
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
 from sash.core.providers.messages.call_inputs import GivenInput, input_text
 from sash.core.providers.messages.endings import REPLY_AT_END
+from sash.core.providers.messages.owed_reasoning import NO_REASONING
 from sash.core.providers.messages.pieces import (
     Keeps,
     Name,
@@ -443,7 +451,9 @@ def _write(
 ) -> dict[str, Any]:
     """Return ``messages``, with ``system``, ``tools`` and ``tool_choice`` where they are not empty."""
     tidy = partial(FOREIGN.sub, "_")
-    steps = read_steps(messages, _SHAPE, writing, tidy=tidy, renames=CALL_ID, groups=True, takes=CLAUDES_MEDIA)
+    steps = read_steps(
+        messages, _SHAPE, writing, tidy=tidy, renames=CALL_ID, groups=not writing.fills_reasoning, takes=CLAUDES_MEDIA
+    )
     has_role = takes_system_role(writing.model)
     history = in_place([_with_place(step, writing) for step in steps], messages, writing, has_role=has_role)
     system = [step for step in history if isinstance(step, Said) and step.is_system]
@@ -464,6 +474,8 @@ def _write(
     request = without_refused(request, messages[-1].seq if messages else 0, writing, has_own=has_own)
     if not is_plain:
         writing.tell_sent(request["messages"], _SHAPE.parts)
+    if writing.fills_reasoning:
+        request["messages"] = with_reasoning_filled(request["messages"], writing)
     return request
 
 
@@ -499,7 +511,8 @@ def _turns(step: HistoryStep, writing: RequestWriting) -> Sequence[_Turn]:  # no
             return (("user", writing.owned([result], step.seq)),)
         case Said(role="assistant"):
             texts = _texts(step.parts, writing, "assistant")
-            blocks = [*_thinking(step, writing), *texts, *_uses(step, writing)]
+            said = [*texts, *_uses(step, writing)]
+            blocks = [*_thinking(step, writing), *said] if said or not writing.fills_reasoning else []
             return (("assistant", writing.owned(blocks, step.seq)),)
         case Said(role="note"):
             return (("system", writing.owned(_texts(step.parts, writing, "system"), step.seq)),)
@@ -845,7 +858,7 @@ ANTHROPIC = Provider(
     has_cache_control=True,
     parts_apart=True,
     takes=CLAUDES_MEDIA,
-    mends=(*OF_BLOCKS, *OF_REQUESTS, REPLY_AT_END),
+    mends=(*OF_BLOCKS, *OF_REQUESTS, NO_REASONING, REPLY_AT_END),
     has_system_messages=takes_system_role,
     forgets_reasoning=True,
     free_members=frozenset(

@@ -8,6 +8,7 @@ from typing import Any, Final
 from sash.core.providers.anthropic.claude_mends import LAST_THINKING, THOUGHTS, is_claude
 from sash.core.providers.form.cache_marks import BREAKPOINTS, content_parts
 from sash.core.providers.messages.mends import Mend
+from sash.core.providers.messages.owed_reasoning import BLANK, NO_REASONING
 from sash.core.providers.writing.turns import Block, RequestWriting
 
 CACHE_MARKS: Final = Mend(
@@ -196,6 +197,25 @@ def _calls_alone(hosted: Sequence[tuple[Block, Block]], going_on: Block | None) 
             answered.add(block["tool_use_id"])
         elif block["id"] not in answered and message is not going_on:
             yield id(block)
+
+
+# ---- reasoning
+
+
+def with_reasoning_filled(messages: list[Block], writing: RequestWriting) -> list[Block]:
+    """Return the messages with a blank as the thinking before calls that have none, for models that want some."""
+    return [_with_blank(message, writing) for message in messages]
+
+
+def _with_blank(message: Block, writing: RequestWriting) -> Block:
+    content = message["content"]
+    blocks = content if isinstance(content, list) else []
+    call = next((block for block in blocks if block.get("type") == "tool_use"), None)
+    if call is None or any(block.get("type") == "thinking" and block.get("thinking") for block in blocks):
+        return message
+    writing.mends.add(NO_REASONING, writing.owners.get(id(call), 0))
+    left = [block for block in blocks if block.get("type") != "thinking"]
+    return {**message, "content": [{"type": "thinking", "thinking": BLANK, "signature": ""}, *left]}
 
 
 # ---- the end of messages

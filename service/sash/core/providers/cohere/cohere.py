@@ -22,7 +22,7 @@ from sash.core.providers.form.part_kinds import PartKinds, kinds
 from sash.core.providers.form.provider import Provider
 from sash.core.providers.form.request_limits import NO_LIMITS
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, schema_format
-from sash.core.providers.messages.call_inputs import GivenInput, input_text
+from sash.core.providers.messages.call_inputs import BROKEN_ARGUMENTS, GivenInput, input_text
 from sash.core.providers.messages.hosted import on_a_line
 from sash.core.providers.messages.mends import AS_TEXT
 from sash.core.providers.messages.pieces import Keeps, Name, Object, Piece, Text, convert, rest_of, to_json
@@ -213,7 +213,7 @@ def _sent(step: HistoryStep, writing: RequestWriting) -> Iterator[Block]:
         case PlainRun():
             yield from ({"role": said["role"], "content": said["content"]} for said in step.messages)
         case NativeMessages():
-            yield from (_with_ids(said, step.ids) for said in step.messages)
+            yield from (_with_texts(_with_ids(said, step.ids), step.seq, writing) for said in step.messages)
         case Result():
             content = "".join(part["text"] for part in _content(step.parts, step.seq, writing, told=True))
             yield {"role": "tool", "tool_call_id": step.call.id, "content": content}
@@ -232,6 +232,21 @@ def _sent(step: HistoryStep, writing: RequestWriting) -> Iterator[Block]:
             role = "system" if step.is_system else "user"
             is_text = all(part["type"] == "text" for part in parts)
             yield {"role": role, "content": "".join(part["text"] for part in parts) if is_text else parts}
+
+
+def _with_texts(message: Block, seq: int, writing: RequestWriting) -> Block:
+    """Return the message with arguments of its calls that are JSON as text."""
+    calls = message.get("tool_calls") or ()
+    texts = [{**call, "function": _with_text(call["function"])} for call in calls]
+    if texts == [*calls]:
+        return message
+    writing.mends.add(BROKEN_ARGUMENTS, seq)
+    return {**message, "tool_calls": texts}
+
+
+def _with_text(function: Block) -> Block:
+    is_text = isinstance(function.get("arguments", ""), str)
+    return function if is_text else {**function, "arguments": input_text(function["arguments"])}
 
 
 def _with_ids(message: Block, ids: Sequence[str]) -> Block:
@@ -307,6 +322,6 @@ COHERE = Provider(
     mark=unmarked,
     limits=lambda _name, _window: NO_LIMITS,
     takes=_MEDIA,
-    mends=(UNTAKEN, MEDIA_TYPE),
+    mends=(BROKEN_ARGUMENTS, UNTAKEN, MEDIA_TYPE),
     own_members=_MEMBERS,
 )

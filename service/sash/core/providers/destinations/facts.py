@@ -18,6 +18,7 @@ Party = Literal["form", "maker", "host", "template", "model"]
 Kind = Literal[
     "alternation",
     "arguments",
+    "beginning",
     "beside_calls",
     "call_ids",
     "calls",
@@ -42,6 +43,7 @@ VALUES: Final[Mapping[Kind, Mapping[str, str]]] = MappingProxyType(
     {
         "alternation": {"turns": "user and assistant in turn, beside calls and results"},
         "arguments": {"object": "a call's arguments are a JSON object"},
+        "beginning": {"user": "the first message beside system messages is no reply"},
         "beside_calls": {"nothing": "neither words nor pictures beside calls, or beside results"},
         "call_ids": {"nine": "a call's id is nine letters and digits"},
         "calls": {"one": "each message with calls has one"},
@@ -57,7 +59,7 @@ VALUES: Final[Mapping[Kind, Mapping[str, str]]] = MappingProxyType(
         "pictures": {"refused": "no pictures"},
         "reasoning": {
             "with_calls": "each message with calls has the reasoning before them",
-            "filled": "each message with calls has `reasoning_content` that is not empty, also where no reasoning is known",
+            "filled": "each message with calls has reasoning that is not empty, also where none is known",
             "refused": "no message has reasoning",
         },
         "reasoning_in": {

@@ -64,6 +64,17 @@ TEMPLATES: Final = (
     Fact(
         of="template",
         name="gemma",
+        kind="beginning",
+        value="user",
+        models="gemma",
+        forms=_CHAT,
+        evidence="'Conversation roles must alternate user/assistant/user/assistant/...': the template that Google publishes "
+        "with Gemma 1 to 3 raises it for a message of the assistant's at an even place, as the first is",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="template",
+        name="gemma",
         kind="system",
         value="one",
         models="gemma",

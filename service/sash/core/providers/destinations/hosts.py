@@ -105,6 +105,7 @@ def _refusing(kind: Kind, value: str, name: str, evidence: str) -> Fact:
 _STRICTEST: Final[tuple[tuple[Kind, str], ...]] = (
     ("alternation", "turns"),
     ("arguments", "object"),
+    ("beginning", "user"),
     ("empty_question", "refused"),
     ("empty_reply", "refused"),
     ("ending", "no_reply"),

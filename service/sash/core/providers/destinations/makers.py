@@ -6,6 +6,8 @@ from typing import Final
 from sash.core.providers.destinations.facts import Fact
 
 _CHAT: Final = frozenset({"openai"})
+_SPOKEN: Final = frozenset({"anthropic", "openai"})
+"""The forms in which DeepSeek and Moonshot serve their models."""
 _DAY: Final = date(2026, 11, 29)
 _DEVELOPER: Final = (
     "DeepSeek answers 422: 'unknown variant `developer`, expected one of `system`, `user`, `assistant`, `tool`' "
@@ -126,10 +128,11 @@ MAKERS: Final = (
         kind="reasoning",
         value="filled",
         models=_KIMIS,
-        forms=_CHAT,
+        forms=_SPOKEN,
         evidence="'thinking is enabled but reasoning_content is missing in assistant tool call message at index 2': a space "
         "is taken (bestruirui/octopus 251), an empty text is not by all (earendil-works/pi 4251; Lapis0x0/obsidian-yolo 243 "
-        "sends one); bytedance/deer-flow 3043, continuedev/continue 11711, CherryHQ/cherry-studio 12619",
+        "sends one); bytedance/deer-flow 3043, continuedev/continue 11711, CherryHQ/cherry-studio 12619; in Claude's form "
+        "as thinking (NousResearch/hermes-agent 14018, borawong/AiMaMi 10; 49143 was not refused)",
         read_on=_DAY,
     ),
     Fact(
@@ -138,9 +141,11 @@ MAKERS: Final = (
         kind="reasoning",
         value="filled",
         models=_DEEPSEEKS,
-        forms=_CHAT,
+        forms=_SPOKEN,
         evidence="'The `reasoning_content` in the thinking mode must be passed back to the API.' also of calls that "
-        "had none, such as another model's; clients send a filler (openclaw/openclaw 73417, Gitlawb/openclaude 878)",
+        "had none, such as another model's; clients send a filler (openclaw/openclaw 73417, Gitlawb/openclaude 878); in "
+        "Claude's form: 'The `content[].thinking` in the thinking mode must be passed back' (openclaw/openclaw 71998, "
+        "OEvortex/aether 31)",
         read_on=_DAY,
     ),
     Fact(
@@ -163,6 +168,16 @@ MAKERS: Final = (
         forms=_CHAT,
         evidence="'After the (optional) system message(s), user or tool message(s) should alternate with assistant "
         "message(s).' (anomalyco/opencode 9416, SidhuK/WardenApp 24, serac-labs/serac 53)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="maker",
+        name="perplexity",
+        kind="beginning",
+        value="user",
+        models="sonar",
+        forms=_CHAT,
+        evidence="The same answer: behind system messages it begins with the user (edenai/edenai-apis 144)",
         read_on=_DAY,
     ),
     *(
@@ -191,6 +206,17 @@ MAKERS: Final = (
     *(
         Fact(of="maker", name=name, kind="tool_names", value="plain", forms=_CHAT, evidence=_NAMES, read_on=_DAY)
         for name in ("openai", "mistral", "deepseek", "moonshotai")
+    ),
+    Fact(
+        of="maker",
+        name="google",
+        kind="tool_names",
+        value="dotted",
+        models="gemini",
+        forms=_CHAT,
+        evidence="As of Gemini's own form, whoever passes the request on: LiteLLM (BerriAI/litellm 12543), Copilot "
+        "(microsoft/vscode-copilot-release 7928)",
+        read_on=_DAY,
     ),
     *(
         Fact(of="maker", name=name, kind="roles", value="no_developer", forms=_CHAT, evidence=_DEVELOPER, read_on=_DAY)

@@ -6,7 +6,7 @@ windows, in a running service one in a hundred. A rule of a format itself is jud
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from itertools import pairwise
+from itertools import islice, pairwise
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -104,6 +104,11 @@ def _neighbours(_request: Object, messages: list[Object], _value: str) -> Iterat
             yield f"#/messages/{index + 1}"
 
 
+def _beginning(_request: Object, messages: list[Object], _value: str) -> Iterator[str]:
+    said = ((index, each) for index, each in enumerate(messages) if each["role"] not in ("system", "developer"))
+    yield from (f"#/messages/{index}" for index, each in islice(said, 1) if each["role"] == "assistant")
+
+
 def _system(_request: Object, messages: list[Object], value: str) -> Iterator[str]:
     for index, (before, message) in enumerate(pairwise(messages)):
         if message["role"] == "system" and (value == "one" or before["role"] != "system"):
@@ -117,9 +122,14 @@ def _members(_request: Object, messages: list[Object], value: str) -> Iterator[s
 
 def _reasoning(_request: Object, messages: list[Object], value: str) -> Iterator[str]:
     for index, message in enumerate(messages):  # what is owed alone cannot be seen: a call may have had none
-        has_none = not any(message.get(name) for name in _REASONING)
-        if message.keys() & _REASONING if value == "refused" else value == "filled" and _calls(message) and has_none:
+        has_none = not any(message.get(name) for name in _REASONING) and not _thinks(message)
+        calls = _calls(message) or any(block.get("type") == "tool_use" for block in _blocks(message))
+        if message.keys() & _REASONING if value == "refused" else value == "filled" and calls and has_none:
             yield f"#/messages/{index}"
+
+
+def _thinks(message: Object) -> bool:
+    return any(block.get("type") == "thinking" and block.get("thinking") for block in _blocks(message))
 
 
 def _reasoning_in(_request: Object, messages: list[Object], value: str) -> Iterator[str]:
@@ -185,6 +195,7 @@ _JUDGES: Final[Mapping[Kind, _Judge]] = MappingProxyType(
     {
         "alternation": _neighbours,
         "arguments": _each(_has_broken_arguments),
+        "beginning": _beginning,
         "beside_calls": _beside_calls,
         "call_ids": _each(_has_long_id),
         "calls": _each(lambda message: len(_calls(message)) > 1),

@@ -184,13 +184,13 @@ def _regular(content: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _is_irregular(part: Any) -> bool:
     answer = member(part, "function_response") if isinstance(part, dict) else None
-    return isinstance(answer, dict) and not isinstance(answer.get("response", {}), dict | None)
+    return isinstance(answer, dict) and not isinstance(answer.get("response", {}), dict)
 
 
 def _regular_part(part: Object) -> Object:
     name = "function_response" if part.get("function_response") is not None else "functionResponse"
     value = part[name]["response"]
-    return {**part, name: {**part[name], "response": {} if value == [] else {"result": value}}}
+    return {**part, name: {**part[name], "response": {} if value is None or value == [] else {"result": value}}}
 
 
 class _Names:

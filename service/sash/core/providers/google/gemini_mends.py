@@ -193,7 +193,7 @@ def _with_own_signature(part: Any, seq: int, writing: RequestWriting) -> Any:
 def _with_arguments(part: Any, seq: int, writing: RequestWriting) -> Any:
     """Return a part with a call whose arguments are an object."""
     call = part.get("functionCall") if isinstance(part, dict) else None
-    if not isinstance(call, dict) or call.get("args") is None:
+    if not isinstance(call, dict):
         return part
     sent = with_object(call, "args", seq, writing.mends)
     return part if sent is call else {**part, "functionCall": sent}

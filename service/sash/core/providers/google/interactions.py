@@ -155,6 +155,8 @@ def _unknown_kinds(step: Mapping[str, Any], pointer: str) -> Iterator[UnknownKin
 
 def _regular(step: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a step whose result is a text, contents or an object."""
+    if "result" in step and step["result"] is None:
+        return {**step, "result": ""}
     return {**step, "result": to_json(step["result"])} if isinstance(step.get("result"), int | float) else step
 
 

@@ -1,19 +1,17 @@
-"""The input of a call, where a form has an object: it also comes as the text of its pieces, as an empty list, or as null.
+"""The input of a call, where a form has an object: it also comes as the text of its pieces, as a list, or as another value.
 
 A stream that ended early leaves the text that came so far. PHP has one kind of array, so ``json_encode`` writes an empty
-object as ``[]``. Both are stored as they came, and sent as an object.
+object as ``[]``. A small model writes what it likes. All are stored as they came, and sent as an object.
 """
 
-from typing import Annotated, Any, Final
-
-import msgspec
+from typing import Any, Final
 
 from sash.core.chat.calls import arguments_object
 from sash.core.providers.messages.mends import Mend, Mends
 from sash.core.providers.messages.pieces import Object, to_json
 
-GivenInput = Object | str | Annotated[list[Any], msgspec.Meta(max_length=0)] | None
-"""An input as it is accepted: an object, a text, an empty list, or null."""
+GivenInput = Any
+"""An input as it is accepted: an object, or any other value."""
 BROKEN_ARGUMENTS: Final = Mend(
     name="broken_arguments",
     refused="Arguments of a call that are no JSON object, as a cut reply has them, or an empty list for an object, as PHP "
@@ -27,7 +25,9 @@ BROKEN_ARGUMENTS: Final = Mend(
 
 def input_text(given: GivenInput) -> str:
     """Return an input as the arguments of a chat message's call."""
-    return given if isinstance(given, str) else to_json(given or {})
+    if isinstance(given, str):
+        return given
+    return to_json({} if given is None or given == [] else given)
 
 
 def with_object(holder: Object, member: str, seq: int, mends: Mends) -> Object:

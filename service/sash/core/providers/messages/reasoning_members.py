@@ -34,6 +34,16 @@ def signature_of(tool_call: Mapping[str, Any]) -> str | None:
     return None
 
 
+def plain_text(message: Mapping[str, Any]) -> str:
+    """Return the text of a message's reasoning, in whichever plain member it stands; empty without one.
+
+    >>> plain_text({"role": "assistant", "reasoning": "Hm"})
+    'Hm'
+    """
+    found = message.get(CONTENT) or message.get("reasoning") or reasoning_text(message.get("reasoning_details"))
+    return found if isinstance(found, str) else ""
+
+
 def reasoning_text(details: Any) -> str:
     """Return the text in OpenRouter's ``reasoning_details``; empty where all is sealed.
 

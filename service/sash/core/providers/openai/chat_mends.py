@@ -468,7 +468,7 @@ _CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message], frozenset[s
     (_OTHERS, OTHERS, _without_others, _OPENAIS),
     (_OTHERS, HOSTS, _without_others, named("host", "members")),
     (_STRICT, STRICT, _strict, named("maker", "members", "own")),
-    (NAMES, NAME, _functions_renamed, named("maker", "tool_names", "plain")),
+    (NAMES, NAME, _functions_renamed, named("maker", "tool_names", "plain") | named("host", "tool_names", "plain")),
     (NAMES, NAME, _renamed, _OPENAIS),
     (_IDS, CALL_ID, _shortened, _OPENAIS),
 )

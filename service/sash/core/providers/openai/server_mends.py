@@ -17,7 +17,8 @@ from sash.core.providers.destinations.destination import evidence_of, meet
 from sash.core.providers.destinations.facts import Kind
 from sash.core.providers.messages.call_inputs import BROKEN_ARGUMENTS
 from sash.core.providers.messages.mends import Mend, Mends
-from sash.core.providers.messages.reasoning_members import CONTENT, PLAIN, reasoning_text
+from sash.core.providers.messages.owed_reasoning import BLANK, NO_REASONING
+from sash.core.providers.messages.reasoning_members import CONTENT, PLAIN, plain_text
 from sash.core.providers.messages.words_said import has_word
 from sash.core.providers.writing.turns import NOTHING_SAID
 
@@ -62,13 +63,11 @@ ALTERNATING: Final = Mend(
     sent="One message with the texts of both, with a blank line between them",
     evidence=evidence_of("alternation"),
 )
-NO_REASONING: Final = Mend(
-    name="no_reasoning",
-    is_free=True,
-    refused="A message with calls and without `reasoning_content`, such as another model's, by Kimi from K2 Thinking on, "
-    "and by DeepSeek from V4 on",
-    sent="A space as `reasoning_content`",
-    evidence=evidence_of("reasoning", "filled"),
+USER_FIRST: Final = Mend(
+    name="user_first",
+    refused="A request that begins with the assistant, such as with a greeting, by templates of Gemma and by Perplexity",
+    sent="Before it a message of the user's: `…`",
+    evidence=evidence_of("beginning"),
 )
 REASONING_MEMBER: Final = Mend(
     name="reasoning_member",
@@ -101,6 +100,7 @@ SERVER_MENDS: Final = (
     SPEAKER,
     SYSTEM_FIRST,
     SYSTEM_TEXT,
+    USER_FIRST,
 )
 
 DEVELOPER, ARGUMENTS, EMPTY, IDENTITY, SILENT, OWING, PARTS, NAMED, THOUGHTS, DETAILS, SINGLE = (
@@ -121,9 +121,9 @@ _BITS: Final[dict[Kind, int]] = {
 """The bit of each kind of fact that is about single messages. ``SINGLE`` is about a message and its results."""
 _THOUGHTS: Final = {"reasoning_content": THOUGHTS, "details": DETAILS}
 """The bit of each value of ``reasoning_in``."""
-BLANK: Final = " "
-"""The reasoning of calls that have none."""
 _JOINED_ROLES: Final = ("user", "assistant")
+_SYSTEM_ROLES: Final = ("system", "developer")
+_OPENING: Final = msgspec.json.encode({"role": "user", "content": NOTHING_SAID})
 _ID: Final = re.compile(r"[a-zA-Z0-9]{9}")
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -183,6 +183,22 @@ def in_alternation(bodies: list[Any], maker: str, model: str, mends: Mends) -> l
             group = [msgspec.json.encode({**messages[0], "content": content})]
         found += group
     return found
+
+
+def with_user_first(bodies: list[Any], maker: str, model: str, mends: Mends) -> list[Any]:
+    """Return the bodies of a request's messages with a user's message of ``…`` before the assistant's, where the first
+    message beside system messages is the assistant's and is refused."""
+    if "beginning" not in to_server(maker, model):
+        return bodies
+    for index, body in enumerate(bodies):
+        role = _read_role(b"".join(_pieces(body))).role
+        if role in _SYSTEM_ROLES:
+            continue
+        if role != "assistant":
+            break
+        mends.add(USER_FIRST, 0)
+        return [*bodies[:index], _OPENING, *bodies[index:]]
+    return bodies
 
 
 def _pieces(body: Any) -> Iterable[bytes]:
@@ -246,7 +262,7 @@ def _with_content(message: Message) -> Message:
     """The message with its reasoning as ``reasoning_content``; without it where it is sealed in other members."""
     if message["role"] != "assistant" or message.get(CONTENT):
         return message
-    text = message.get("reasoning") or reasoning_text(message.get("reasoning_details"))
+    text = plain_text(message)
     left = {name: each for name, each in message.items() if name not in PLAIN}
     return {**left, CONTENT: text} if text else left
 

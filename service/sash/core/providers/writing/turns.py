@@ -11,7 +11,8 @@ from sash.core.chat.file_links import LINKS, as_file
 from sash.core.providers.messages.hosted import media_line, on_a_line
 from sash.core.providers.messages.members import is_usual_call, unknown_members
 from sash.core.providers.messages.mends import AS_TEXT, FOREIGN_MEMBERS, LEFT_OUT, SYSTEM_NOTE, Mend, Mends
-from sash.core.providers.messages.reasoning_members import signature_of
+from sash.core.providers.messages.owed_reasoning import fills_reasoning
+from sash.core.providers.messages.reasoning_members import plain_text, signature_of
 from sash.core.providers.writing.media_types import MEDIA_TYPE, UNTAKEN, Takes, as_picture
 from sash.core.providers.writing.native_messages import NativeMessages, Shape, native_messages
 from sash.problems import FormatCannotCarry, Pointer
@@ -51,9 +52,9 @@ class Outgoing(msgspec.Struct, frozen=True):
 class RequestWriting:
     """Parts that a form cannot carry, gathered over the whole request, so that one answer names every place; and ``mends``,
     what is changed so that the provider accepts it. ``drops``: parts of messages are left out in place of an error.
-    ``model`` is the name of the model that reads the request, where it is known. ``hinted``: hints for the prompt cache are
-    added later. ``now`` is the time of the newest message in seconds since 1970, and ``came`` returns that of a
-    message; 0 where it is not known."""
+    ``model`` is the name of the model that reads the request, and ``maker`` its maker's, where they are known. ``hinted``:
+    hints for the prompt cache are added later. ``now`` is the time of the newest message in seconds since 1970, and
+    ``came`` returns that of a message; 0 where it is not known."""
 
     def __init__(
         self,
@@ -61,6 +62,7 @@ class RequestWriting:
         mends: Mends | None = None,
         *,
         model: str = "",
+        maker: str = "",
         drops: bool = False,
         hinted: bool = False,
         now: int = 0,
@@ -70,6 +72,8 @@ class RequestWriting:
         self.errors: list[Pointer] = []
         self.mends = Mends() if mends is None else mends
         self.model = model
+        self.fills_reasoning = fills_reasoning(format_name, maker, model)
+        """Whether each message with calls needs reasoning."""
         self.drops = drops
         self.hinted = hinted
         self.now = now
@@ -173,7 +177,7 @@ class Said(msgspec.Struct, frozen=True):
     parts: list[Part]
     calls: list[Call]
     thinking: list[Block] = []
-    """Thinking blocks as Claude made them. Other reasoning has no place in another provider's form."""
+    """Thinking blocks as Claude made them, or of another model's reasoning for one that wants it back."""
     seq: int = 0
 
     @property
@@ -299,6 +303,8 @@ def _step_of(
         writing.add(place, "is a result without a call before it")
     elif role == "assistant":
         thinking = message.get("thinking_blocks") or []
+        if not thinking and writing.fills_reasoning and (text := plain_text(message)):
+            thinking = [{"type": "thinking", "thinking": text, "signature": ""}]
         return Said(role, _assistant_parts(message, place, writing), made, thinking, seq)
     elif role == "user":
         parts = _taken(_parts(message, place), takes, seq, writing)
