@@ -41,6 +41,7 @@ PAGES: Final = (
     Page("gemini.md", ("gemini", "interactions"), (("gemini-3-flash", 1_000_000),)),
     Page("bedrock.md", ("converse",), (("amazon.nova-pro-v1:0", 300_000),)),
     Page("ollama.md", ("ollama",), (("qwen3:8b", 131_072),), has_files=False),
+    Page("cohere.md", ("cohere",), (("command-a-03-2025", 256_000),)),
 )
 _HEADINGS: Final = {
     "openai": "Chat completions",
@@ -50,6 +51,7 @@ _HEADINGS: Final = {
     "interactions": "Gemini Interactions",
     "converse": "Bedrock",
     "ollama": "Ollama",
+    "cohere": "Cohere",
 }
 
 
@@ -136,7 +138,8 @@ def _same(forms: tuple[str, ...], told: list[str]) -> str:
 
 def _sections_of(page: Page) -> Iterator[str]:
     """Links to the sections of the page of mends that hold for a provider."""
-    for heading in ("All forms", _SEVERAL, *(_HEADINGS[form] for form in page.forms)):
+    own = {form for _, forms in mends_by_name().values() if len(forms) == 1 for form in forms}
+    for heading in ("All forms", _SEVERAL, *(_HEADINGS[form] for form in page.forms if form in own)):
         told = heading.lower() if heading in ("All forms", _SEVERAL) else heading
         yield f"[{told}](mends.md#{heading.lower().replace(' ', '-')})"
 

@@ -60,7 +60,16 @@ class Provider(ThreadingHTTPServer):
         google = {"GOOGLE_GEMINI_BASE_URL": here, "GEMINI_API_KEY": "none"}
         amazon = {"AWS_ENDPOINT_URL_BEDROCK_RUNTIME": here, "AWS_BEARER_TOKEN_BEDROCK": "none"}
         local = {"OLLAMA_HOST": here, "OLLAMA_API_KEY": "none"}
-        return {**openai, **google, **amazon, **local, "ANTHROPIC_BASE_URL": here, "ANTHROPIC_API_KEY": "none"}
+        coheres = {"CO_API_URL": here, "CO_API_KEY": "none"}
+        return {
+            **openai,
+            **google,
+            **amazon,
+            **local,
+            **coheres,
+            "ANTHROPIC_BASE_URL": here,
+            "ANTHROPIC_API_KEY": "none",
+        }
 
     def handle_error(self, *told: Any) -> None:
         """Print what went wrong, unless a client left."""

@@ -137,6 +137,12 @@ RUN_BY = {
     "service/docs/providers/ollama.md": {
         ("# Ollama", "python"): "test_readme.py::test_the_ollama_loop_sends_windows",
     },
+    "service/docs/providers/cohere.md": {
+        (
+            "# Cohere, with its SDK",
+            "python",
+        ): "test_readme.py::test_the_cohere_loop_sends_windows_and_reports_the_bill",
+    },
     "service/docs/agents/memory.md": {
         ("# A long memory", "python"): "test_readme.py::test_turn_400_has_what_turn_3_said",
     },

@@ -31,6 +31,7 @@ from sash_client.ids import safe_id
 REQUIREMENTS = ROOT / "tests" / "clients" / "requirements-adapters.txt"
 REQUIREMENTS_LLAMA_INDEX = ROOT / "tests" / "clients" / "requirements-llama-index.txt"
 REQUIREMENTS_CLAUDE_AGENT = ROOT / "tests" / "clients" / "requirements-claude-agent.txt"
+REQUIREMENTS_COHERE = ROOT / "tests" / "clients" / "requirements-cohere.txt"
 REQUIREMENTS_ADK = ROOT / "tests" / "clients" / "requirements-adk.txt"
 _NPM_SECONDS = 300
 _NPM = pytest.mark.skipif(
@@ -290,6 +291,23 @@ def test_the_ollama_loop_sends_windows(fresh_server: str, provider: Provider) ->
     assert stored(fresh_server, "talks-10") == [QUESTION, ANSWERED, SECOND, ANSWERED]
 
 
+@pytest.mark.clients
+def test_the_cohere_loop_sends_windows_and_reports_the_bill(
+    fresh_server: str, provider: Provider, with_cohere: Path
+) -> None:
+    """Cohere's SDK sends windows in its form; both turns are stored, and both bills calibrate the model."""
+    code = block("python", "service/docs/providers/cohere.md", "# Cohere, with its SDK")
+    done = run([str(with_cohere)], code, server=fresh_server, environment=provider.environment, typed=TYPED)
+    assert printed(done) == [f"> {ANSWER}", f"> {ANSWER}", "> "]
+    assert [[message["role"] for message in request["messages"]] for request in provider.requests] == [
+        ["user"],
+        ["user", "assistant", "user"],
+    ]
+    told = [(message["role"], words_of(message["content"])) for message in stored(fresh_server, "talks-17")]
+    assert told == [(message["role"], message["content"]) for message in (QUESTION, ANSWERED, SECOND, ANSWERED)]
+    assert httpx.get(f"{fresh_server}/models/command-a-03-2025").json()["calibration"]["n"] == 2
+
+
 @pytest.fixture(params=["an empty folder", "the project's root"])
 def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Return a folder in which a page's program runs: an empty one, and a copy of the project."""
@@ -461,6 +479,12 @@ def with_adk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def with_claude_agent(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the Python of an environment with the Claude Agent SDK."""
     return environment(tmp_path_factory.mktemp("claude-agent"), REQUIREMENTS_CLAUDE_AGENT)
+
+
+@pytest.fixture(scope="session")
+def with_cohere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the Python of an environment with Cohere's SDK."""
+    return environment(tmp_path_factory.mktemp("cohere"), REQUIREMENTS_COHERE)
 
 
 _ALONE = {

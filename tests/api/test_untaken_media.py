@@ -39,7 +39,7 @@ UNTAKEN = [
     (
         "responses",
         {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},
-        "[audio: audio/wav, 1 kB]\n",
+        "\n[audio: audio/wav, 1 kB]\n",
     ),
     ("anthropic", own("image/bmp", "Qk0AAAAA"), "[image: image/bmp, 1 kB]\n"),
     ("anthropic", own("image/png", ""), "[image: image/png, 0 kB]\n"),

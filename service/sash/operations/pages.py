@@ -42,6 +42,7 @@ _SOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "gemini": ("Your provider", "service/docs/providers/gemini.md"),
     "bedrock": ("Your provider", "service/docs/providers/bedrock.md"),
     "ollama": ("Your provider", "service/docs/providers/ollama.md"),
+    "cohere": ("Your provider", "service/docs/providers/cohere.md"),
     "compatible": ("Your provider", "service/docs/providers/compatible.md"),
     "mends": ("What a window mends", "service/docs/providers/mends.md"),
     "destinations": ("What a window mends", "service/sash/core/providers/destinations/README.md"),

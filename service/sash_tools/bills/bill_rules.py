@@ -276,11 +276,15 @@ _GEMINI: Final[Rulebook] = {
     "hosted tools": _kind("hosted tools, caches"),
 }
 _OTHERS: Final[Rulebook] = {
-    _TEXT: lambda bill: not (_has_tools(bill) or _has_calls(1)(bill) or _has_format(bill)),
+    _TEXT: lambda bill: (
+        not (_has_tools(bill) or _has_calls(1)(bill) or _has_format(bill) or bill.request.get("documents"))
+    ),
     "definitions in the family's template": _has_tools,
     "a call with its result": _has_calls(1),
     "several calls": _has_calls(2),
     "a schema for the reply": _has_format,
+    "calls without definitions": _all(_has_calls(1), _not(_has_tools)),
+    "documents of the request": lambda bill: bool(bill.request.get("documents")),
     "instructions to think": lambda bill: asks_for_reasoning(bill.request),
 }
 RULES: Final[Mapping[str, Rulebook]] = {

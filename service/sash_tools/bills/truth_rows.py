@@ -2,7 +2,7 @@
 
 ::
 
-    [{"id", "model", "request": {…}, "prompt_tokens", "format"?, "host"?, "kinds"?, "also_sent"?, "source"?}, …]
+    [{"id", "model", "request": {…}, "prompt_tokens", "format"?, "wire"?, "host"?, "kinds"?, "also_sent"?, "source"?}, …]
 
 A file is one list of rows, or has a row a line. Other members of a row are kept for its reader and not used.
 """
@@ -35,6 +35,7 @@ class TruthRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """One request. ``prompt_tokens`` is None where nobody was asked yet; ``kinds`` tells what is in the request.
 
     ``also_sent`` are members that the recorder kept apart. ``host`` is the server that answered; "" is the maker's.
+    ``wire`` is the format in which the request was sent, where it is not ``format``.
     """
 
     id: str
@@ -42,6 +43,7 @@ class TruthRow(msgspec.Struct, frozen=True, omit_defaults=True):
     request: dict[str, Any]
     prompt_tokens: Annotated[int, Meta(ge=0)] | None = None
     format: CountFormat | None = None
+    wire: CountFormat | None = None
     host: str = ""
     kinds: list[str] | None = None
     also_sent: dict[str, Any] | None = None
@@ -50,7 +52,7 @@ class TruthRow(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def form(self) -> str:
         """The format of the request, as it is said or as the request shows it."""
-        return self.format or form_of_request(self.request, self.model)
+        return self.wire or self.format or form_of_request(self.request, self.model)
 
     @property
     def sent(self) -> dict[str, Any]:

@@ -177,6 +177,28 @@ def _local(said: Said, model: str, number: int, tokens: int) -> Object:
     return {"model": model, "created_at": "2026-01-01T00:00:00Z", "message": message, **ended}
 
 
+def _plan_and_content(said: Said, model: str, number: int, tokens: int) -> Object:
+    del model
+    message: Object = {"role": "assistant"}
+    content: list[Object] = [{"type": "thinking", "thinking": said.thought}] if said.thought else []
+    if said.calls:
+        named = zip(_ids(said, number, "call"), said.calls, strict=True)
+        message |= {"tool_plan": said.text} if said.text else {}
+        message["tool_calls"] = [
+            {"id": identity, "type": "function", "function": {"name": name, "arguments": given}}
+            for identity, (name, given) in named
+        ]
+    elif said.text:
+        content.append({"type": "text", "text": said.text})
+    words = {"input_tokens": 1, "output_tokens": 1}
+    return {
+        "id": f"reply-{number}",
+        "finish_reason": "TOOL_CALL" if said.calls else "COMPLETE",
+        "message": message | ({"content": content} if content else {}),
+        "usage": {"billed_units": words, "tokens": {"input_tokens": tokens, "output_tokens": 1}},
+    }
+
+
 _REPLIES: dict[str, Callable[[Said, str, int, int], Object]] = {
     "openai": _completion,
     "responses": _response,
@@ -185,4 +207,5 @@ _REPLIES: dict[str, Callable[[Said, str, int, int], Object]] = {
     "interactions": _interaction,
     "converse": _converse,
     "ollama": _local,
+    "cohere": _plan_and_content,
 }

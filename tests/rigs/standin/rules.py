@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
-from validators import anthropic, gemini, interactions, limits, openai, responses
+from validators import anthropic, cohere, gemini, interactions, limits, openai, responses
 
 Object = dict[str, Any]
 
@@ -24,6 +24,7 @@ _JUDGES: dict[str, Callable[[Object, str], list[str]]] = {
     "interactions": interactions.refused,
     "converse": lambda request, model: _by_sdk("converse", request, model),
     "ollama": lambda request, model: _by_sdk("ollama", request, model),
+    "cohere": cohere.refused,
 }
 _COUNTED = {
     "openai": ("messages", "tools", "tool_choice", "response_format"),
@@ -32,7 +33,9 @@ _COUNTED = {
     "interactions": ("input", "store", "system_instruction", "tools", "generation_config", "response_format"),
     "converse": ("messages", "system", "toolConfig"),
     "ollama": ("messages", "tools", "format"),
+    "cohere": ("messages", "tools", "tool_choice", "documents", "response_format"),
 }
+_BY_PATH = {"/api/chat": "ollama", "/v2/chat": "cohere"}
 _CONFIG = ("systemInstruction", "tools", "toolConfig")
 
 
@@ -42,8 +45,8 @@ def form_of(path: str) -> str:
         return "openai" if path.endswith("completions") else "anthropic"
     if path.endswith("/interactions"):
         return "interactions"
-    if path == "/api/chat":
-        return "ollama"
+    if path in _BY_PATH:
+        return _BY_PATH[path]
     if path.endswith(("/converse", "/count-tokens")):
         return "converse"
     return "gemini" if path.endswith(("enerateContent", ":countTokens")) else "responses"
@@ -82,8 +85,8 @@ def error(form: str, message: str) -> Object:
     """Return the body of an answer 400, as the provider writes it."""
     if form == "anthropic":
         return {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
-    if form in ("converse", "ollama"):
-        return {"message" if form == "converse" else "error": message}
+    if form in ("converse", "ollama", "cohere"):
+        return {"error" if form == "ollama" else "message": message}
     if form in ("gemini", "interactions"):
         return {"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}
     param = "messages" if form == "openai" else "input"
@@ -158,4 +161,5 @@ _EVENTS: dict[str, Callable[[Object], Iterator[tuple[str, str]]]] = {
     "interactions": _of_steps,
     "converse": _of_converse,
     "ollama": _of_names,
+    "cohere": _of_chat,
 }

@@ -113,7 +113,7 @@ def _plain_window(history: History, spec: WindowSpec) -> Window | None:
     if repeats or is_opened or (PROVIDERS[options.format].fills and _needs_fillers(records)):
         return None
     tokens = {"total": 0, **fixed_tokens, "messages": messages, "grounding": 0, "reasoning": 0}
-    if plan.stands_in:  # beside calls alone
+    if plan.stands_in and not plan.bare_calls:  # beside calls alone
         tokens["tools"] = 0
     tokens["total"] = sum(tokens.values())
     rows = [*range(begins, end)]
@@ -146,7 +146,7 @@ def _is_plain(history: History, plan: Plan) -> bool:
         or history.grounding_messages
         or (fixed.tools and records.marks_any)
         or plan.parts.names
-        or (sent_in.stand_in_tool is not None and (TOOL in records.roles or not records.plain))
+        or ((plan.bare_calls or sent_in.stand_in_tool is not None) and (TOOL in records.roles or not records.plain))
         or (plan.stands_in and fixed.tools)
         or FUNCTION in records.roles
         or (records.details and records.thinks)

@@ -408,6 +408,8 @@ def count_request(
         first_system=first_system(measures, model.rules),
         assistant_texts=sum(_texts(each, model) for each in measures),
     )
+    if not declared.functions and any(map(has_calls, measures)):
+        defined += bare_calls_tokens(model)
     defined += math.ceil(_PREDICTION * model.margin) if prediction else 0
     if thinks:
         defined += math.ceil((model.rules.thinking + (model.rules.thinking_beside if tools else 0)) * model.margin)
@@ -439,6 +441,17 @@ def _shape(
 def is_system(measure: Measure) -> bool:
     """Return whether a message is a system or developer message."""
     return measure.role in (SYSTEM, DEVELOPER)
+
+
+def has_calls(measure: Measure) -> bool:
+    """Whether a message has calls, or answers one."""
+    return measure.role in (TOOL, FUNCTION) or (measure.extra is not None and bool(measure.extra.calls))
+
+
+def bare_calls_tokens(model: Model) -> int:
+    """Tokens that calls add to a request without definitions, where they are billed as if there were some."""
+    rules = model.rules
+    return math.ceil(rules.definitions * model.margin) if isinstance(rules, VendorRules) and rules.bare_calls else 0
 
 
 def _texts(measure: Measure, model: Model) -> int:

@@ -131,11 +131,18 @@ TEMPLATES: Final[Mapping[str, VendorRules]] = MappingProxyType(
             _template(
                 "grok-code", 202, 2, definitions=140, spelled=0.55, call=150, response_format=4, format_spelled=0.7
             ),
-            _template("command", 492, 2, told=31, definitions=900, call=90, json_object=107),
+            # documents: fitted to one bill, and 20 over in the other; both recordings lack the documents. Calls without
+            # definitions: no bill, as command-r
+            _template(
+                "command", 492, 2, told=31, definitions=900, bare_calls=True, documents=1_150, call=90, json_object=107
+            ),
+            # a text alone has no bill: priming is that of one reply in JSON. Definitions, documents: one bill each. Of calls
+            # without definitions and of three documents, one bill each tests them: 13 and 15 over
+            _template("command-r", 72, 2, told=31, definitions=725, bare_calls=True, documents=600, call=90),
             # without Cohere's own prompt: 14 bills
             _template("command-bedrock", -_SPARE_PRIMING, 0, definitions=-_SPARE_DEFINITIONS, spelled=0.4, call=8),
-            _template("command-a-reasoning", 1386, 2),
-            _template("command-a-plus", 20, 4, definitions=170),
+            _template("command-a-reasoning", 1386, 2, bare_calls=True, documents=1_150),  # the last two as command
+            _template("command-a-plus", 20, 4, definitions=170, bare_calls=True, documents=1_150),
             # long Markdown descriptions need 1.2 times what 0.8 gives: 4 bills elsewhere, none here
             _template("kimi-k2", 8, 3, lone=13, definitions=15, spelled=0.8, marked=1.2, call=30),
             _template("kimi-k2.5", 7, 3, definitions=12, spelled=0.56, call=50),
@@ -249,6 +256,7 @@ ESTIMATES: tuple[Estimate, ...] = (
     Estimate(r"cohere\.command", "cohere", "command-bedrock", 8_192, "other"),  # as Bedrock spells it
     Estimate(r"command-a-reasoning", "cohere", "command-a-reasoning", 128_000, "other"),
     Estimate(r"command-a-plus", "cohere", "command-a-plus", 128_000, "other"),
+    Estimate(r"\bcommand-r$", "cohere", "command-r", 8_192, "other"),
     Estimate(r"\bcommand(-|$)|c4ai|\baya-", "cohere", "command", 8_192, "other"),
     Estimate(r"kimi-k-?2[.p-][5-9](?!\d)|kimi-k-?[3-9]", "moonshotai", "kimi-k2.5", 131_072, "other"),
     Estimate(r"kimi|moonshot", "moonshotai", "kimi-k2", 8_192, "other"),

@@ -37,6 +37,9 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     ``types_alone`` no fact is told but descriptions and values. If it ``escapes``, words are written as in a string of
     code.
 
+    With ``bare_calls``, calls without definitions cost ``definitions``, too. ``documents`` is added once for documents of
+    the request, whose words and names are billed besides.
+
     A called function's name counts ``names`` times, for the call and its result together. ``call`` is added for a call and
     its result, and ``together`` for each of several calls. The tags of a call's arguments cost ``tagged`` times the
     arguments' tokens, at most ``most_tags`` a call. A token of a result costs ``result``. ``json_object`` is added for a
@@ -53,6 +56,8 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     told: int | None = None
     answer: int = 0
     definitions: int = 0
+    bare_calls: bool = False
+    documents: int = 0
     forced: int = 0
     definition: int = 0
     spelled: float = 0.0

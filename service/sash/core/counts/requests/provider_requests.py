@@ -215,6 +215,9 @@ def _silent_tokens(chat: ChatRequest, counted: RequestCount, model: Model) -> in
 def _rest_tokens(form: str, chat: ChatRequest, model: Model) -> int:
     """Tokens of members that a chat request does not have: the texts of unknown members, and Claude's extra tokens."""
     free = _FREE | PROVIDERS[form].free_members
+    documents = chat.rest.get("documents") if isinstance(model.rules, VendorRules) and model.rules.documents else None
+    if documents:
+        free |= {"documents"}
     tokens = _tokens([text for name, value in chat.rest.items() if name not in free for text in strings(value)], model)
     if isinstance(model.rules, VendorRules) and model.rules.definitions:
         thinking, output = chat.rest.get("thinking"), chat.rest.get("output_config")
@@ -222,6 +225,9 @@ def _rest_tokens(form: str, chat: ChatRequest, model: Model) -> int:
         tokens += _TASK_BUDGET if isinstance(output, Mapping) and output.get("task_budget") else 0
         first = next((message["role"] for message in chat.messages if message["role"] != "system"), None)
         tokens += PROVIDERS[form].opening_tokens if first == "assistant" else 0
+        if documents:
+            words = _tokens([*strings(documents, names=True)], model)
+            tokens += words + math.ceil(model.rules.documents * model.margin)
     return tokens
 
 

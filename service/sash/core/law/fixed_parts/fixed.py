@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from sash.core.counts.costs.counting import first_system, messages_tokens, tools_tokens
+from sash.core.counts.costs.counting import bare_calls_tokens, first_system, has_calls, messages_tokens, tools_tokens
 from sash.core.counts.costs.definitions import Declared, declared
 from sash.core.counts.costs.estimates import spoken_tokens
 from sash.core.counts.costs.message_cost import is_left_out
 from sash.core.counts.measures.measures import Measure
 from sash.core.counts.measures.rows import row_of
-from sash.core.counts.models.families import DEVELOPER, FUNCTION, TOOL
+from sash.core.counts.models.families import DEVELOPER
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import ONE
 from sash.core.counts.text.vocabularies import Vocabulary
@@ -68,13 +68,13 @@ class Fixed(msgspec.Struct, frozen=True):
             self._own_tokens[vocabulary] = [spoken_tokens(message, vocabulary) for message in self.messages]
         return self._own_tokens[vocabulary]
 
-    def defines(self, form: str) -> bool:
-        """Whether a request in ``form`` may have definitions."""
-        return bool(self.tools) or PROVIDERS[form].stand_in_tool is not None
+    def defines(self, model: Model) -> bool:
+        """Whether a request may have definitions, or is billed as if it had."""
+        return bool(self.tools or bare_calls_tokens(model)) or PROVIDERS[model.format].stand_in_tool is not None
 
     def tools_tokens(self, model: Model, messages: Sequence[Measure], *, calls: bool = True) -> int:
         """Tokens of the definitions in a request of the fixed parts and ``messages``; ``calls``: some message may call."""
-        if not self.defines(model.format):
+        if not self.defines(model):
             return 0
         given = [*self.system, *self.few_shots, *messages]
         if not PROVIDERS[model.format].is_chat_form:
@@ -85,9 +85,11 @@ class Fixed(msgspec.Struct, frozen=True):
         first = first_system(given, model.rules)
         tools: Declared | list[dict[str, Any]] | None
         tools, choice = self.declared(model.format)
-        if not tools.functions and (stand_in := PROVIDERS[model.format].stand_in_tool) is not None:
-            tools = [stand_in] if calls or any(map(has_calls, (*self.system, *self.few_shots))) else None
-        return tools_tokens(model, tools=tools, tool_choice=choice, first_system=first)
+        bare = 0
+        if not tools.functions and (calls or any(map(has_calls, (*self.system, *self.few_shots)))):
+            stand_in = PROVIDERS[model.format].stand_in_tool
+            tools, bare = ([stand_in], 0) if stand_in is not None else (tools, bare_calls_tokens(model))
+        return bare + tools_tokens(model, tools=tools, tool_choice=choice, first_system=first)
 
     def declared(self, form: str) -> tuple[Declared, Any]:
         """The definitions and the choice as a request in ``form`` has them. It may add members, or leave tools out.
@@ -106,8 +108,3 @@ class Fixed(msgspec.Struct, frozen=True):
                 sent = read_request(form, render_request(form, (), tools=self.tools, tool_choice=self.tool_choice))
                 return sent.tools, sent.tool_choice
         return self.tools, self.tool_choice
-
-
-def has_calls(measure: Measure) -> bool:
-    """Whether a message has calls, or answers one."""
-    return measure.role in (TOOL, FUNCTION) or (measure.extra is not None and bool(measure.extra.calls))

@@ -4,27 +4,27 @@ from collections.abc import Sequence
 
 from sash.core.counts.costs.counting import is_system, messages_tokens
 from sash.core.counts.measures.measures import Measure
-from sash.core.counts.models.families import ASSISTANT, DEVELOPER
+from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, TOOL
 from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.fixed import Fixed, Line
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.history.fillers import bare_opening, blank_line_tokens, few_shots_fillers, joined_systems
 from sash.core.law.history.view import View
-from sash.core.law.records.records import Summary
+from sash.core.law.records.records import Records, Summary
 from sash.core.providers import PROVIDERS
 
 
 def reserved_tools(
-    fixed: Fixed, model: Model, lines: Sequence[Measure], required: Sequence[Measure], *, first: int
+    fixed: Fixed, model: Model, lines: Sequence[Measure], required: Sequence[Measure], *, first: int, calls: bool
 ) -> int:
     """Tokens of the definitions before history is chosen. ``first`` is the seq of the first of the ``required`` messages.
 
     They may depend on the request's first message. If that is not known (no fixed message, no line, and the first message
-    may be left out), the larger cost is taken. A tool that stands in is reserved in every window.
+    may be left out), the larger cost is taken. ``calls``: some message may call.
     """
-    tools = fixed.tools_tokens(model, (*lines, *required))
+    tools = fixed.tools_tokens(model, (*lines, *required), calls=calls)
     if first != 1 and model.rules.joins_leading_system:
-        return max(tools, fixed.tools_tokens(model, lines))
+        return max(tools, fixed.tools_tokens(model, lines, calls=calls))
     return tools
 
 
@@ -46,18 +46,20 @@ def fixed_costs(view: View, plan: Plan, lines: Sequence[Line | Summary]) -> dict
 
     Those of definitions are as in ``reserved_tools``.
     """
-    if not lines and not view.systems:
+    if not lines and not view.systems and not plan.bare_calls:
         return plan.bare_costs
     model, fixed, form = plan.model, plan.parts.fixed, plan.query.format
     records = view.history.records
-    always = view.required if fixed.defines(form) or model.lone else []
+    always = view.required if fixed.defines(model) or model.lone else []
     first = view.history.seqs.item(always[0]) if always else 0
     if PROVIDERS[form].fills and always:  # a later system text is a note among the messages
         runs = [row for at, row in enumerate(always) if row == at] if first == 1 else []
         always = first_rows(runs, records.roles, form, view.systems)
     measures = [line.measure for line in lines]
     required = [records[index].measure for index in always]
-    tools = reserved_tools(fixed, model, measures, required, first=first)
+    # A tool that stands in is reserved in every window, the cost of calls without definitions where a message may call.
+    calls = not plan.bare_calls or may_call(records)
+    tools = reserved_tools(fixed, model, measures, required, first=first, calls=calls)
     lone = 0 if plan.has_system or any(map(is_system, (*measures, *required))) else model.lone
     system, few_shots = plan.message_costs
     is_compacted = bool(lines) and measures[0].role == ASSISTANT  # a provider's compaction comes before the few-shots
@@ -71,3 +73,9 @@ def fixed_costs(view: View, plan: Plan, lines: Sequence[Line | Summary]) -> dict
         "summary": sum(messages_tokens(measures, model, [line.own_tokens for line in lines]))
         + (joints and joints * blank_line_tokens(model)),
     }
+
+
+def may_call(records: Records) -> bool:
+    """Whether a message has calls, or answers one."""
+    answers = TOOL in records.roles or FUNCTION in records.roles
+    return answers or records.marked or bool(records.calls.strip(b"\0"))

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sash.core.counts.costs.counting import is_estimate, is_system, reasoning_tokens
+from sash.core.counts.costs.counting import bare_calls_tokens, is_estimate, is_system, reasoning_tokens
 from sash.core.counts.costs.over_limits import over_limits
 from sash.core.counts.costs.request_shapes import defined_parts, has_stood, parts_of, shape_of
 from sash.core.counts.models.families import DEVELOPER
@@ -75,7 +75,7 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
             "priming": model.priming + (0 if self.has_system else model.lone),
             "system": system,
             "few_shots": few_shots + few_shots_fillers(fixed.few_shots, model, self.query.format, are_first=True),
-            "tools": fixed.tools_tokens(model, ()),
+            "tools": fixed.tools_tokens(model, (), calls=not self.bare_calls),
             "summary": 0,
         }
 
@@ -91,8 +91,17 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
         return are_first and puts_user_first(self.model, self.query.format)
 
     @cached_property
+    def bare_calls(self) -> bool:
+        """Whether calls are billed as if tools were given, because none is."""
+        if not bare_calls_tokens(self.model) or PROVIDERS[self.query.format].stand_in_tool is not None:
+            return False
+        return not self.parts.fixed.declared(self.model.format)[0].functions
+
+    @cached_property
     def stands_in(self) -> bool:
-        """Whether a tool stands in for those that messages call, because none is given."""
+        """Whether calls cost definitions although no tool is given: one stands in, or they are billed as if it were."""
+        if self.bare_calls:
+            return True
         stand_in = PROVIDERS[self.query.format].stand_in_tool
         return stand_in is not None and not self.parts.fixed.declared(self.model.format)[0].functions
 

@@ -17,10 +17,11 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
+from sash.core.counts.costs.counting import has_calls
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.fixed_parts.conversation_settings import FixedParts
-from sash.core.law.fixed_parts.fixed import Line, has_calls
+from sash.core.law.fixed_parts.fixed import Line
 from sash.core.law.fixed_parts.fixed_costs import first_rows, fixed_costs
 from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.fillers import came_in, longest_opening, opening_tokens
@@ -410,10 +411,10 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
     def _tools_tokens(self, lines: Lines, rows: list[int]) -> int:
         """The tokens of definitions. They may depend on the first message and on system messages.
 
-        Where one stands in for tools, it is sent beside calls alone.
+        Where one stands in for tools, it is sent beside calls alone; so it is with the cost of calls without definitions.
         """
         plan, view = self.spec.plan, self.view
-        if not plan.parts.fixed.defines(plan.query.format):
+        if not plan.parts.fixed.defines(plan.model):
             return 0
         records = view.history.records
         known = rows[:1] if not view.systems else first_rows(rows, records.roles, plan.query.format, view.systems)
@@ -430,13 +431,13 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         if lines != (None,) and any(lines):
             costs = fixed_costs(self.view, self.spec.plan, [each for each in lines if each is not None])
         else:
-            costs = self._costs_without_lines if self.view.systems else self.spec.plan.bare_costs
+            costs = self._costs_without_lines
         added = opening + self.ending
         return {**costs, "priming": costs["priming"] + added} if added else costs
 
     def _room(self, *lines: Line | Summary | None) -> int:
         """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""
-        if lines == (None,) and not self.ending and not self.view.systems:
+        if lines == (None,) and not self.ending and not self.view.systems and not self.spec.plan.bare_calls:
             return self.budget - self.spec.plan.bare_cost - self.view.always_cost
         return self.budget - sum(self._fixed_costs(lines).values()) - self.view.always_cost
 

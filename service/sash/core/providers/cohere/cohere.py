@@ -23,6 +23,7 @@ from sash.core.providers.form.provider import Provider
 from sash.core.providers.form.request_limits import NO_LIMITS
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, schema_format
 from sash.core.providers.messages.call_inputs import BROKEN_ARGUMENTS, GivenInput, input_text
+from sash.core.providers.messages.hosted import on_a_line
 from sash.core.providers.messages.mends import AS_TEXT
 from sash.core.providers.messages.pieces import Keeps, Name, Object, Piece, Text, convert, rest_of, to_json
 from sash.core.providers.writing.media import read_data_url, read_file
@@ -258,25 +259,30 @@ def _with_ids(message: Block, ids: Sequence[str]) -> Block:
 
 def _content(parts: Iterable[Part], seq: int, writing: RequestWriting, *, told: bool = False) -> Iterator[Block]:
     """Yield the parts of a message: texts and pictures; with ``told``, a picture is a line, as other files are."""
+    before: str | None = None
     for part in parts:
         match part.body:
             case {"type": "text"}:
-                yield {"type": "text", "text": part.text or ""}
+                before = on_a_line(part.text or "", before) if part.is_line else part.text or ""
+                yield {"type": "text", "text": before}
             case {"type": "image_url", "image_url": {"url": str(url)} | str(url)} if not told:
                 if url[:5].lower() != "data:" or read_data_url(url, part.place, writing):
+                    before = None
                     yield {"type": "image_url", "image_url": {"url": url}}
             case {"type": "file", "file": {"file_data": str(data)} as file} if data.startswith("data:text/"):
                 media = read_file(file, part.place, writing)
                 said = media.text() if media else None
-                yield _told(as_line(part.body) if said is None else {"type": "text", "text": said}, seq, writing)
+                before = as_line(part.body, before)["text"] if said is None else said
+                yield _told(before, seq, writing)
             case _:
-                yield _told(as_line(part.body), seq, writing)
+                before = as_line(part.body, before)["text"]
+                yield _told(before, seq, writing)
 
 
-def _told(line: Block, seq: int, writing: RequestWriting) -> Block:
-    """Return the line that is sent in place of a part, and note it."""
+def _told(text: str, seq: int, writing: RequestWriting) -> Block:
+    """Return the text that is sent in place of a part, and note it."""
     writing.mends.add(AS_TEXT, seq)
-    return line
+    return {"type": "text", "text": text}
 
 
 def _with_result_text(own: Block, text: str, keeps: Keeps) -> Block:

@@ -63,6 +63,14 @@ def media_line(part: Mapping[str, Any]) -> str:
     return _line(_spaced(str(part.get("type")).removesuffix("_url")), _told(link) if link else "")
 
 
+def on_a_line(line: str, before: str | None) -> str:
+    """Return the line that tells a medium as it stands behind a text: on a line of its own. None: behind another part.
+
+    Texts of a message are joined without anything between them, by Sash or by the provider.
+    """
+    return f"\n{line}" if before and not before.endswith("\n") else line
+
+
 def _line(kind: str, told: str) -> str:
     return f"[{kind}: {told}]\n" if told else f"[{kind}]\n"
 

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 from sash.core.chat.file_links import as_file, link_of
 from sash.core.providers import PROVIDERS
 from sash.core.providers.form.provider import Provider
+from sash.core.providers.messages.hosted import on_a_line
 from sash.core.providers.messages.members import has_foreign
 from sash.core.providers.messages.pieces import Object
 from sash.core.providers.messages.sharing import restore
@@ -151,7 +152,9 @@ def _content(content: Sequence[Object], lines: Mapping[int, str], *, is_result: 
     for part in content:
         line = lines.get(place) if _is_medium(part) else None
         place += _is_medium(part)
-        told.append(part if line is None else {"type": "text", "text": line})
+        if line is not None:
+            part = {"type": "text", "text": on_a_line(line, told[-1].get("text") if told else None)}  # noqa: PLW2901
+        told.append(part)
     if not is_result:
         return told
     text = "".join(part.get("text") or "" for part in told if not _is_medium(part))

@@ -8,7 +8,7 @@ import msgspec
 
 from sash.core.chat.calls import arguments_object
 from sash.core.chat.file_links import LINKS, as_file
-from sash.core.providers.messages.hosted import media_line
+from sash.core.providers.messages.hosted import media_line, on_a_line
 from sash.core.providers.messages.members import is_usual_call, unknown_members
 from sash.core.providers.messages.mends import AS_TEXT, FOREIGN_MEMBERS, LEFT_OUT, SYSTEM_NOTE, Mend, Mends
 from sash.core.providers.messages.owed_reasoning import fills_reasoning
@@ -133,10 +133,11 @@ class RequestWriting:
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One content part, and the pointer to its place; a refusal is a text part."""
+    """One content part, and the pointer to its place; a refusal is a text part. ``is_line``: it tells a medium."""
 
     place: str
     body: dict[str, Any]
+    is_line: bool = False
 
     @property
     def text(self) -> str | None:
@@ -460,13 +461,13 @@ def _taken(parts: list[Part], takes: Takes | None, seq: int, writing: RequestWri
         is_told = takes.refuses(part.body)
         if is_told or takes.retypes(part.body):
             writing.mends.add(UNTAKEN if is_told else MEDIA_TYPE, seq)
-        found.append(Part(part.place, as_line(part.body)) if is_told else part)
+        found.append(Part(part.place, as_line(part.body), is_line=True) if is_told else part)
     return found
 
 
-def as_line(body: Block) -> Block:
-    """Return the text part that tells an image, a file or a sound."""
-    return {"type": "text", "text": media_line(body)}
+def as_line(body: Block, before: str | None = None) -> Block:
+    """Return the text part that tells an image, a file or a sound, on a line of its own behind the text ``before``."""
+    return {"type": "text", "text": on_a_line(media_line(body), before)}
 
 
 class _Calls:
