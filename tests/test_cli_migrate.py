@@ -66,7 +66,7 @@ def test_a_killed_migration_goes_on(old: Path) -> None:
     new = old.with_name("again")
     command = [sys.executable, "-m", "sash", "migrate", str(old), str(new)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    until(lambda: (new / "appendonlydir").is_dir())
+    until((new / "appendonlydir").is_dir)
     process.kill()
     process.wait()
     result = migrate(str(old), str(new))
