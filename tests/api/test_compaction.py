@@ -703,8 +703,8 @@ async def test_documents_of_required_messages_before_a_compaction_are_sent(
 async def test_a_compaction_ends_a_view_before_its_horizon(
     client: httpx.AsyncClient, fresh: Callable[[], str], compacted: int, stop: str
 ) -> None:
-    """A view of a long conversation ends with ``summary`` where its own compaction stands for all before its horizon, else with
-    ``horizon``, also where the whole log was read."""
+    """A view of a long conversation ends with ``summary`` where its compaction stands for all before its horizon, else
+    with ``horizon``, also where the whole log was read."""
     chat = Chat(client, fresh(), **CLAUDE)
     long = {"message": {"role": "user", "content": "word " * 20}}
     others = [long | ({"audience": ["triage"]} if number >= compacted else {}) for number in range(400)]
