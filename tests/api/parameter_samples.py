@@ -163,7 +163,7 @@ SAMPLES: Mapping[str, Sample] = {
     "tool_result_overflow": Sample("trim", "error", {"max_tokens": "300"}, "loop"),
     "images_kept": Sample("0", "5"),
     "unanswered": Sample("note", "drop"),
-    "uncarried": Sample("error", "drop", {"format": "anthropic", "model": "claude-sonnet-4-5"}, "video"),
+    "uncarried": Sample("error", "drop", {"format": "gemini", "model": "gemini-2.5-flash"}, "video"),
     "history_tools": Sample("false", "true"),
     "cache": Sample(
         "none", "auto", {"format": "anthropic", "model": "claude-sonnet-4-5", "max_tokens": "20000"}, "long"

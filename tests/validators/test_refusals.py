@@ -34,6 +34,13 @@ def called(identity: str = "call_1", arguments: str = '{"day": 1}') -> Object:
     return {"role": "assistant", "content": None, "tool_calls": [call]}
 
 
+CALLED_TWICE: Object = {
+    **called(),
+    "tool_calls": [call for name in ("call_1", "call_2") for call in called(name)["tool_calls"]],
+}
+"""A message with two calls."""
+
+
 def result(identity: str = "call_1") -> Object:
     """Return a call's result."""
     return {"role": "tool", "tool_call_id": identity, "content": "Hall 2."}
@@ -55,6 +62,7 @@ RULE_BREAKERS: dict[str, tuple[str, ...]] = {
     "alternation": ("google/gemma-3-27b-it", "sonar-pro", "openrouter/perplexity/sonar"),
     "arguments": ("deepseek-chat", "qwen3.5-plus", "hosted_vllm/google/gemma-3-27b-it"),
     "call_ids": ("mistral-large-latest",),
+    "calls": ("llama-3.3-70b",),
     "empty_question": ("kimi-k2.5", "qwen3.5-plus"),
     "files": ("deepseek-chat", "o3-mini"),
     "empty_reply": ("deepseek-chat", "llama-3.3-70b", "venice/openai-gpt-54-pro"),
@@ -71,6 +79,10 @@ RULE_BREAKERS: dict[str, tuple[str, ...]] = {
         "groq/qwen/qwen3-32b",
     ),
     "reasoning": ("groq/qwen/qwen3-32b", "cerebras/zai-glm-4.7", "gpt-4o", "mistral-large-latest"),
+    "reasoning_in": ("kimi-k2.5", "deepseek-v4-pro", "openrouter/moonshotai/kimi-k2.5"),
+    "speakers": ("grok-4",),
+    "system_text": ("groq/qwen/qwen3-32b", "cerebras/zai-glm-4.7"),
+    "videos": ("gpt-5", "claude-opus-4-8"),
     "sounds": ("gpt-4o-mini", "gpt-5", "deepseek-chat", "glm-4.6"),
     "roles": ("deepseek-chat", "openrouter/openai/gpt-oss-120b", "qwen3.5-plus", "mistral-large-latest"),
     "system": ("qwen3.5-plus", "google/gemma-3-27b-it", "mistral-large-latest"),
@@ -80,6 +92,7 @@ BROKEN: dict[str, list[Object]] = {
     "alternation": [ASKED, ASKED],
     "arguments": [ASKED, called(arguments='{"day'), result()],
     "call_ids": [ASKED, called(), result()],
+    "calls": [ASKED, CALLED_TWICE, result("call_1"), result("call_2")],
     "empty_question": [{"role": "user", "content": ""}],
     "empty_reply": [ASKED, {"role": "assistant", "content": ""}],
     "ending": [ASKED, REPLY],
@@ -89,6 +102,10 @@ BROKEN: dict[str, list[Object]] = {
     "pictures": [shown({"type": "image_url", "image_url": {"url": PIXEL}}), REPLY],
     "sounds": [shown({"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}})],
     "reasoning": [ASKED, {**REPLY, "reasoning_content": "Hm."}],
+    "reasoning_in": [ASKED, {**REPLY, "reasoning": "Hm."}],
+    "speakers": [{"role": "system", "name": "guide", "content": "Be brief."}, ASKED],
+    "system_text": [{"role": "system", "content": [{"type": "text", "text": "Be brief."}]}, ASKED],
+    "videos": [shown({"type": "video_url", "video_url": {"url": "data:video/mp4;base64,AAAA"}})],
     "roles": [ASKED, {"role": "developer", "content": "Be brief."}],
     "system": [ASKED, {"role": "system", "content": "Be brief."}],
 }

@@ -34,7 +34,7 @@ from sash.core.law.records.records import Flags
 from sash.core.law.records.units import LONGEST_GROUP
 from sash.core.providers import CHAT
 from sash.core.providers.messages.members import Names
-from sash.core.providers.reading.native import lacks_call, makes_calls
+from sash.core.providers.reading.native import needs_earlier
 from sash.core.providers.reading.native_entries import ReadEntries, chat_entries
 from sash.core.screens import SCREENS
 from sash.operations.logging import best_effort, describe, get_logger
@@ -246,7 +246,7 @@ async def _counted(
             limits_of(unnamed, settings, context.models)
     now, counting = wall_ms(), time.perf_counter()
     earlier: Earlier = ()
-    if any(lacks_call(entry.message) or makes_calls(entry.message) for entry in sent.entries):
+    if any(needs_earlier(entry.message) for entry in sent.entries):
         earlier = await earlier_messages(context, target, sent.after)
     check_receipts(sent.entries, target)
     names = context.settings.send_members

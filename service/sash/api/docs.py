@@ -42,7 +42,6 @@ _PROBLEMS = {kind.slug: kind for kind in problem_types()}
     "Read this document",
     "operations",
     gives=Annotated[dict[str, Any], Meta(title="OpenAPIDocument", description="An OpenAPI 3.1 document.")],
-    is_page=True,
 )
 def get_openapi(request: Incoming) -> Response[bytes]:
     """The API as an OpenAPI 3.1 document."""
@@ -88,7 +87,7 @@ _ROOT = (
 
 
 @get("/docs", operation_id="getDocs", sync_to_thread=False)
-@documented("A page to try the API", "operations", gives=str, gives_types=("text/html",), is_page=True)
+@documented("A page to try the API", "operations", gives=str, gives_types=("text/html",))
 def get_docs() -> Response[bytes]:
     """A page with a form for every operation. It sends requests to this service only."""
     return Response(_PAGE.body, headers=_PAGE.headers, media_type="text/html")

@@ -85,7 +85,7 @@ def get_status(request: Incoming) -> Response[bytes]:
 
 
 @get("/dashboard", operation_id="getDashboard", sync_to_thread=False)
-@documented("The dashboard", "operations", gives=str, gives_types=("text/html",), is_page=True)
+@documented("The dashboard", "operations", gives=str, gives_types=("text/html",))
 def get_dashboard() -> Response[bytes]:
     """A page of the statistics, and of a conversation with its window. The page asks for a key if keys are on."""
     page = dashboard()

@@ -24,7 +24,7 @@ from sash.core.law.agree.chat_lines import ChatLine, ChatLines
 from sash.core.law.measured_entries import Earlier, check_entries, content_digest, text_digests
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers import CHAT
-from sash.core.providers.reading.native import lacks_call, makes_calls
+from sash.core.providers.reading.native import needs_earlier
 from sash.core.providers.reading.native_entries import ReadEntries, chat_entries
 from sash.problems import EntryConflict, Problem, TooLarge, Unprocessable
 from sash.settings import Settings
@@ -92,9 +92,7 @@ async def read_list(request: Incoming, asked: AgreeQuery) -> SentList:
     try:
         earlier: Earlier = ()
         after = asked.after_seq
-        if (asked.part or after) and any(
-            lacks_call(entry.message) or makes_calls(entry.message) for entry in read.entries
-        ):
+        if (asked.part or after) and any(needs_earlier(entry.message) for entry in read.entries):
             named = int(after) if after is not None and after.isdigit() else after
             earlier = await earlier_messages(context, request.target, named)
         said, plain = await run_in_turn_if_large(len(body), _checked, read.entries, earlier)

@@ -40,8 +40,7 @@ from sash.core.providers.reading.native import (
     answering,
     check_native,
     compaction_of,
-    lacks_call,
-    makes_calls,
+    needs_earlier,
     with_open_call,
     with_own_ids,
 )
@@ -80,15 +79,15 @@ def check_entries(entries: Sequence[Entry], earlier: Earlier = (), plain: int = 
     Raises InvalidEntry where an entry holds no chat message, Unprocessable where its message cannot have its documents or
     its status.
     """
-    lacking = {index for index, entry in enumerate(entries[plain:], plain) if lacks_call(entry.message)}
-    making = {index for index, entry in enumerate(entries[plain:], plain) if makes_calls(entry.message)}
-    opened = OpenCalls(message for _, message in earlier) if lacking or making else None
-    first = 0 if lacking or making else plain
+    needing = {index for index, entry in enumerate(entries[plain:], plain) if needs_earlier(entry.message)}
+    opened = OpenCalls(message for _, message in earlier) if needing else None
+    first = 0 if needing else plain
     for index, entry in enumerate(entries[first:], first):
-        if opened is not None and index in lacking:
-            entry.message = _with_call(entries, index, earlier, opened)
-        elif opened is not None and index in making:
-            entry.message = _with_ids(entry, earlier, opened)
+        if opened is not None and index in needing:
+            is_result = entry.message["role"] == "tool"
+            entry.message = (
+                _with_call(entries, index, earlier, opened) if is_result else _with_ids(entry, earlier, opened)
+            )
         check_entry(entry, f"/messages/{index}")
         if opened is not None:
             opened.follow(entry.message)

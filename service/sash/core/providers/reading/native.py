@@ -138,6 +138,12 @@ def lacks_call(message: Object) -> bool:
     return message.get("role") == "tool" and (not message.get("tool_call_id") or _answers_name(message) is not None)
 
 
+def needs_earlier(message: Object) -> bool:
+    """Return whether the ids of a chat message's calls or of its result follow from the messages before it."""
+    role = message.get("role")
+    return (role == "tool" and lacks_call(message)) or (role == "assistant" and makes_calls(message))
+
+
 def makes_calls(message: Object) -> bool:
     """Return whether a chat message has calls that came in a provider's form without ids, which were made for them."""
     match message:
