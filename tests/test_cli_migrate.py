@@ -1,6 +1,10 @@
 """Tests ``sash migrate``: conversations of all tenants from a data folder to another place, a second run, and the swap."""
 
 import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -15,6 +19,14 @@ KEYS = {"default": "k" * 20, "acme": "a" * 20}
 
 def migrate(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["migrate", *arguments, "--json"])
+
+
+def until(true: Callable[[], object]) -> None:
+    """Wait until ``true()`` is true, for at most a minute."""
+    give_up = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +58,21 @@ def test_a_folder_is_taken_over_and_swapped(old: Path) -> None:
     found = CliRunner().invoke(main, ["doctor", "--data-dir", str(old), "--json"])
     layout = next(each for each in json.loads(found.stdout) if each["subject"] == "store layout")
     assert "written by Sash" in layout["found"]
+
+
+@pytest.mark.nightly  # as above
+def test_a_killed_migration_goes_on(old: Path) -> None:
+    """A migration that is killed (-9) while both folders are served leaves no service on them, and is run again."""
+    new = old.with_name("again")
+    command = [sys.executable, "-m", "sash", "migrate", str(old), str(new)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until((new / "appendonlydir").is_dir)
+    process.kill()
+    process.wait()
+    result = migrate(str(old), str(new))
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert (told["conversations"], told["failed"]) == (2, [])
 
 
 @pytest.mark.parametrize("command", ["migrate", "doctor"])

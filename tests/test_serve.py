@@ -22,6 +22,8 @@ from rigs.servers import free_port
 from rigs.warm import started
 
 from sash.core.counts.text.vocabularies import INSTALLED
+from sash.store.redis.embedded import EmbeddedStore
+from sash.store.redis.versions import LAYOUT_KEY, OLDEST_LAYOUT
 
 _PATIENCE_SECONDS = 120
 _VOCABULARY_BYTES = 20_000_000
@@ -67,6 +69,24 @@ def until(true: Callable[[], object], seconds: float = _PATIENCE_SECONDS) -> Non
     while not true():
         assert time.monotonic() < give_up
         time.sleep(0.02)
+
+
+def test_data_of_another_layout_is_never_ready(tmp_path: Path) -> None:
+    """A start on data of an older layout answers /readyz with 503 from its first answer on, and then names the layout."""
+    with EmbeddedStore(tmp_path / "data") as store, redis.Redis.from_url(store.url) as server:
+        server.set(LAYOUT_KEY, OLDEST_LAYOUT - 1)
+    served, port = Served(tmp_path / "data"), free_port()
+    served.process = started(
+        ["serve", "--port", str(port), "--data-dir", str(served.data_dir)], environment(), tmp_path / "serve.log"
+    )
+    said: list[tuple[int, str]] = []
+    while not any("layout" in detail for _, detail in said):
+        assert served.process.poll() is None, log_of(served)
+        with contextlib.suppress(httpx.TransportError):
+            found = httpx.get(f"http://127.0.0.1:{port}/readyz")
+            said.append((found.status_code, found.text))
+    assert {status for status, _ in said} == {503}
+    assert served.stop() == 0
 
 
 # ---- the port

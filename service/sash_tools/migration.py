@@ -14,6 +14,7 @@ import secrets
 import shlex
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 _START_SECONDS: Final = 900.0
 _STOP_SECONDS: Final = 120.0
 _SAID_SECONDS: Final = 10.0
+_ENDS_WITH: Final = Path(__file__).with_name("ends_with.py")
 
 
 class Migrated(msgspec.Struct):
@@ -74,7 +76,14 @@ class Place:
         settings |= {"SASH_API_KEYS": ",".join(f"{tenant}:{key}" for tenant, key in self._keys.items())}
         command = [*shlex.split(self._sash), "serve", "--data-dir", str(self.folder.absolute()), "--port", str(port)]
         with tempfile.TemporaryFile() as log:
-            self._process = subprocess.Popen(command, env=settings, stdout=log, stderr=log)  # noqa: S603 - the user's own
+            self._process = subprocess.Popen(  # noqa: S603 - the user's own
+                [sys.executable, "-I", "-S", str(_ENDS_WITH), *command],
+                env=settings,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
             self._wait(log.fileno())
 
     def _wait(self, log: int) -> None:
@@ -95,7 +104,7 @@ class Place:
     def stop(self) -> None:
         """End the service of a folder."""
         if self._process is not None:
-            self._process.terminate()
+            self._process.stdin.close()  # type: ignore[union-attr] # it is a pipe
             self._process.wait(_STOP_SECONDS)
             self._process = None
 
@@ -142,13 +151,14 @@ def _migrated(source: Place, target: Place, tenants: set[str]) -> Migrated:
         with (
             contextlib.closing(source.client(tenant)) as old,
             contextlib.closing(target.client(tenant)) as new,
+            client_of(*source.address(tenant)) as reader,
             progress_bar() as progress,
         ):
             wanted = list(listed_ids(*source.address(tenant), None))
             task = progress.add_task(tenant, total=len(wanted))
             for done, each in enumerate(wanted, 1):
                 try:
-                    _move(source.address(tenant), old, new, each, migrated)
+                    _move(reader, old, new, each, migrated)
                 except SashError as error:
                     migrated.failed.append(f"{tenant}/{each}: {error}")
                 progress.advance(task)
@@ -158,13 +168,13 @@ def _migrated(source: Place, target: Place, tenants: set[str]) -> Migrated:
     return migrated
 
 
-def _move(address: tuple[str, str | None], old: Sash, new: Sash, identity: str, migrated: Migrated) -> None:
+def _move(reader: httpx2.Client, old: Sash, new: Sash, identity: str, migrated: Migrated) -> None:
     """Take one conversation over, unless it is there as it was. Raises SashError, SourceError."""
     before = _found(old, identity)
     if before is None:  # it was erased meanwhile
         return
     if not is_unchanged(_found(new, identity), before):
-        with tempfile.TemporaryDirectory() as folder, client_of(*address) as reader:
+        with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "conversation.ndjson"
             with file.open("wb") as written:
                 export_one(reader, identity, written.write)

@@ -697,3 +697,30 @@ async def test_documents_of_required_messages_before_a_compaction_are_sent(
         names = ("request", "tokens", "grounding", "stop_reason", "kept", "dropped")
         one, other = stored.json(), given_whole.json()
         assert {name: one[name] for name in names} == {name: other[name] for name in names}
+
+
+@pytest.mark.parametrize(("compacted", "stop"), [(1, "horizon"), (400, "summary")])
+async def test_a_compaction_ends_a_view_before_its_horizon(
+    client: httpx.AsyncClient, fresh: Callable[[], str], compacted: int, stop: str
+) -> None:
+    """A view of a long conversation ends with ``summary`` where its compaction stands for all before its horizon, else
+    with ``horizon``, also where the whole log was read."""
+    chat = Chat(client, fresh(), **CLAUDE)
+    long = {"message": {"role": "user", "content": "word " * 20}}
+    others = [long | ({"audience": ["triage"]} if number >= compacted else {}) for number in range(400)]
+    reply = {"message": {"role": "assistant", "content": REPLY}, "author": "billing"}
+    mine = [{"message": {"role": "user", "content": text}} for text in ("first", "last")]
+    entries = [mine[0], *others[:compacted], reply, *others[compacted:], mine[1]]
+    for first in range(0, len(entries), 90):
+        await chat.append(*entries[first : first + 90])
+    for more in ({}, {"explain": "true"}, {"limit": 9}):
+        asked = {**chat.query, "view": "billing", "max_tokens": 200, **more}
+        found = await client.get(f"{chat.path}/window", params=asked)
+        assert found.json()["stop_reason"] == stop, (more, found.text)
+    log = (await client.get(f"{chat.path}/messages", params={"limit": 1000})).json()["messages"]
+    sent = [
+        {name: each[name] for name in ("message", "author", "audience") if each.get(name) is not None} for each in log
+    ]
+    whole = {**chat.query, "view": "billing", "max_tokens": 200, "messages": sent}
+    given_whole = await client.post("/window", json=whole)
+    assert given_whole.json().get("stop_reason") == stop, given_whole.text

@@ -54,7 +54,8 @@ async def test_an_outage_is_told_at_once(tmp_path: Path, how: str) -> None:
 
 
 async def test_a_store_that_pauses_refuses_nobody(tmp_path: Path) -> None:
-    """A store that is silent for 1.5 s, as on a busy machine, delays calls and refuses none, and is not called lost."""
+    """A store that is silent for 1.5 s, as during a slow sync, delays calls and refuses none, and is not called lost. The
+    service stays ready, and says so at once."""
     binary = binaries()["valkey-9"]
     assert binary is not None
     with server(binary, tmp_path, appendfsync="everysec") as store:
@@ -64,12 +65,21 @@ async def test_a_store_that_pauses_refuses_nobody(tmp_path: Path) -> None:
             async with httpx.AsyncClient(base_url=served.url, timeout=20) as client:
                 store.signal(signal.SIGSTOP)
                 asking = [asyncio.create_task(one_after_another(client, number, 2.5)) for number in range(8)]
-                await asyncio.sleep(1.5)
+                probes = [await probe(client) for _ in range(15)]  # 0.1 s each, and the answers
                 store.signal(signal.SIGCONT)
                 answers = [answer for task in asking for answer in await task]
             assert len(answers) > 100
             assert set(answers) == {201}
             assert lines_of(served, "store lost") == []
+            assert {status for status, _ in probes} == {200}
+            assert sorted(seconds for _, seconds in probes)[7] < 0.05, probes
+
+
+async def probe(client: httpx.AsyncClient) -> tuple[int, float]:
+    """Ask whether the service is ready, 0.1 s later; return the status and the seconds of the answer."""
+    await asyncio.sleep(0.1)
+    began = time.monotonic()
+    return (await client.get("/readyz")).status_code, time.monotonic() - began
 
 
 async def one_after_another(client: httpx.AsyncClient, number: int, seconds: float) -> list[int]:

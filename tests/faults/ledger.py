@@ -1,6 +1,7 @@
 """A record of the turns that were sent and acknowledged, to compare with what the conversations hold in the end."""
 
 import json
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from operator import add
@@ -81,11 +82,13 @@ def parse(text: str) -> tuple[str, int, int]:
 
 
 async def read_history(port: int, conversation: str) -> list[str]:
-    """Return every text of a conversation, read page by page."""
-    wire, texts, cursor = Wire(port, timeout_seconds=30), [], ""
+    """Return every text of a conversation, read page by page; a page that is 503 is asked for again, for a minute."""
+    wire, texts, cursor, give_up = Wire(port, timeout_seconds=30), [], "", time.monotonic() + 60
     while True:
         more = f"&cursor={quote(cursor)}" if cursor else ""
         reply = await wire.ask("GET", f"/conversations/{conversation}/messages?limit=1000{more}")
+        if reply.status == 503 and time.monotonic() < give_up:
+            continue
         if reply.status == 404:
             wire.close()
             return texts

@@ -95,7 +95,7 @@ class Watch:
         self._began = time.monotonic()
         self._calls: tuple[float, int] = (0.0, 0)
         self._slowest = (0.0, 0.0)
-        self._closed = ""
+        self._told: str | None = None
         self._next_ask = 0.0
         self._asked: asyncio.Task[None] | None = None
         self._sampled = -_SAMPLE_SECONDS
@@ -121,12 +121,12 @@ class Watch:
         """Update the condition without calling the store. Once a second, also start a task for checks that call it."""
         is_due = time.monotonic() > self._next_ask and not self._client.is_down
         if (self._asked is None or self._asked.done()) and is_due:
-            self._next_ask = time.monotonic() + _ASK_SECONDS
+            self._next_ask = time.monotonic() + (0.0 if self._told is None else _ASK_SECONDS)
             self._asked = asyncio.create_task(self._ask())
         self._metrics.present(**msgspec.structs.asdict(self._client.load))
         servers = self._client.health
         young = self.condition is STARTING and time.monotonic() < self._began + _STARTING_SECONDS
-        if young and not any(each.found for each in servers):
+        if young and (self._told is None or not any(each.found for each in servers)):
             return
         if any(each.found for each in servers):  # else keep the last known figures
             self.memory = memory_of(servers)
@@ -154,6 +154,11 @@ class Watch:
                 self._gauges.turns(event).inc()
 
     @property
+    def _closed(self) -> str:
+        """Why nothing may be served: the layout of the last inspection, or what the store told; empty where it may."""
+        return self._client.closed or self._told or ""
+
+    @property
     def is_ready(self) -> bool:
         """Whether any server of the store serves any verb."""
         return not self._closed and any(each.serves for each in self.shards)
@@ -170,7 +175,7 @@ class Watch:
     async def _ask(self) -> None:
         """Checks that call the store: may its data be served, the key of pseudonyms, how far it is, a sample of keys."""
         try:
-            self._closed = await self._why_closed()
+            self._told = await self._why_closed()
             await self._pseudonyms.read(self._client)
             with contextlib.suppress(Problem):
                 for event in await self.backwards.look():
