@@ -171,7 +171,7 @@ async def test_a_name_as_a_seller_spells_it(client: httpx.AsyncClient, name: str
 
 
 async def test_a_misspelt_name(client: httpx.AsyncClient) -> None:
-    """A name one or two letters from a known one is 422 with it in a window; a count, of which nothing is sent, is a bound."""
+    """A name one or two letters from a known one is 422 with it in a window; a count, which sends nothing, is a bound."""
     sent = {"model": "gpt-4o-mni", "messages": [{"role": "user", "content": "hi"}]}
     found = problem(await client.post("/window", json=sent), 422, "unknown-model")
     assert found["near"][0] == "gpt-4o-mini"
