@@ -37,7 +37,6 @@ SHORT = {
     "pydantic-ai-0094": "lazydog: a word that a vocabulary has in more pieces",
     "pydantic-ai-0120": "a compaction of what came before, which is not shown",
     "ruby_llm-0043": _SEALED,
-    "t3-converse-pydantic-pydantic-ai-0169": "a thousand words in capitals",
     "t3-gemini-appfolio-ruby_llm-0184": _SEALED,
 }
 """Requests that were billed more than predicted, with the reason."""

@@ -45,6 +45,9 @@ PAGE_OF: Final[Mapping[str, str]] = {
     "getMetrics": "watching",
     "getStats": "watching",
     "getStatus": "watching",
+    "getDashboard": "watching",
+    "getOpenapi": "a-generated-client",
+    "getDocs": "a-first-window",
     "getProblem": "your-framework-your-provider-your-error",
 }
 """By operation id: a page of ``/docs/pages``."""
