@@ -68,7 +68,8 @@ def lined(text: str, *parts: int | None) -> dict[str, Any]:
     message = pictured(text, *(0 if each is None else each for each in parts))
     for place, each in enumerate(parts, 1):
         if each is None:
-            message["content"][place] = {"type": "text", "text": LINE}
+            before = message["content"][place - 1].get("text", "\n")
+            message["content"][place] = {"type": "text", "text": LINE if before.endswith("\n") else f"\n{LINE}"}
     return message
 
 
@@ -192,7 +193,7 @@ async def test_documents_stay_in_their_places(both: tuple[httpx.AsyncClient, Spo
     (message,) = await sent(client, conversation)
 
     assert "The harbour opens at six." in json.dumps(whole)
-    line = {"type": "text", "text": LINE}
+    line = {"type": "text", "text": f"\n{LINE}"}
     assert message["content"] == [line if each["type"] == "image_url" else each for each in whole["content"]]
 
 

@@ -97,7 +97,7 @@ def test_parts_become_a_text_and_pictures() -> None:
         {"type": "image_url", "image_url": {"url": "https://x.test/a.png"}},
     ]
     made = window({"role": "user", "content": parts}, of="openai")
-    assert made["request"]["messages"] == [user("What is it? [image: https://x.test/a.png]\n", images=[PIXEL])]
+    assert made["request"]["messages"] == [user("What is it? \n[image: https://x.test/a.png]\n", images=[PIXEL])]
     assert made["mended"]["reasons"] == {"as_text": 1}
     pdf = {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0xLjQK"}}
     left = window({"role": "user", "content": [parts[0], pdf]}, of="openai", uncarried="drop")
