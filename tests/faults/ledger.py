@@ -1,5 +1,6 @@
 """A record of the turns that were sent and acknowledged, to compare with what the conversations hold in the end."""
 
+import asyncio
 import json
 import time
 from collections import Counter
@@ -88,6 +89,7 @@ async def read_history(port: int, conversation: str) -> list[str]:
         more = f"&cursor={quote(cursor)}" if cursor else ""
         reply = await wire.ask("GET", f"/conversations/{conversation}/messages?limit=1000{more}")
         if reply.status == 503 and time.monotonic() < give_up:
+            await asyncio.sleep(0.05)
             continue
         if reply.status == 404:
             wire.close()

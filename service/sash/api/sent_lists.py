@@ -21,7 +21,7 @@ from sash.api.schemas import AgreeMessages
 from sash.api.sent_texts import SentText, TextEntries, encoded_texts, plain_texts, read_texts
 from sash.core.chat.messages import ROLE_AND_CONTENT, TEXT_IS_ENOUGH, Entry, decode_entries, decode_json
 from sash.core.law.agree.chat_lines import ChatLine, ChatLines
-from sash.core.law.measured_entries import Earlier, check_entries, content_digest, text_digests
+from sash.core.law.measured_entries import Earlier, check_entries, content_digest, text_digest
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers import CHAT
 from sash.core.providers.reading.native import needs_earlier
@@ -64,19 +64,21 @@ _native_messages = msgspec.json.Decoder(AgreeNative)
 
 
 class SentList(NamedTuple):
-    """The sender's list: its entries, how they came about, as they are compared, how many of the first are plain texts, and
-    the size of the body."""
+    """The sender's list, and the size of the body."""
 
     entries: Sequence[Entry]
     read: ReadEntries
+    """The entries with the places in the body that they came from."""
     said: ChatLines
+    """The entries as they are compared with the log."""
     plain: int
+    """The number of entries at the beginning that are plain texts."""
     size_bytes: int
 
     def digests(self, count: int) -> list[bytes]:
         """The digests of the first ``count`` messages, which are plain texts."""
         if isinstance(self.entries, TextEntries):
-            return text_digests(self.entries.texts[:count])
+            return [text_digest(each.role, each.content) for each in self.entries.texts[:count]]
         return [content_digest(each.message, "") for each in self.entries[:count]]
 
 
@@ -92,12 +94,12 @@ async def read_list(request: Incoming, asked: AgreeQuery) -> SentList:
     try:
         earlier: Earlier = ()
         after = asked.after_seq
-        if (asked.part or after) and any(needs_earlier(entry.message) for entry in read.entries):
+        made = () if isinstance(read.entries, TextEntries) else read.entries  # texts have no calls and no receipts
+        if (asked.part or after) and any(needs_earlier(entry.message) for entry in made):
             named = int(after) if after is not None and after.isdigit() else after
             earlier = await earlier_messages(context, request.target, named)
         said, plain = await run_in_turn_if_large(len(body), _checked, read.entries, earlier)
-        if not isinstance(read.entries, TextEntries):  # which have none
-            check_receipts(read.entries, request.target)
+        check_receipts(made, request.target)
     except Problem as problem:
         read.point(problem)
         raise

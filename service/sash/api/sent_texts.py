@@ -1,4 +1,4 @@
-"""A list of plain texts, as most chats are: read at once, and each entry made where it is used."""
+"""A list of messages that are texts alone, as in most chats. It is decoded in one step; an entry is made when it is used."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal

@@ -89,7 +89,7 @@ _SENT: Final[dict[str, Json]] = {
 
 
 def components(types: Sequence[Any], sent: Sequence[Any]) -> dict[str, Json]:
-    """The schemas of the types, and of the types that they refer to, by name. Requests are of the types ``sent``."""
+    """The schemas of ``types`` and of all types that they refer to, by name. ``sent`` are the types of requests."""
     named: dict[str, Json] = {}
     _, opened = _generated(_PROVIDERS, named)
     _, found = _generated(types, named)
@@ -135,7 +135,7 @@ def without_untyped(roots: Sequence[Json], schemas: dict[str, Json]) -> dict[str
 
 
 def _inlined(value: Any, kept: Collection[str], schemas: Mapping[str, Json]) -> Any:
-    """A schema with the schemas that are not ``kept`` in the places of references to them."""
+    """A schema in which each reference to a schema that is not ``kept`` is replaced by that schema."""
     if isinstance(value, list):
         return [_inlined(each, kept, schemas) for each in value]
     if not isinstance(value, dict):
@@ -148,7 +148,7 @@ def _inlined(value: Any, kept: Collection[str], schemas: Mapping[str, Json]) -> 
 
 
 def _reached(roots: Iterable[Any], schemas: Mapping[str, Json], without: Collection[str] = ()) -> set[str]:
-    """The names of the schemas that the roots refer to, and that those refer to, by other members than ``without``."""
+    """The names of all schemas that the roots refer to, directly or through others. Members ``without`` are not followed."""
     found: set[str] = set()
     waiting = list(roots)
     while waiting:

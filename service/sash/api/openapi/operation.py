@@ -42,7 +42,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the document has the answer's members in its example alone: figures for people, of which generators would make
     a seventh of a client."""
     is_page: bool = False
-    """Whether it is a page for people, or a file to begin with, which a client has no use for: it is not in the document."""
+    """Whether the document leaves it out: a page for people, or a file to begin with, of which a client has no use."""
     etag: bool = True
     """Whether a successful answer below ``/conversations`` has the conversation's ETag."""
 

@@ -50,7 +50,7 @@ _TOLD: Final = frozenset({"system", "developer", "user", "tool"})
 _OF_RESULTS: Final = frozenset({"role", "tool_call_id", "name"})
 _NO_TYPE: Final = (None, "")
 UNNAMED: Final = "unnamed_tool"
-"""The name of a called tool that came without one."""
+"""The name that a call gets where it came without the name of its tool."""
 MADE: Final = "call_made_"
 """The beginning of an id that is made here."""
 _DIGEST_BYTES: Final = 8

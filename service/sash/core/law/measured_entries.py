@@ -1,7 +1,7 @@
 """An entry, from what was sent to what a window needs of it: checked, made regular, measured, with its digests."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -16,7 +16,6 @@ from sash.core.chat.messages import (
     calls_of,
     check_envelope,
     digest,
-    digests,
     encode_message,
     validate_message,
 )
@@ -54,18 +53,6 @@ _EXPORTED_BYTES = 16
 _ENCODINGS = ("o200k_base", "cl100k_base")
 
 
-class TextMessage(Protocol):
-    """A message that is a role and a text."""
-
-    @property
-    def role(self) -> str:
-        """The role."""
-
-    @property
-    def content(self) -> str:
-        """The text."""
-
-
 Earlier = Sequence[tuple[str, Mapping[str, Any]]]
 """Messages of the conversation before a request, with their entries' ids, oldest first."""
 
@@ -96,7 +83,7 @@ def check_entries(entries: Sequence[Entry], earlier: Earlier = (), plain: int = 
 
 
 def _with_ids(entry: Entry, earlier: Earlier, opened: OpenCalls) -> dict[str, Any]:
-    """The reply with an id of its own for each call; if its entry was stored before, those of then."""
+    """The reply, each of its calls with an id that no open call has. An entry that is sent again keeps the ids it has."""
     calls = entry.message["tool_calls"]
     for identity, message in earlier:
         if identity == entry.id and len(stored := message.get("tool_calls") or ()) == len(calls):
@@ -255,9 +242,9 @@ def content_digest(message: Mapping[str, Any], identity: str) -> bytes:
     return digest([message["role"], content] if is_chat else [message["role"], content, native], DIGEST_BYTES)
 
 
-def text_digests(messages: Iterable[TextMessage]) -> list[bytes]:
-    """Return the ``content_digest`` of each of these messages, which are a role and a text."""
-    return digests([[each.role, each.content] for each in messages], DIGEST_BYTES)
+def text_digest(role: str, text: str) -> bytes:
+    """Return the ``content_digest`` of a message that is a role and a text."""
+    return digest([role, text], DIGEST_BYTES)
 
 
 def _grounding(

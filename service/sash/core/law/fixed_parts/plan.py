@@ -92,18 +92,14 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def bare_calls(self) -> bool:
-        """Whether calls are billed as if tools were given, because none is."""
-        if not bare_calls_tokens(self.model) or PROVIDERS[self.query.format].stand_in_tool is not None:
-            return False
-        return not self.parts.fixed.declared(self.model.format)[0].functions
+        """Whether no tool is given, and the provider then bills calls as if definitions came with them."""
+        return self.stands_in and PROVIDERS[self.query.format].stand_in_tool is None
 
     @cached_property
     def stands_in(self) -> bool:
-        """Whether calls cost definitions although no tool is given: one stands in, or they are billed as if it were."""
-        if self.bare_calls:
-            return True
-        stand_in = PROVIDERS[self.query.format].stand_in_tool
-        return stand_in is not None and not self.parts.fixed.declared(self.model.format)[0].functions
+        """Whether no tool is given, and calls still cost definitions: Sash sends a tool, or the provider bills some."""
+        costs_some = PROVIDERS[self.query.format].stand_in_tool is not None or bare_calls_tokens(self.model) > 0
+        return costs_some and not self.parts.fixed.declared(self.model.format)[0].functions
 
     @cached_property
     def fixed_messages(self) -> int:

@@ -1,4 +1,4 @@
-"""The input of a call, where a form has an object: it also comes as the text of its pieces, as a list, or as another value.
+"""Reads the input of a call as a JSON object. It also comes as a text, as a list, or as any other JSON value.
 
 A stream that ended early leaves the text that came so far. PHP has one kind of array, so ``json_encode`` writes an empty
 object as ``[]``. A small model writes what it likes. All are stored as they came, and sent as an object.
