@@ -9,8 +9,9 @@ import msgspec
 from msgspec import Meta
 
 from sash.core.counts.models.families import ROLES
-from sash.core.law.render import sent_bodies, whole
+from sash.core.law.render import sent_bodies
 from sash.core.providers import PROVIDERS
+from sash.core.providers.openai.server_mends import whole_body
 from sash.windows.answer import Made, WindowTokens
 from sash.windows.window_costs import WindowCosts
 
@@ -152,7 +153,8 @@ def _sent(made: Made) -> _Sent:
     grounding = {seq: source.grounding for seq, source in made.documents.sources.items()}
     bodies = sent_bodies(window, made.bodies, grounding)
     texts = {
-        seq: b"".join((whole(body), *window.lines.get(seq, ()))) for seq, body in zip(window.seqs, bodies, strict=True)
+        seq: b"".join((whole_body(body), *window.lines.get(seq, ())))
+        for seq, body in zip(window.seqs, bodies, strict=True)
     }
     roles = {seq: ROLES[history.records.roles[row]] for seq, row in window.row_of.items()}
     return _Sent(window.seqs, texts, roles, WindowCosts(window, history, made.asked.plan.model))

@@ -24,6 +24,7 @@ from sash.core.providers.openai.server_mends import (
     in_alternation,
     mended_for_servers,
     refused_by,
+    whole_body,
     with_system_first,
     with_user_first,
 )
@@ -54,11 +55,6 @@ Body = bytes | Pieces
 """A message's JSON; in pieces where pictures or files have been put into their places."""
 
 
-def whole(body: Body) -> bytes:
-    """A message's JSON in one piece."""
-    return body if isinstance(body, bytes) else b"".join(body)
-
-
 class Bodies(msgspec.Struct, frozen=True):
     """Bodies of a tail of messages, and of single messages before the tail."""
 
@@ -78,7 +74,7 @@ class Bodies(msgspec.Struct, frozen=True):
         """One message's JSON as it is sent, before documents are added."""
         if seq in self.edited:
             return self.edited[seq]
-        return whole(self.tail[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq])
+        return whole_body(self.tail[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq])
 
     def of(self, seqs: Iterable[int]) -> list[Body]:
         """Bodies of these messages, as stored."""
@@ -148,12 +144,12 @@ def _as_chat(body: Body, seq: int, marked: Marked, writing: RequestWriting, *, i
         if found.told:
             writing.mends.add(AS_TEXT, seq)
         if not is_edited:
-            body = whole(body)[: -found.size - 1] + b"}"
+            body = whole_body(body)[: -found.size - 1] + b"}"
         if body == _NULL:
             body = _EMPTY
             writing.mends.add(EMPTY_CONTENT, seq)
         writing.add_only(f"messages/{seq}", found.only, found.format)
-    return _as_taken(whole(body), odd, marked, writing.mends, seq) if odd else body
+    return _as_taken(whole_body(body), odd, marked, writing.mends, seq) if odd else body
 
 
 def _as_taken(body: bytes, odd: int, marked: Marked, mends: Mends, seq: int) -> bytes:
@@ -205,7 +201,7 @@ def _with_others(
 
 
 def _decoded(bodies: Sequence[Body]) -> list[Object]:
-    messages: list[Object] = msgspec.json.decode(b"[" + b",".join(map(whole, bodies)) + b"]")
+    messages: list[Object] = msgspec.json.decode(b"[" + b",".join(map(whole_body, bodies)) + b"]")
     return messages
 
 

@@ -4,7 +4,7 @@ What may be refused is seen by a message's role and numbers, so that nothing of 
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache, reduce
 from hashlib import blake2b
 from itertools import chain, groupby
@@ -20,7 +20,7 @@ from sash.core.providers.messages.mends import Mend, Mends
 from sash.core.providers.messages.owed_reasoning import BLANK, NO_REASONING
 from sash.core.providers.messages.reasoning_members import CONTENT, PLAIN, plain_text
 from sash.core.providers.messages.words_said import has_word
-from sash.core.providers.writing.turns import NOTHING_SAID
+from sash.core.providers.writing.turns import NOTHING_SAID, SYSTEM_ROLES
 
 Message = dict[str, Any]
 
@@ -122,7 +122,6 @@ _BITS: Final[dict[Kind, int]] = {
 _THOUGHTS: Final = {"reasoning_content": THOUGHTS, "details": DETAILS}
 """The bit of each value of ``reasoning_in``."""
 _JOINED_ROLES: Final = ("user", "assistant")
-_SYSTEM_ROLES: Final = ("system", "developer")
 _OPENING: Final = msgspec.json.encode({"role": "user", "content": NOTHING_SAID})
 _ID: Final = re.compile(r"[a-zA-Z0-9]{9}")
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -178,7 +177,7 @@ def in_alternation(bodies: list[Any], maker: str, model: str, mends: Mends) -> l
         group = list(neighbours)
         if role and len(group) > 1:
             mends.add(ALTERNATING, 0)
-            messages = [msgspec.json.decode(b"".join(_pieces(body))) for body in group]
+            messages = [msgspec.json.decode(whole_body(body)) for body in group]
             content = reduce(_joined, (message.get("content") for message in messages))
             group = [msgspec.json.encode({**messages[0], "content": content})]
         found += group
@@ -191,8 +190,8 @@ def with_user_first(bodies: list[Any], maker: str, model: str, mends: Mends) -> 
     if "beginning" not in to_server(maker, model):
         return bodies
     for index, body in enumerate(bodies):
-        role = _read_role(b"".join(_pieces(body))).role
-        if role in _SYSTEM_ROLES:
+        role = _read_role(whole_body(body)).role
+        if role in SYSTEM_ROLES:
             continue
         if role != "assistant":
             break
@@ -201,13 +200,14 @@ def with_user_first(bodies: list[Any], maker: str, model: str, mends: Mends) -> 
     return bodies
 
 
-def _pieces(body: Any) -> Iterable[bytes]:
-    return (body,) if isinstance(body, bytes) else body
+def whole_body(body: Any) -> bytes:
+    """Return a message's body, which is bytes or pieces of them, as bytes."""
+    return body if isinstance(body, bytes) else b"".join(body)
 
 
 def _turn_of(body: Any) -> str:
     """The role of a message of the user's or the assistant's, without calls; empty for others."""
-    message = _read_role(b"".join(_pieces(body)))
+    message = _read_role(whole_body(body))
     return message.role if message.role in _JOINED_ROLES and not message.tool_calls else ""
 
 
@@ -280,7 +280,7 @@ def _without_name(message: Message) -> Message:
 
 
 def _in_one_text(message: Message) -> Message:
-    is_list = message["role"] in ("system", "developer") and not isinstance(message.get("content"), str)
+    is_list = message["role"] in SYSTEM_ROLES and not isinstance(message.get("content"), str)
     return {**message, "content": _text_of(message.get("content"))} if is_list else message
 
 

@@ -7,7 +7,7 @@ import msgspec
 
 from sash.core.providers.destinations.destination import evidence_of
 from sash.core.providers.messages.mends import Mend, Mends
-from sash.core.providers.openai.server_mends import SINGLE, refused_by
+from sash.core.providers.openai.server_mends import SINGLE, refused_by, whole_body
 
 CALLS_APART: Final = Mend(
     name="calls_apart",
@@ -36,10 +36,10 @@ def with_calls_apart(bodies: list[Any], maker: str, model: str, mends: Mends) ->
     found: list[Any] = []
     place = 0
     while place < len(bodies):
-        message = _read(_whole(bodies[place]))
+        message = _read(whole_body(bodies[place]))
         end = place + 1
         if len(message.tool_calls or ()) > 1:
-            while end < len(bodies) and _read(_whole(bodies[end])).role == "tool":
+            while end < len(bodies) and _read(whole_body(bodies[end])).role == "tool":
                 end += 1
             found += _apart(bodies[place], bodies[place + 1 : end])
             mends.add(CALLS_APART, 0)
@@ -50,10 +50,10 @@ def with_calls_apart(bodies: list[Any], maker: str, model: str, mends: Mends) ->
 
 
 def _apart(body: Any, results: list[Any]) -> Iterable[Any]:
-    message = msgspec.json.decode(_whole(body))
+    message = msgspec.json.decode(whole_body(body))
     answers: dict[str, list[Any]] = {}
     for result in results:
-        answers.setdefault(_read(_whole(result)).tool_call_id, []).append(result)
+        answers.setdefault(_read(whole_body(result)).tool_call_id, []).append(result)
     first: dict[str, Any] = message
     for call in sorted(message["tool_calls"], key=lambda each: each.get("id") not in answers):
         yield msgspec.json.encode({**first, "tool_calls": [call]})
@@ -61,7 +61,3 @@ def _apart(body: Any, results: list[Any]) -> Iterable[Any]:
         first = {"role": "assistant", "content": None}
     for left in answers.values():
         yield from left
-
-
-def _whole(body: Any) -> bytes:
-    return body if isinstance(body, bytes) else b"".join(body)
