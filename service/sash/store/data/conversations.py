@@ -147,9 +147,8 @@ class Conversations:
     ) -> AppendReply:
         """Append; with ``reach``, the reply has the tail that a window likely needs."""
         sealer = PLAIN if self.data_keys.plain else await self.data_keys.sealer(target.tenant, target.name)
-        entries = list(entries)
-        if self._has_objects:
-            entries = await self.media.placed(target, sealer, entries, target.keys.media)
+        given = list(entries)
+        entries = given if not self._has_objects else await self.media.placed(target, sealer, given, target.keys.media)
         if sealer.active:
             writing = {**writing, "settings": sealer.seal(Kind.SETTINGS, writing["settings"])}
         arguments: Any = _sealed_agreement(sealer, writing) if "fresh" in writing else writing
@@ -167,13 +166,14 @@ class Conversations:
                 case [b"conflict", int(index), _] if sealer.active and not entries[index].as_before:
                     # It may be the same entry, stored before encryption had a key: its stored digest is then the plain one.
                     if await self._stored_digest(target, entries[index].identity.id) == entries[index].identity.digest:
-                        entries[index] = msgspec.structs.replace(entries[index], as_before=True)
+                        given, entries = (_as_before(each, index) for each in (given, entries))
                         continue
             try:
                 appended = call.read(reply)
             except MediaMoved:
-                await self.erasures.note(target)  # what was written for places that nothing has now
-                entries = await self.media.placed(target, sealer, entries, target.keys.media, again=True)
+                await self.erasures.note(target)  # so that what was written is swept, if this process ends here
+                await self.media.discard(target, sealer, entries)
+                entries = await self.media.placed(target, sealer, given, target.keys.media, again=True)
             except (Conflict, HistoryEdited, PreconditionFailed, ReplyGone, Unprocessable) as refused:
                 await self.media.discard(target, sealer, entries)
                 if isinstance(refused, ReplyGone):
@@ -266,6 +266,13 @@ class Conversations:
         """Erase all of a conversation: of one ``life``, or of any. Raises NotFound, PreconditionFailed."""
         call = write_scripts.erase(target.keys, life=life, if_match=if_match)
         await self.erasures.after(target, partial(self._client.run, call))
+
+
+def _as_before(entries: Sequence[NewEntry], index: int) -> list[NewEntry]:
+    """The entries, of which this one may be stored under its plain digest."""
+    found = list(entries)
+    found[index] = msgspec.structs.replace(found[index], as_before=True)
+    return found
 
 
 def _sealed_agreement(sealer: AnySealer, writing: Writing) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import msgspec
 
 from sash.core.law.records.records import Summary
-from sash.problems import EntryConflict, OrphanToolResult, PreconditionFailed, StoreUnavailable
+from sash.problems import ConversationExists, EntryConflict, OrphanToolResult, PreconditionFailed, StoreUnavailable
 from sash.store.data import append_script, write_scripts
 from sash.store.data.agents import packed_agents
 from sash.store.data.branches import Head, packed_content
@@ -171,7 +171,12 @@ class Staging:
             fields=fields,
         )
         objects, self._objects = self._objects, set()
-        if await self._client.run(call) is None:
+        try:
+            published = await self._client.run(call)
+        except ConversationExists:  # another one's, so nothing has these objects
+            self._objects = objects
+            raise
+        if published is None:
             self._objects = objects
             raise _lost()
 
