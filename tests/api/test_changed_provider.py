@@ -128,7 +128,7 @@ async def test_a_picture_in_a_result_is_carried(
     text = json.dumps(made["request"])
     assert (PIXEL in text) == (form != "openai")
     if form == "openai":
-        assert made["request"]["messages"][-1]["content"].startswith("here[image: image/png, ")
+        assert made["request"]["messages"][-1]["content"].startswith("here\n[image: image/png, ")
         assert made["mended"]["reasons"] == {"as_text": 1}
         assert made["tokens"]["total"] < 60, "the picture is not sent, and costs nothing"
     assert await counted(client, made, form) <= made["tokens"]["total"]

@@ -209,7 +209,7 @@ async def test_a_picture_in_a_chat_result(client: httpx.AsyncClient, conversatio
     assert counted.json()["tokens"] <= made["tokens"]["total"]
     sent = made["request"]["messages"][2]
     if form == "openai":
-        assert sent["content"].startswith("shot[image: image/png")
+        assert sent["content"].startswith("shot\n[image: image/png")
         assert made["mended"]["reasons"] == {"as_text": 1}
     else:
         assert [each["type"] for each in sent["content"][0]["content"]] == ["text", "image"]
@@ -322,7 +322,7 @@ UNTAKEN = [
         "[image: image/svg+xml",
     ),
     ({"type": "image_url", "image_url": {"url": "data:image/bmp;base64,Qk0AAAAA"}}, "[image: image/bmp, 1 kB]\n"),
-    ({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "m4a"}}, "[audio: audio/m4a, 1 kB]\n"),
+    ({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "m4a"}}, "\n[audio: audio/m4a, 1 kB]\n"),
 ]
 EMPTY = [
     {"type": "image_url", "image_url": {"url": ""}},
@@ -404,7 +404,6 @@ async def test_a_link_goes_where_a_form_has_a_place_for_it(
         (called(id=True, function={"name": "f", "arguments": "{}"}), "/tool_calls/0/id"),
         (called(function={"name": "f"}, custom={"name": "f"}), "/tool_calls/0"),
         (called(type="function", function={"name": "f", "argumentss": "{}"}), "/tool_calls/0/function/argumentss"),
-        (called(type="function", function={"name": "f", "arguments": [1]}), "/tool_calls/0/function/arguments"),
         ({"role": "assistant", "tool_calls": {}}, "/tool_calls"),
         ({"role": "tool", "content": "x", "tool_call_id": []}, "/tool_call_id"),
         ({"role": "tool", "content": "x", "toolCallId": "c"}, "/toolCallId"),
