@@ -168,8 +168,8 @@ def test_a_link_costs_a_picture_whose_size_nobody_knows(form: str, model: str) -
     assert counted.tokens <= sized["tokens"]["total"] == unsized["tokens"]["total"]
 
 
-def test_a_plain_chat_is_cut_as_by_all_rules() -> None:
-    """A chat without files goes the short way, and keeps free what the tool costs that stands in where messages call."""
+def test_a_plain_chat_is_cut_the_same_with_explain() -> None:
+    """A chat without files keeps free what the tool costs that stands in where messages call, also with ``explain``."""
     chat = [{"role": ("user", "assistant")[n % 2], "content": f"message {n} of some words"} for n in range(80)]
     for most in range(620, 900, 17):
         short = window(*chat, of="openai", max_tokens=most, reserve=0)

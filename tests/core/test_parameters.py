@@ -9,7 +9,6 @@ from click.testing import CliRunner
 from msgspec import Meta
 
 from sash.api.openapi.components import query_fields
-from sash.core.law.fixed_parts import plan
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.reasons import Reason
 from sash.windows.request import WindowRequest
@@ -42,16 +41,6 @@ def test_the_body_has_every_parameter() -> None:
     """The body of POST /window has each parameter of the query, with its default."""
     body = {field.name: field.default for field in msgspec.structs.fields(WindowRequest)}
     assert {field.name: field.default for field in msgspec.structs.fields(WindowQuery)}.items() <= body.items()
-
-
-def test_a_new_parameter_gets_all_rules() -> None:
-    """The sum of a plain window does not take a query with a parameter that nobody has thought about."""
-    assert ("min_messages", 0) in plan.unknown_to_the_sum(More)
-
-
-def test_the_sum_knows_only_parameters_that_there_are() -> None:
-    """Each parameter that the sum of a plain window knows is declared."""
-    assert {field.name for field in msgspec.structs.fields(WindowQuery)} >= plan.KNOWN_TO_THE_SUM
 
 
 @pytest.mark.parametrize("reason", Reason)

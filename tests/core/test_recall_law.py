@@ -6,23 +6,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from core.histories import Talk
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 
 from sash.core.chat.messages import Entry
 from sash.core.chat.packed import Packed
-from sash.core.counts.models.models import find_model
-from sash.core.law.build import build_window
-from sash.core.law.fixed_parts.plan import Plan
-from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.recall.ranking import best, fused, scores_of_vectors, scores_of_words
 from sash.core.law.recall.words import pack_words, plain_number, words_of
-from sash.core.law.records.parameters import WindowQuery
-from sash.core.law.selection.choice import choose
-from sash.core.law.selection.window import ALL
-from sash.problems import WindowDoesNotFit
 from sash.windows.request import WindowRequest
 from sash.windows.stateless import window_of_request
 
@@ -217,29 +208,6 @@ def test_vectors_and_words_are_fused() -> None:
     assert places[0] == 0
     assert 3 in places
     assert not scores_of_vectors(Packed(), b"\x7f", 3).any()
-
-
-@given(
-    lengths=st.lists(st.integers(1, 60), min_size=1, max_size=30),
-    budget=st.integers(30, 900),
-    recall_reserve=st.integers(1, 300),
-    limit=st.none() | st.integers(1, 12),
-)
-def test_tokens_set_aside_leave_a_plain_chat_the_same_window(
-    lengths: list[int], budget: int, recall_reserve: int, limit: int | None
-) -> None:
-    """A plain chat's window is a sum, also with tokens set aside for recall: the same one as by all rules."""
-    roles, model, query = ("user", "assistant"), find_model("gpt-4o"), WindowQuery(limit=limit)
-    said = [{"role": roles[at % 2], "content": "so " * length} for at, length in enumerate(lengths)]
-    talk = Talk(tuple(Entry(message=message) for message in said))
-    history, documents = talk.history(model), talk.documents()
-    plan = Plan(query, talk.parts, model, 0, budget)
-    terms = WindowSpec(plan=plan, documents=documents, recall_reserve=recall_reserve)
-    try:
-        expected = choose(terms, history, ALL)
-    except WindowDoesNotFit:
-        return
-    assert build_window(history, terms) == expected
 
 
 @pytest.mark.parametrize("stable", [False, True])

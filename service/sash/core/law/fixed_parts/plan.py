@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import cached_property, reduce
 from operator import or_
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -23,19 +23,6 @@ from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.destinations.destination import meet
 from sash.core.providers.openai.server_mends import refused_by
-
-KNOWN_TO_THE_SUM: Final = frozenset(
-    {
-        *("model", "reserve", "max_tokens", "limit", "format"),  # they are in the sum
-        *("dedupe", "note", "overflow", "start", "summary"),  # some of their values need all rules
-        *("grounding", "grounding_max_tokens", "grounding_overflow"),  # a plain chat has no documents,
-        *("tool_result_max_tokens", "tool_result_overflow", "tool_results_kept", "unanswered"),  # results,
-        *("reasoning", "cache"),  # or reasoning; hints for a cache follow the choice
-        *("images_kept", "view"),  # they are applied before
-    }
-)
-"""Parameters that the sum of a plain window takes into account. A new parameter is not among them, and so gets all rules."""
-
 
 ASIDE_BYTES: Final = 16_384
 """Bytes of a request for what its client adds: the model's name, the reply's limit and format."""
@@ -185,26 +172,3 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
             overflow=query.grounding_overflow,
             dedupe=query.dedupe != "none",
         )
-
-    @cached_property
-    def ends_with_budget(self) -> bool:
-        """Whether budget and limit alone decide where history begins."""
-        return not (self.query.note or self.query.overflow == "skip" or self.query.start == "user")
-
-    @cached_property
-    def may_be_plain(self) -> bool:
-        """Whether costs alone decide which messages of a plain chat are kept."""
-        for name, default in _UNKNOWN:
-            if getattr(self.query, name) != default:
-                return False
-        is_filled = PROVIDERS[self.query.format].fills and self.parts.fixed.few_shots
-        return self.query.summary != "always" and not is_filled
-
-
-def unknown_to_the_sum(kind: type[msgspec.Struct]) -> tuple[tuple[str, Any], ...]:
-    """The parameters that the sum of a plain window does not know, each with its default."""
-    fields = (field for field in msgspec.structs.fields(kind) if field.name not in KNOWN_TO_THE_SUM)
-    return tuple((field.name, field.default) for field in fields)
-
-
-_UNKNOWN: Final = unknown_to_the_sum(WindowQuery)

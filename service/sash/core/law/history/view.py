@@ -256,22 +256,13 @@ class View(msgspec.Struct, frozen=True, dict=True):
     @lazy
     def each(self) -> list[int]:
         """The same as a list."""
-        costs: list[int] = unit_costs(self.units, self.costs).tolist()
+        costs: list[int] = self.unit_costs.tolist()
         return costs
 
-    @property
+    @lazy
     def always_cost(self) -> int:
         """Tokens of the required messages."""
-        cost, each = 0, self.each
-        for index in self.always:
-            cost += each[index]
-        return cost
-
-    @lazy
-    def front(self) -> int:
-        """The number of units before the tail, which are all required."""
-        front = self.history.records.front
-        return bisect_left(self.units.starts, front) if front else 0
+        return sum(map(self.each.__getitem__, self.always))
 
     @property
     def covered(self) -> AbstractSet[int]:
@@ -325,12 +316,11 @@ def grouped_units(history: History) -> tuple[Units, bool] | None:
     if history.is_whole:
         return units, False
     headless = len(records) > front and records.roles[front] in (TOOL, FUNCTION)
-    first = tail_unit(records, units)
-    pinned = headless and any(front <= index < units.starts[first + 1] for index in records.where(Flags.PINNED))
+    pinned = headless and any(front <= index < units.starts[units.front + 1] for index in records.where(Flags.PINNED))
     if pinned or (headless and history.first_seq - 1 in history.before):
         return None
     newest = _newest(history, units)
-    if len(units) > first and (newest is None or (headless and newest == first)):
+    if len(units) > units.front and (newest is None or (headless and newest == units.front)):
         return None
     return units, headless
 
@@ -365,7 +355,7 @@ def always_units(history: History, units: Units) -> dict[int, Reason]:
 
 def _marked(history: History, units: Units) -> tuple[dict[int, Reason], Sequence[int]]:
     """The same for the question and what is marked, pinned, or before the tail; and the units of recalled messages."""
-    records, front = history.records, frozenset(range(tail_unit(history.records, units)))
+    records, front = history.records, frozenset(range(units.front))
     broken = units.broken - front
     recalled = {unit_at(units, row) for row in history.recalled_rows} - broken
     pinned = {unit_at(units, index) for index in records.where(Flags.PINNED)} - broken
@@ -389,11 +379,6 @@ def _newest(history: History, units: Units) -> int | None:
         newest_first = (front + np.argsort(history.seqs[front:])[::-1]).tolist()
     found = (unit_at(units, index) for index in newest_first if not records.unsent[index])
     return next((unit for unit in found if unit not in units.broken), None)
-
-
-def tail_unit(records: Records, units: Units) -> int:
-    """The index of the tail's first unit; the number of units of an empty tail."""
-    return bisect_left(units.starts, records.front) if records.front else 0
 
 
 def _with_lines(history: History, order: Order, costs: Number, model: Model) -> Number:

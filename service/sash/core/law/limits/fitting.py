@@ -13,14 +13,13 @@ With ``stable`` the beginning of the request must stay as it is. Then the cut is
 it moves, or else in steps (``media_steps``).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
 import msgspec
 
 from sash.core.counts.measures.media_facts import IMAGE
 from sash.core.counts.measures.without_media import without_media
-from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.enclosing import bytes_of, with_records
 from sash.core.law.history.lines import medium_lines
@@ -29,46 +28,46 @@ from sash.core.law.history.view import History, grouped_units
 from sash.core.law.limits.history_media import HistoryMedia
 from sash.core.law.limits.media_room import LOST, Left, Room, newest_first
 from sash.core.law.limits.media_steps import lines_in_steps
+from sash.core.law.limits.request_size import is_far_below
 from sash.core.law.limits.unreadable import UNREADABLE, told_among
 from sash.core.law.records.costs import message_costs, record_cost
 from sash.core.law.records.explained import Explained
 from sash.core.law.records.need_older import NeedOlder
 from sash.core.law.records.records import Record
+from sash.core.law.selection.choice import choose
 from sash.core.law.selection.stable import Cut
 from sash.core.law.selection.window import ALL, Allowed, Window
 
-Build = Callable[[History, Allowed], Window | NeedOlder]
-"""Makes the window of a history, inside what is allowed."""
 T = TypeVar("T", int, str)
 _ROUNDS: Final = 64
 _NOT_LIMITS: Final = {"images_kept", LOST, *(each.name for each in UNREADABLE)}
 """Reasons for a line beside the limits of a request."""
 
 
-def fitted(history: History, spec: WindowSpec, build: Build) -> Window | NeedOlder:
+def fitted(history: History, spec: WindowSpec) -> Window | NeedOlder:
     """The window inside the limits, or NeedOlder. Raises WindowDoesNotFit with the limit that required parts are over."""
-    grouped = grouped_units(history)
-    if grouped is None:
-        return build(history, ALL)  # it asks for older messages
+    grouped = None if is_far_below(history, spec.plan, spec.documents) else grouped_units(history)
+    if grouped is None:  # or it asks for older messages
+        return choose(spec, history, ALL)
     media = HistoryMedia(history, grouped[0], spec.plan)
-    fitting = _Fitting(media, build, spec.plan.model, spec.path)
+    fitting = _Fitting(media, spec)
     if spec.plan.query.stable:
         return fitting.stable()
     return fitting.settled(media.refused | media.beyond_kept(media.found, media.required.keys()))
 
 
 class _Fitting:
-    """The making of one window. ``path`` is that of the conversation's messages, or empty."""
+    """The making of one window."""
 
-    def __init__(self, media: HistoryMedia, build: Build, model: Model, path: str) -> None:
-        self.media, self.history, self.build = media, media.history, build
-        self.model, self.path = model, path
+    def __init__(self, media: HistoryMedia, spec: WindowSpec) -> None:
+        self.media, self.history, self.spec = media, media.history, spec
+        self.model, self.path = spec.plan.model, spec.path
         self.lined: Mapping[int, Record] = {}
 
     def stable(self) -> Window | NeedOlder:
         """The window with a stable cut, which is found first."""
         dearest = self._dearest()
-        first = self.build(dearest, self._allowed(0))
+        first = choose(self.spec, dearest, self._allowed(0))
         if isinstance(first, NeedOlder):
             return first
         cut = first.cut or Cut(self.history.oldest, None)
@@ -123,7 +122,8 @@ class _Fitting:
         """The window of the history with these lines."""
         self.lined = {row: self._record(row, each) for row, each in _by_row(lines).items()}
         is_lined = len(lines) > len(self.media.refused)
-        return self.build(with_records(self.history, self.lined), msgspec.structs.replace(allowed, is_lined=is_lined))
+        history = with_records(self.history, self.lined)
+        return choose(self.spec, history, msgspec.structs.replace(allowed, is_lined=is_lined))
 
     def _record(self, row: int, numbers: Sequence[int]) -> Record:
         """The record of a message with lines in place of the media of these numbers."""

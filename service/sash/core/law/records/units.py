@@ -4,7 +4,7 @@ A unit is one message, or a tool group: an assistant message with calls, and the
 answer 400 for a call without its results, and for a result without its call.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
@@ -22,12 +22,15 @@ LONGEST_GROUP = 129
 class Units:
     """Units of consecutive records, ascending. ``broken`` are the indexes of units that are not whole, and may not be sent.
 
-    ``starts`` are the indexes of the units' first records, and one more: the index after the last record. ``single``: every
-    unit is one message, so that a unit's index is its message's.
+    ``starts`` are the indexes of the units' first records, and one more: the index after the last record. ``front`` is the
+    number of units before the tail. ``single``: every unit is one message, so that a unit's index is its message's.
     """
 
-    def __init__(self, starts: Number, broken: AbstractSet[int] = frozenset(), *, single: bool = False) -> None:
+    def __init__(
+        self, starts: Number, front: int, broken: AbstractSet[int] = frozenset(), *, single: bool = False
+    ) -> None:
         self.starts: Sequence[int] = starts if single else starts.tolist()
+        self.front = bisect_left(self.starts, front) if front else 0
         self._starts = starts
         self.broken = broken
         self.single = single
@@ -57,7 +60,8 @@ class Units:
         if self.single or not 0 < count < len(self) or self.starts[count] != end or count - 1 in self.broken:
             return None
         starts = np.append(self.begins[:count], end)
-        return Units(starts, frozenset(index for index in self.broken if index < count))
+        front = self.starts[min(self.front, count)]
+        return Units(starts, front, frozenset(index for index in self.broken if index < count))
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -72,7 +76,8 @@ def group_units(records: Records) -> Units:
     """
     if records.units is None:
         is_single = TOOL not in records.roles and records.plain
-        records.units = Units(range(len(records.flags) + 1), single=True) if is_single else _grouped(records)
+        starts = range(len(records.flags) + 1)
+        records.units = Units(starts, records.front, single=True) if is_single else _grouped(records)
     return records.units
 
 
@@ -106,7 +111,7 @@ def _grouped(records: Records) -> Units:
     is_unsent = np.frombuffer(records.unsent, np.uint8)[first] != 0
     is_mended = records.of_window()[first] & WindowFlags.MENDED != 0
     broken = np.flatnonzero((is_unsent | is_apart | lacks) & ~is_mended)
-    return Units(starts, frozenset(broken.tolist()))
+    return Units(starts, records.front, frozenset(broken.tolist()))
 
 
 def unit_at(units: Units, index: int) -> int:

@@ -21,26 +21,27 @@ from sash.core.law.records.reasons import Reason
 from sash.core.law.records.records import Flags, Summary, WindowFlags
 from sash.core.law.records.units import unit_at
 from sash.core.law.selection.stable import Cut
-from sash.core.law.selection.window import Allowed, Selected
+from sash.core.law.selection.walk import Walk
+from sash.core.law.selection.window import Allowed
 from sash.core.providers import PROVIDERS
 
 
-def accepted_from(view: View, spec: WindowSpec, chosen: Selected, allowed: Allowed, room: int, *, noted: bool) -> int:
+def accepted_from(view: View, spec: WindowSpec, taken: Walk, allowed: Allowed, room: int, *, noted: bool) -> int:
     """Return the first row whose reasoning is accepted; the number of rows if no reasoning is.
 
-    ``view`` has the costs of ``chosen`` as they are sent. ``room`` is the budget minus the fixed parts, in tokens.
+    ``view`` has the costs of ``taken`` as they are sent. ``room`` is the budget minus the fixed parts, in tokens.
     ``noted``: the window has a note. Behind a provider's own compaction reasoning stays accepted
     (platform.claude.com/docs/en/build-with-claude/compaction-thinking-blocks, November 2026).
     """
-    history, options, summary, taken = view.history, spec.plan.query, chosen.summary, chosen.taken
+    history, options, summary = view.history, spec.plan.query, taken.summary
     compaction = summary if summary is not None and summary.compaction is not None else None
     stood = history.covered if compaction is not None else 0
     oldest = history.first_seq if history.seen is not None and history.seen.is_whole else 1
-    is_all = history.seqs[chosen.rows[:1]].tolist() == [oldest] and taken.stop == "complete" and summary is None
+    is_all = history.seqs[taken.rows[:1]].tolist() == [oldest] and taken.stop == "complete" and summary is None
     is_lined = noted or allowed.is_lined or any(each.limit == 0 for each in view.edits.values())
     is_whole = (taken.stop == "summary" if stood else is_all) and not is_lined
     # Recalled messages and a summary may be new, and then so is the text before the reasoning.
-    cut = None if spec.recall_reserve or (summary is not None and not stood) else chosen.cut
+    cut = None if spec.recall_reserve or (summary is not None and not stood) else taken.cut
     behind = len(history.records)
     if not is_whole and cut is None:
         return behind
@@ -48,7 +49,7 @@ def accepted_from(view: View, spec: WindowSpec, chosen: Selected, allowed: Allow
         return behind
     stands = max(_behind_changes(view, spec, room, stood), _behind_late(history), allowed.changed_row + 1)
     if compaction is not None:
-        stands = max(stands, _behind_compaction(history, spec, chosen.rows, compaction))
+        stands = max(stands, _behind_compaction(history, spec, taken.rows, compaction))
     if not is_whole and cut is not None:
         stands = max(stands, _behind_cut(view, {*view.always, *taken.kept}, cut, noted=options.note))
     return stands
@@ -140,7 +141,7 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
     roles, begins = np.frombuffer(history.records.sent_roles, np.uint8), units.begins
     is_sent = history.records.of_window()[begins] & WindowFlags.COVERED == 0
     is_newest = begins == history.asked
-    is_inside = np.arange(len(units)) >= view.front
+    is_inside = np.arange(len(units)) >= view.units.front
     asks = (roles[begins] == USER) & is_sent & (is_inside | is_newest)
     groups = (roles[begins] == ASSISTANT) & (roles[units.ends - 1] >= TOOL) & is_sent
     question = np.append(now + np.where(is_newest, asked, 0), 0)
@@ -158,7 +159,7 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
 def _cut_from_pinned(view: View, model: Model, options: WindowQuery, room: int) -> int:
     """Tokens of pinned results that are cut in this window because of its newest group, and may be whole in the next."""
     results = ((row, unit_at(view.units, row)) for row in view.edits)
-    rows = [row for row, unit in results if unit < view.front or view.always.get(unit) == Reason.PINNED]
+    rows = [row for row, unit in results if unit < view.units.front or view.always.get(unit) == Reason.PINNED]
     limit = options.tool_result_max_tokens
     costs = message_costs(view.history.records, model)[rows].tolist()
     whole: int = sum(cost if limit is None else min(cost, limit) for cost in costs)

@@ -12,15 +12,15 @@ It uses records only: no body is decoded, and only a document that is being cut 
 If the tail is too short, it returns NeedOlder in place of a window, and is called again with more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
 
 from sash.core.counts.costs.counting import has_calls
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION
+from sash.core.counts.text.numbers import Number
 from sash.core.law.documents.grounding import Grounded
-from sash.core.law.fixed_parts.conversation_settings import FixedParts
 from sash.core.law.fixed_parts.fixed import Line
 from sash.core.law.fixed_parts.fixed_costs import first_rows, fixed_costs
 from sash.core.law.fixed_parts.window_spec import WindowSpec
@@ -30,16 +30,16 @@ from sash.core.law.history.notes import longest_note, note_measure
 from sash.core.law.history.order import last_reply
 from sash.core.law.history.renaming import renamed_calls
 from sash.core.law.history.results import Edit
-from sash.core.law.history.view import History, View, view_history
+from sash.core.law.history.view import History, Order, Thoughts, View, view_history
 from sash.core.law.lazily import lazy
 from sash.core.law.records.need_older import NeedOlder, older
 from sash.core.law.records.reasons import Reason
 from sash.core.law.records.records import Summary
 from sash.core.law.selection.binding import accepted_from
 from sash.core.law.selection.caching import below_a_tier, cut_length
+from sash.core.law.selection.cutting import cleared, grown, limited, overlong, required
 from sash.core.law.selection.explain import does_not_fit, dropped, explain, left_out
 from sash.core.law.selection.sending import (
-    Trimming,
     begins_turn,
     dearer,
     is_turn_unknown,
@@ -48,8 +48,8 @@ from sash.core.law.selection.sending import (
     with_reasoning,
 )
 from sash.core.law.selection.stable import Before, Cut, cut_seq
-from sash.core.law.selection.walk import SKIP_HORIZON, Bounds, Stop, Walk, first_required, open_request, walk
-from sash.core.law.selection.window import Allowed, Selected, Window
+from sash.core.law.selection.walk import SKIP_HORIZON, Stop, Walk, first_required, open_request, walk
+from sash.core.law.selection.window import Allowed, Window
 from sash.core.providers import PROVIDERS, binds_reasoning
 from sash.problems import WindowDoesNotFit
 
@@ -61,110 +61,106 @@ often."""
 
 def choose(spec: WindowSpec, history: History, allowed: Allowed) -> Window | NeedOlder:
     """The window by all rules inside what is ``allowed``, or NeedOlder. The problem is that of ``build_window``."""
-    model, budget, options = spec.plan.model, spec.plan.budget, spec.plan.query
-    view = None if history.before and is_turn_unknown(history, options) else view_history(history, model)
+    plan = spec.plan
+    view = None if history.before and is_turn_unknown(history, plan.query) else view_history(history, plan.model)
     if view is None:
-        return older(budget)
-    trimming = Trimming(model, options, spec.path)
-    view = _as_sent(view, trimming, spec.plan.parts)
-    line = _line_of(history, trimming, spec.plan.parts) if options.stable and allowed.cut is None else None
-    if isinstance(line, NeedOlder):
-        return line
-    frame = _Frame(spec, trimming, allowed, view, line or view, budget)
-    if spec.plan.going_on and (row := last_reply(view.history)) is not None:
-        frame = msgspec.structs.replace(frame, goes_on=row, ending=spec.plan.going_on)
-    if not view.units.single or view.front or FUNCTION in history.records.roles:
-        frame = frame.with_cuts()
-    if (below := below_a_tier(options, model, budget)) < budget:
+        return older(plan.budget)
+    view = _as_sent(view, spec)
+    order = history.order if plan.query.stable and allowed.cut is None else None
+    line = view if order is None else _line_of(order, spec)
+    if line is None:
+        return older()
+    choice = _Choice(spec, allowed, view, line, plan.budget, goes_on=last_reply(history) if plan.going_on else None)
+    if not view.units.single or view.units.front or FUNCTION in history.records.roles:
+        choice = choice.with_cuts()
+    if (below := below_a_tier(plan.query, plan.model, plan.budget)) < plan.budget:
         try:
-            return msgspec.structs.replace(frame, budget=below, is_priced=True).chosen()
+            return msgspec.structs.replace(choice, budget=below).chosen()
         except WindowDoesNotFit:  # then history has no part of what is above the tier
-            frame = msgspec.structs.replace(frame, spared=budget - below, is_priced=True)
-    return frame.chosen()
+            choice = msgspec.structs.replace(choice, spared=plan.budget - below)
+    return choice.chosen()
 
 
-def _as_sent(view: View, trimming: Trimming, parts: FixedParts) -> View:
+def _as_sent(view: View, spec: WindowSpec) -> View:
     """The view with the costs of messages as they are sent."""
-    model, options = trimming.model, trimming.options
-    if view.history.records.details:
+    model, options, parts, records = spec.plan.model, spec.plan.query, spec.plan.parts, view.history.records
+    if records.details:
         view = with_reasoning(view, model, options)
     if options.tool_result_max_tokens is not None:
-        view = trimming.limited(view, options.tool_result_max_tokens)
+        view = limited(view, spec, options.tool_result_max_tokens)
     if PROVIDERS[options.format].tells_links:
         view = with_links(view, model)
     if PROVIDERS[options.format].fills:
         view = with_fillers(view, model, options.format, has_system=bool(parts.fixed.system))
-    return dearer(view, renamed_calls(view.history.records, parts.names, model)) if parts.names else view
+    return dearer(view, renamed_calls(records, parts.names, model)) if parts.names else view
 
 
-def _line_of(history: History, trimming: Trimming, parts: FixedParts) -> View | NeedOlder | None:
+def _line_of(order: Order, spec: WindowSpec) -> View | None:
     """The messages in the order of the log, on which a stable cut is found: what was appended stays in its place there.
+    None if older messages are needed.
 
-    None if they are sent in this order. Lines in place of results count with the message that interrupted the calls, because
-    they came with it; and while a late result is the newest message, its group counts with it.
+    Lines in place of results count with the message that interrupted the calls, because they came with it; and while a late
+    result is the newest message, its group counts with it.
     """
-    order, model = history.order, trimming.model
-    if order is None:
-        return None
+    model, records = spec.plan.model, order.original.records
     view = view_history(order.original, model)
     if view is None:
-        return older()
-    view = _as_sent(view, trimming, parts)
-    records = order.original.records
+        return None
+    view = _as_sent(view, spec)
     lines = {row: longest_lines(records[group[0]], calls, model) for row, (group, calls) in order.brings.items()}
     brings = {row: int(view.costs[[*group]].sum()) + lines[row] for row, (group, _) in order.brings.items()}
     waited = {row: longest_lines(records[caller], calls, model) for row, (caller, calls) in order.interrupted.items()}
     return msgspec.structs.replace(dearer(view, waited), brings=brings)
 
 
-class _Frame(msgspec.Struct, frozen=True, dict=True):
+class _Choice(msgspec.Struct, frozen=True, dict=True):
     """What stays the same while a window is chosen, and chosen again with a summary and a note."""
 
     spec: WindowSpec
-    trimming: Trimming
     allowed: Allowed
     view: View
     line: View
     """The messages in the order of the log."""
     budget: int
-    """That of the spec, or what is below a price tier."""
+    """That of the plan, or what is below a price tier."""
     spared: int = 0
     """Tokens above a price tier, which history leaves free: the required parts alone are above it."""
     goes_on: int | None = None
     """The row of a reply at the end of a request that may not end with one; None without one."""
-    ending: int = 0
-    """The tokens of the line behind a reply at the end; 0 without one."""
-    is_priced: bool = False
-    """Whether a price tier is below the budget, and decides where history ends."""
+
+    @property
+    def ending(self) -> int:
+        """The tokens of the line behind a reply at the end; 0 without one."""
+        return 0 if self.goes_on is None else self.spec.plan.going_on
 
     def chosen(self) -> Window | NeedOlder:
         """The window, or NeedOlder. Raises WindowDoesNotFit."""
         options, history = self.spec.plan.query, self.view.history
         summary, noted = (history.summary if options.summary == "always" else None), False
         # A summary or a note takes room, so the choice is made again with each.
-        while isinstance(selected := self.select(summary, noted=noted), Selected):
-            if options.summary == "auto" and history.summary is not None and self.wants_summary(selected):
+        while isinstance(taken := self.select(summary, noted=noted), Walk):
+            if options.summary == "auto" and history.summary is not None and self.wants_summary(taken):
                 summary = history.summary
-            elif options.note and not noted and len(selected.rows) < history.length:
+            elif options.note and not noted and len(taken.rows) < history.length:
                 noted = True
             else:
-                return self.window(selected)
-        return selected
+                return self.window(taken)
+        return taken
 
-    def with_cuts(self) -> "_Frame":
-        """The frame with results cut that are larger than the window, or required and do not fit beside other parts."""
-        view, history = self.view, self.view.history
-        summary = history.summary if self.spec.plan.query.summary == "always" else None
+    def with_cuts(self) -> "_Choice":
+        """The choice with results cut that are larger than the window, or required and do not fit beside other parts."""
+        spec = self.spec
+        summary = self.view.history.summary if spec.plan.query.summary == "always" else None
         room = self._room(summary) + self.view.always_cost
-        view = self.trimming.required(self.trimming.overlong(view, room), room, self._beside_messages)
-        line = view if self.line is self.view else self.trimming.overlong(self.line, room)
+        view = required(overlong(self.view, spec, room), spec, room, self._beside_messages)
+        line = view if self.line is self.view else overlong(self.line, spec, room)
         if view is self.view and line is self.line:
             return self
         return msgspec.structs.replace(self, view=view, line=line)
 
-    def select(self, summary: Summary | None, *, noted: bool) -> Selected | NeedOlder:
+    def select(self, summary: Summary | None, *, noted: bool) -> Walk | NeedOlder:
         """Steps 1 to 4 of the module's docstring. Raises WindowDoesNotFit."""
-        spec, options, room = self.spec, self.spec.plan.query, self._room(summary)
+        spec, options, view, room = self.spec, self.spec.plan.query, self.view, self._room(summary)
         if room < 0:
             raise self._refusal(summary)
         beside = room
@@ -173,37 +169,50 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             # Required parts may use this room. If they do, the window has no note.
             beside = self._room(summary, self._longest_note())
             room = max(beside, min(room, self._beside_messages()))
-        state = Walk(room=room, grounding={}, seen=set())
+        taken = Walk(
+            view,
+            room,
+            skip=options.overflow == "skip",
+            dedupe=options.dedupe == "messages",
+            user_first=options.start == "user",
+            documents=self._documents if options.grounding == "all" else None,
+            cut=self.allowed.cut,
+            summary=summary,
+            noted=noted,
+        )
         if spec.documents.sources or spec.documents.unread:
-            self._ask(state, summary)
+            self._ask(taken)
         recall_reserve = spec.recall_reserve + self.spared
         # Documents of required messages before the question may not take the opening's tokens.
         held = recall_reserve + (self._least_opening if options.grounding == "all" else 0)
-        held = min(state.room, held)
-        state.room -= held
-        cut = self.allowed.cut
-        if options.stable and cut is None:
-            found = self._cut(beside + self.view.always_cost - recall_reserve)
+        held = min(taken.room, held)
+        taken.room -= held
+        if options.stable and taken.cut is None:
+            found = self._cut(beside + view.always_cost - recall_reserve)
             if isinstance(found, NeedOlder):
                 return found
-            cut = found
-        view = self.view
+            taken.cut = found
         if options.tool_results_kept is not None:  # old results become lines when a stable cut moves, and not before
-            newest = cut.since if cut is not None else len(view.history.records) - 1
-            view = self.trimming.cleared(view, -1 if newest is None else newest)
-        taken = walk(state, view, self._bounds(summary, cut))
+            newest = taken.cut.since if taken.cut is not None else len(view.history.records) - 1
+            taken.view = view = cleared(view, spec, -1 if newest is None else newest)
+        taken.firsts = self._firsts(taken)
+        walk(taken)
         if taken.stop == "older":
             skips = 0 if taken.skipped is None else view.history.records.front - (taken.skipped - SKIP_HORIZON)
             return NeedOlder(max(older(taken.room).messages, skips))
-        if self.is_priced and taken.stop == "budget":
+        if taken.stop == "budget" and (self.spared or self.budget < spec.plan.budget):
             taken.stop = taken.rest = "price"
-        # Leading few-shots are fixed costs.
-        opening = open_request(taken, view, self._opening) if self._is_opened else 0
-        if opening > taken.room + held:
-            raise self._refusal(summary)
-        taken.room = max(0, taken.room - opening)
-        rows = view.units.members([*view.always, *taken.kept])
-        return Selected(taken, view, cut, opening, rows, summary, noted)
+        if self._is_opened:  # leading few-shots are fixed costs
+            self._open(taken, held)
+        taken.rows = view.units.members([*view.always, *taken.kept])
+        return taken
+
+    def _open(self, taken: Walk, held: int) -> None:
+        """Make room for the tokens that the request costs more because of its first message. Raises WindowDoesNotFit."""
+        taken.opening = open_request(taken, self._opening)
+        if taken.opening > taken.room + held:
+            raise self._refusal(taken.summary)
+        taken.room = max(0, taken.room - taken.opening)
 
     @lazy
     def _is_opened(self) -> bool:
@@ -259,16 +268,16 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         fixed = self._fixed_costs((summary,), self._least_opening)
         return does_not_fit(self.budget, fixed, self.view.always_costs(), self._whole_documents())
 
-    def _ask(self, state: Walk, summary: Summary | None) -> None:
+    def _ask(self, taken: Walk) -> None:
         """Step 3: the newest question with its documents. Raises WindowDoesNotFit."""
-        asked, room = self.view.history.asked, state.room
+        asked, room = self.view.history.asked, taken.room
         if asked < 0 or self.spec.plan.query.grounding == "none":
             return
         chosen = self._documents(asked, max(0, room - self._least_opening))
         if chosen is not None and chosen.cost > room:
-            raise self._refusal(summary)
+            raise self._refusal(taken.summary)
         if chosen is not None:
-            state.add_documents(asked, chosen)
+            taken.add_documents(asked, chosen)
 
     def _cut(self, room: int) -> Cut | NeedOlder:
         """The stable cut. ``room`` is the budget minus the fixed parts, in tokens."""
@@ -286,10 +295,10 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         row = history.since(seqs.item(found.row)) if found.row < len(seqs) else found.row
         return Cut(row, None if found.since is None else history.since(seqs.item(found.since)))
 
-    def _bounds(self, summary: Summary | None, cut: Cut | None) -> Bounds:
-        """The bounds of history, and the options of the walk."""
-        options, history, allowed = self.spec.plan.query, self.view.history, self.allowed
-        firsts: list[tuple[Stop, int]] = [] if cut is None else [("budget", cut.row)]
+    def _firsts(self, taken: Walk) -> Sequence[tuple[Stop, int]]:
+        """The first rows that history may have, each with the reason."""
+        options, history, allowed, summary = self.spec.plan.query, self.view.history, self.allowed, taken.summary
+        firsts: list[tuple[Stop, int]] = [] if taken.cut is None else [("budget", taken.cut.row)]
         if options.limit or options.turns or allowed.messages_row is not None:
             most = [self._limit_row(options.limit)] if options.limit else []
             most += [history.turn(options.turns)] if options.turns else []
@@ -300,13 +309,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         # The messages that are not covered may be among older ones.
         if summary is not None and not (history.covered and history.is_whole):
             firsts.append(("summary", history.since(summary.through_seq + 1)))
-        return Bounds(
-            tuple(firsts),
-            skip=options.overflow == "skip",
-            dedupe=options.dedupe == "messages",
-            user_first=options.start == "user",
-            documents=self._documents if options.grounding == "all" else None,
-        )
+        return firsts
 
     def _limit_row(self, limit: int) -> int:
         """The first row whose unit has, or is behind, the first of so many newest messages of the log."""
@@ -316,73 +319,75 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             return row
         return history.since(history.order.original.seqs.item(row))
 
-    def wants_summary(self, selected: Selected) -> bool:
+    def wants_summary(self, taken: Walk) -> bool:
         """Whether messages that the summary covers are left out, and the summary fits with the required parts."""
-        summary = self.view.history.summary
-        is_asked = self.spec.plan.query.summary == "auto" and selected.summary is None
-        if not is_asked or summary is None or selected.taken.stop == "complete":
+        history, summary = self.view.history, self.view.history.summary
+        if summary is None or taken.summary is not None or taken.stop == "complete":
             return False
-        history = self.view.history
         behind, front = history.since(summary.through_seq + 1), history.records.front
-        rows = np.array(selected.rows, np.int64)
+        rows = np.array(taken.rows, np.int64)
         is_before = np.where(rows < front, history.seqs[rows] <= summary.through_seq, rows < behind)
         return int(is_before.sum()) < behind - history.oldest and self._room(summary) >= self._beside_messages()
 
-    def window(self, selected: Selected) -> Window:
-        """The window of the selected messages, with the note if it fits with the required parts."""
-        spec, taken, rows, summary = self.spec, selected.taken, selected.rows, selected.summary
-        plan = spec.plan
-        # Remaining room extends the newest results again, if these were cut.
-        view = self.trimming.grown(selected.view, taken.room) if selected.view.edits else selected.view
-        note = self._note(selected) if selected.noted else 0
+    def window(self, taken: Walk) -> Window:
+        """The window of the chosen messages, with the note if it fits with the required parts."""
+        spec, plan, view, rows, summary = self.spec, self.spec.plan, taken.view, taken.rows, taken.summary
+        history = view.history
+        if view.edits:  # remaining room extends the newest results again
+            view = grown(view, spec, taken.room)
+        note = self._note(taken) if taken.noted else 0
         lines = (summary, Line(note_measure(note)) if note else None)
-        fixed = self._fixed_costs(lines, selected.opening)
-        messages = taken.taken + view.always_cost
-        tokens = {"total": 0, **fixed, "messages": messages}
+        fixed = self._fixed_costs(lines, taken.opening)
+        messages, sent, left, accepted, left_of = taken.taken + view.always_cost, None, None, 0, []
+        tokens = {"total": 0, **fixed, "messages": messages, "grounding": taken.spent, "reasoning": 0}
+        if (thoughts := view.thoughts) is not None:
+            sent, left, accepted = self._reasoning(view, thoughts, taken, fixed, noted=bool(note))
+            tokens["messages"] -= int(thoughts.sent[rows].sum())
+            tokens["reasoning"], left_of = int(sent[rows].sum()), left[rows].tolist()
         if summary is not None or note or plan.stands_in or view.systems:
             tokens["tools"] = self._tools_tokens(lines, rows)
-        tokens |= {"grounding": taken.spent, "reasoning": 0}
-        sent = left = None
-        accepted, left_of = 0, []
-        if (thoughts := view.thoughts) is not None:
-            sent, left = thoughts.sent, thoughts.left
-            tokens["messages"] -= int(sent[rows].sum())
-            if binds_reasoning(spec.plan.model.known_as):
-                room = self.budget - sum(fixed.values())
-                accepted = accepted_from(view, spec, selected, self.allowed, room, noted=bool(note))
-                is_refused = (sent > 0) & (np.arange(len(sent)) < accepted)
-                sent, left = np.where(is_refused, 0, sent), np.where(is_refused, sent, left)
-            tokens["reasoning"], left_of = int(sent[rows].sum()), left[rows].tolist()
         tokens["total"] = sum(tokens.values())
-        seq_of = view.history.seq
-        grounding = {seq_of(row): taken.grounding[row] for row in sorted(taken.grounding)} if taken.grounding else {}
+        is_moved = history.order is not None
+        grounding = (
+            {history.seq(row): taken.grounding[row] for row in sorted(taken.grounding)} if taken.grounding else {}
+        )
+        is_edited = left_of or view.edits or is_moved or history.seen is not None
         return Window(
             budget=self.budget,
             rows=rows,
-            seqs=view.history.seqs_of(rows),
-            is_moved=view.history.order is not None,
+            seqs=history.seqs_of(rows),
+            is_moved=is_moved,
             grounding=grounding,
             summary=summary,
             note=note,
             tokens=tokens,
-            dropped=dropped(view, spec.plan.model, selected, messages, grounding, sum(left_of)),
+            dropped=dropped(view, plan.model, taken, messages, grounding, sum(left_of)),
             stop_reason=taken.stop,
-            explain=explain(view, taken, summary, sent, left) if spec.plan.query.explain else None,
-            edits=self._edits(view, rows, left_of, accepted)
-            if left_of or view.edits or view.history.order is not None or view.history.seen is not None
-            else {},
+            explain=explain(view, taken, sent, left) if plan.query.explain else None,
+            edits=self._edits(view, rows, left_of, accepted) if is_edited else {},
             path=spec.path,
-            opening=selected.opening,
-            cut=selected.cut if selected.cut is not None and selected.cut.since is not None else None,
+            opening=taken.opening,
+            cut=taken.cut if taken.cut is not None and taken.cut.since is not None else None,
             passed=_passed(taken, view) if taken.reasons else frozenset(),
-            goes_on=seq_of(self.goes_on) if self.goes_on is not None and self.goes_on in rows else 0,
+            goes_on=history.seq(self.goes_on) if self.goes_on is not None and self.goes_on in rows else 0,
         )
 
-    def _note(self, selected: Selected) -> int:
+    def _reasoning(
+        self, view: View, thoughts: Thoughts, taken: Walk, fixed: Mapping[str, int], *, noted: bool
+    ) -> tuple[Number, Number, int]:
+        """Each message's tokens of reasoning that are sent, and those that are not; and the first row whose are accepted."""
+        if not binds_reasoning(self.spec.plan.model.known_as):
+            return thoughts.sent, thoughts.left, 0
+        room = self.budget - sum(fixed.values())
+        accepted = accepted_from(view, self.spec, taken, self.allowed, room, noted=noted)
+        is_refused = (thoughts.sent > 0) & (np.arange(len(thoughts.sent)) < accepted)
+        return np.where(is_refused, 0, thoughts.sent), np.where(is_refused, thoughts.sent, thoughts.left), accepted
+
+    def _note(self, taken: Walk) -> int:
         """The number of messages in the note; 0 without a note."""
-        missing = left_out(self.view, len(selected.rows), selected.summary)
-        held = selected.taken.spent + selected.taken.taken + selected.opening
-        return missing if missing and self._room(selected.summary, self._longest_note()) >= held else 0
+        missing = left_out(self.view, len(taken.rows), taken.summary)
+        held = taken.spent + taken.taken + taken.opening
+        return missing if missing and self._room(taken.summary, self._longest_note()) >= held else 0
 
     def _longest_note(self) -> Line:
         return Line(longest_note(self.view.history.length))
@@ -422,23 +427,14 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         calls = plan.stands_in and any(has_calls(records[row].measure) for row in rows)
         return plan.parts.fixed.tools_tokens(plan.model, beside, calls=calls)
 
-    @lazy
-    def _costs_without_lines(self) -> dict[str, int]:
-        return fixed_costs(self.view, self.spec.plan, ())
-
     def _fixed_costs(self, lines: Lines, opening: int = 0) -> dict[str, int]:
         """Tokens of the fixed parts by name. ``opening`` are those that the first message costs more."""
-        if lines != (None,) and any(lines):
-            costs = fixed_costs(self.view, self.spec.plan, [each for each in lines if each is not None])
-        else:
-            costs = self._costs_without_lines
+        costs = fixed_costs(self.view, self.spec.plan, [each for each in lines if each is not None])
         added = opening + self.ending
         return {**costs, "priming": costs["priming"] + added} if added else costs
 
     def _room(self, *lines: Line | Summary | None) -> int:
         """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""
-        if lines == (None,) and not self.ending and not self.view.systems and not self.spec.plan.bare_calls:
-            return self.budget - self.spec.plan.bare_cost - self.view.always_cost
         return self.budget - sum(self._fixed_costs(lines).values()) - self.view.always_cost
 
 

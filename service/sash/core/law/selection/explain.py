@@ -15,7 +15,6 @@ from sash.core.law.records.late_results import late_orphans
 from sash.core.law.records.reasons import APART_FROM, Fate, Reason
 from sash.core.law.records.records import StoredGrounding, Summary
 from sash.core.law.selection.walk import Walk
-from sash.core.law.selection.window import Selected
 from sash.problems import GroundingDoesNotFit, WindowDoesNotFit
 
 NO_MEDIA_LEFT: Final = {"images": 0, "files": 0, "media_bytes": 0}
@@ -28,7 +27,7 @@ def documents_told(given: StoredGrounding, fates: Sequence[Fate] | None = None) 
     return [ExplainedDocument(identity, *fate) for (identity, _), fate in zip(given.documents, fates, strict=True)]
 
 
-def explain(view: View, taken: Walk, summary: Summary | None, sent: Number, left: Number) -> list[Explained]:
+def explain(view: View, taken: Walk, sent: Number, left: Number) -> list[Explained]:
     """One line a message, by ascending seq: the required messages before the tail, and those of the tail's whole units.
 
     A late result whose call may be before the tail has no line, as it is told with its call.
@@ -47,13 +46,13 @@ def explain(view: View, taken: Walk, summary: Summary | None, sent: Number, left
     costs = costs.tolist()
     lines = []
     for index in range(len(view.units)):
-        if seqs[starts[index]] in untold or (view.headless and index == view.front):
+        if seqs[starts[index]] in untold or (view.headless and index == view.units.front):
             continue
         is_kept = index in kept or index in view.always
         why = view.always.get(index) or (Reason.FITS if is_kept else taken.reasons.get(index, others))
         if (why is Reason.UNANSWERED or index in covered) and history.records.unsent[starts[index]]:
             why = history.records.why_unsent(starts[index])
-            is_summary = summary is not None and summary.seq == seqs[starts[index]]
+            is_summary = taken.summary is not None and taken.summary.seq == seqs[starts[index]]
             why = Reason.STANDS if why is Reason.COMPACTION and is_summary else why
         elif why is Reason.UNANSWERED and view.role(index) in (TOOL, FUNCTION):
             why = Reason.APART
@@ -76,7 +75,7 @@ def _of_calls_before(history: History) -> set[int]:
 def dropped(
     view: View,
     model: Model,
-    selected: Selected,
+    taken: Walk,
     messages: int,
     grounding: Mapping[int, Grounded],
     reasoning_tokens: int,
@@ -85,17 +84,17 @@ def dropped(
 
     ``messages`` are the tokens of those that it has, with reasoning; ``reasoning_tokens`` what it leaves out of these.
     """
-    history, summary, tokens = view.history, selected.summary, 0
-    left = left_out(view, len(selected.rows), summary) if summary else history.length - len(selected.rows)
+    history, summary, tokens = view.history, taken.summary, 0
+    left = left_out(view, len(taken.rows), summary) if summary else history.length - len(taken.rows)
     if left:
         alike = not view.edits and history.moved is None and costs_as_counted(history.records, model, history.column)
-        tokens = history.tokens - (messages if alike else counted_tokens(history, selected.rows))
+        tokens = history.tokens - (messages if alike else counted_tokens(history, taken.rows))
         if summary is not None and _is_message(summary):
             tokens -= reference_tokens(summary.measure)[history.column]
     return {
         "messages": left,
         "tokens": tokens,
-        "duplicates": selected.taken.duplicates,
+        "duplicates": taken.duplicates,
         "grounding_messages": history.grounding_messages - len(grounding),
         **NO_MEDIA_LEFT,
         "grounding_tokens": max(0, history.grounding_tokens - sum([each.tokens for each in grounding.values()]))

@@ -1,6 +1,6 @@
-"""The costs of messages as they are sent: with their reasoning if it is sent, and with long tool results cut."""
+"""The costs of messages as they are sent: with their reasoning if it is sent, and with what a form adds."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeVar
 
@@ -10,7 +10,7 @@ import numpy as np
 from sash.core.counts.costs.counting import turn_place, whole_row
 from sash.core.counts.costs.message_cost import reasoning_cost
 from sash.core.counts.measures.rows import Row
-from sash.core.counts.models.families import FUNCTION, TOOL, USER
+from sash.core.counts.models.families import TOOL, USER
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import MANY, ONE, Arithmetic, Number
 from sash.core.law.history.fillers import (
@@ -23,13 +23,10 @@ from sash.core.law.history.fillers import (
     whole_text_tokens,
     with_filler,
 )
-from sash.core.law.history.results import Edit, line_costs, share_of, shared_limits
 from sash.core.law.history.view import History, Thoughts, View
-from sash.core.law.records.costs import for_each, message_costs
+from sash.core.law.records.costs import for_each
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.law.records.reasons import Reason
-from sash.core.law.records.records import RESULTS, Flags
-from sash.core.law.records.units import unit_at
+from sash.core.law.records.records import Flags
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.destinations.destination import meet
 from sash.core.providers.messages.references import is_readable
@@ -201,121 +198,3 @@ def dearer(view: View, more: Mapping[int, int]) -> View:
     for row, tokens in more.items():
         costs[row] += tokens
     return msgspec.structs.replace(view, costs=costs)
-
-
-class Trimming(msgspec.Struct, frozen=True):
-    """The cutting of tool results. ``path`` is that of the conversation's messages, or empty."""
-
-    model: Model
-    options: WindowQuery
-    path: str
-
-    def limited(self, view: View, limit: int) -> View:
-        """The view with results cut to ``tool_result_max_tokens``."""
-        results = _results_in(view, _groups(view))
-        return self._cut(view, [index for index in results if view.costs[index] > limit], limit)
-
-    def overlong(self, view: View, room: int) -> View:
-        """The view with tool groups larger than their share of ``room`` cut to it, wherever they are in the history.
-
-        So such a group is sent in the same form while it is the newest and afterwards.
-        """
-        share = share_of(room)
-        if self.options.tool_result_overflow != "trim" or view.unit_costs.max(initial=0) <= share:
-            return view
-        for unit in np.flatnonzero(view.unit_costs > share).tolist():
-            is_pinned = view.always.get(unit) not in (None, Reason.NEWEST)
-            if not (is_pinned or unit in view.units.broken):
-                results = _results_in(view, [unit])
-                beside = int(view.unit_costs[unit] - view.costs[results].sum())
-                view = self._shared(view, results, share - beside)
-        return view
-
-    def required(self, view: View, room: int, beside: Callable[[], int]) -> View:
-        """The view with required results cut to their share of ``room``, or to less if the required messages do not fit.
-
-        ``beside`` tells the smallest number of tokens for documents and an opening.
-        """
-        if self.options.tool_result_overflow != "trim":
-            return view
-        if self.options.stable:
-            # Also pinned groups whose other results have not come yet.
-            pinned = {unit_at(view.units, index) for index in view.history.records.where(Flags.PINNED)}
-            kept = _results_in(view, sorted(pinned.union(range(view.front))))
-            view = self._shared(view, kept, share_of(room)) if kept else view
-        results = _results_in(view, view.always)
-        if not results:
-            return view
-        cost = int(view.costs[results].sum())
-        most = min(share_of(room), cost + room - beside() - sum(view.always_costs().values()))
-        return self._shared(view, results, most) if cost > most else view
-
-    def grown(self, view: View, room: int) -> View:
-        """The view in which the cut results of required messages are longer by the remaining ``room``."""
-        if room <= 0 or not view.edits or self.options.stable:
-            return view
-        cut = [index for index in _results_in(view, view.always) if index in view.edits]
-        return self._shared(view, cut, int(view.costs[cut].sum()) + room) if cut else view
-
-    def cleared(self, view: View, newest: int) -> View:
-        """The view with results as one line each, except those of the newest ``tool_results_kept`` groups.
-
-        Groups are counted back from the row ``newest``. Results of required groups are not changed.
-        """
-        kept = self.options.tool_results_kept
-        if kept is None:
-            return view
-        starts = view.units.starts
-        counted = [index for index in _groups(view) if starts[index] <= newest]
-        if counted and newest < starts[counted[-1] + 1]:
-            kept = max(kept, 1)  # the newest message is never cleared, and must not change until the cut moves
-        old = [index for index in counted[: max(0, len(counted) - kept)] if index not in view.always]
-        return self._cut(view, _results_in(view, old), 0)
-
-    def _shared(self, view: View, results: Sequence[int], room: int) -> View:
-        """The view with ``results`` cut so that together they cost ``room``, if possible."""
-        lines, limit = self._lines(view, results), self.options.tool_result_max_tokens
-        whole = message_costs(view.history.records, self.model)[[*results]]
-        if limit is not None:
-            whole = np.minimum(whole, np.maximum(limit, lines))
-        least = np.minimum(whole, lines)
-        return self._sent(view, results, shared_limits(whole.tolist(), least.tolist(), room))
-
-    def _cut(self, view: View, results: Sequence[int], limit: int) -> View:
-        """The view with results cut to ``limit``, or to one line if that costs more or it is 0. None becomes longer."""
-        lines = self._lines(view, results, alone=not limit)
-        costs = {index: max(limit, line) for index, line in zip(results, lines, strict=True)}
-        less = {index: cost for index, cost in costs.items() if cost < view.costs[index]}
-        return self._sent(view, [*less], [*less.values()], are_lines=not limit)
-
-    def _sent(self, view: View, results: Sequence[int], costs: Sequence[int], *, are_lines: bool = False) -> View:
-        """The view with results cut so that they have these costs. One that has its whole cost is not cut."""
-        if not results:
-            return view
-        whole, most = message_costs(view.history.records, self.model), self.options.tool_result_max_tokens
-        changed, edits = view.costs.copy(), dict(view.edits)
-        for index, cost in zip(results, costs, strict=True):
-            changed[index], saved = cost, whole.item(index) - cost
-            edits.pop(index, None)
-            if saved:
-                edits[index] = Edit(limit=0 if are_lines else min(cost, most or cost), saved=saved)
-        return msgspec.structs.replace(view, costs=changed, edits=edits)
-
-    def _lines(self, view: View, results: Sequence[int], *, alone: bool = False) -> list[int]:
-        """Tokens of these results as one line each, with their images and files unless it is sent ``alone``."""
-        records, seqs = view.history.records, view.history.seqs[[*results]].tolist()
-        return line_costs(records, results, seqs, self.path, self.model, alone=alone) if results else []
-
-
-def _results_in(view: View, units: Iterable[int]) -> list[int]:
-    """The indexes of the tool results in these units."""
-    roles, starts = view.history.records.roles, view.units.starts
-    return [at for unit in units for at in range(starts[unit], starts[unit + 1]) if roles[at] in RESULTS]
-
-
-def _groups(view: View) -> list[int]:
-    """Indexes of the units that end with a tool result."""
-    records = view.history.records
-    last = np.frombuffer(records.roles, np.uint8)[view.units.ends - 1]
-    found: list[int] = np.flatnonzero((last == TOOL) | (last == FUNCTION)).tolist()
-    return found

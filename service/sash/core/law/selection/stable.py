@@ -108,8 +108,8 @@ def cut_seq(view: View, room: int, step: float, block: int, spec: WindowSpec) ->
     if isinstance(found, Before):
         return found
     starts = view.units.starts
-    since = starts[view.front + found.since + 1] - 1 if found.since is not None else None
-    return Cut(starts[view.front + found.cut], since)
+    since = starts[view.units.front + found.since + 1] - 1 if found.since is not None else None
+    return Cut(starts[view.units.front + found.cut], since)
 
 
 def _placed(question: Record, spec: WindowSpec) -> tuple[int, int]:
@@ -130,7 +130,7 @@ def _spans(view: View, room: int, spec: WindowSpec) -> tuple[Spans, int]:
     An unfinished pinned group is not sent, but its room stays reserved: otherwise the cut would move back.
     """
     history, units, records = view.history, view.units, view.history.records
-    count, starts, front = len(units), units.begins, view.front
+    count, starts, front = len(units), units.begins, view.units.front
     roles = np.frombuffer(records.sent_roles, np.uint8)[starts]
     length = np.append(np.zeros(records.front, np.int64), history.line_lengths())
     passing = np.zeros(len(records), np.int64) if view.thoughts is None else view.thoughts.passing

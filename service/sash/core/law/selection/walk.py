@@ -1,7 +1,7 @@
 """walk: keeps units of history, from the newest to the oldest, while they fit into the remaining budget."""
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import msgspec
@@ -10,7 +10,8 @@ from sash.core.counts.models.families import DEVELOPER, FUNCTION, USER
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.history.view import View
 from sash.core.law.records.reasons import Reason
-from sash.core.law.records.records import StoredDocument
+from sash.core.law.records.records import StoredDocument, Summary
+from sash.core.law.selection.stable import Cut
 
 Choose = Callable[[int, int, "Walk"], Grounded | None]
 """The documents of a row that fit a room, beside those that a walk has."""
@@ -20,29 +21,28 @@ SKIP_HORIZON = 256
 Stop = Literal["complete", "budget", "limit", "summary", "bytes", "price", "horizon", "older"]
 
 
-class Bounds(msgspec.Struct, frozen=True):
-    """Where history may begin, and the options of a walk. ``firsts`` are the first rows that it may have, each with the
-    reason why not the rows before; of several reasons the first is told. A row before the tail's first stands for so many
-    messages before the tail. ``documents`` chooses those of each row; None if not all messages have theirs."""
+class Walk(msgspec.Struct):
+    """A walk over the units of a view: its bounds, its state, and its result.
 
-    firsts: tuple[tuple[Stop, int], ...] = ()
+    ``firsts`` are the first rows that history may have, each with the reason why not the rows before; of several reasons the
+    first is told. A row before the tail's first stands for so many messages before the tail. ``documents`` chooses those of
+    each row; None if not all messages have theirs.
+
+    ``room`` is the rest of the budget and ``taken`` the kept units' cost, in tokens. ``kept`` are unit indexes, newest
+    first; ``stop`` is ``older`` for too short a tail. ``grounding`` are the documents that are sent, by row, ``seen`` which
+    they are, ``spent`` their tokens. ``skipped`` is the first row that was too large. ``reasons`` tell why single units are
+    left out, ``rest`` why all others are.
+    """
+
+    view: View
+    room: int
+    firsts: Sequence[tuple[Stop, int]] = ()
     skip: bool = False
     dedupe: bool = False
     user_first: bool = False
-    documents: "Choose | None" = None
-
-
-class Walk(msgspec.Struct):
-    """The state and result of a walk. ``kept`` are unit indexes, newest first; ``stop`` is ``older`` for too short a tail.
-
-    ``room`` is the rest of the budget and ``taken`` the kept units' cost, in tokens. ``grounding`` are the documents that
-    are sent, by row, ``seen`` which they are, ``spent`` their tokens. ``skipped`` is the first row that was too large.
-    ``reasons`` tell why single units are left out, ``rest`` why all others are.
-    """
-
-    room: int
-    grounding: dict[int, Grounded]
-    seen: set[StoredDocument]
+    documents: Choose | None = None
+    grounding: dict[int, Grounded] = {}
+    seen: set[StoredDocument] = set()
     spent: int = 0
     taken: int = 0
     kept: list[int] = []
@@ -51,6 +51,15 @@ class Walk(msgspec.Struct):
     duplicates: int = 0
     reasons: dict[int, Reason] = {}
     skipped: int | None = None
+    cut: Cut | None = None
+    """Where a stable cut lets history begin."""
+    opening: int = 0
+    """The tokens that the request costs more because its first message is the assistant's."""
+    rows: list[int] = []
+    """The rows of the window's messages, ascending."""
+    summary: Summary | None = None
+    noted: bool = False
+    """Whether it has room for a note."""
 
     def add_documents(self, row: int, grounded: Grounded) -> None:
         """Send the documents with the message of a row."""
@@ -60,54 +69,56 @@ class Walk(msgspec.Struct):
         self.room -= grounded.cost
 
 
-def walk(state: Walk, view: View, bounds: Bounds) -> Walk:
+def walk(state: Walk) -> Walk:
     """Keep units from the newest to the oldest while they fit into the room. Changes and returns ``state``."""
-    oldest = max([least for _, least in bounds.firsts]) if bounds.firsts else 0
-    if bounds.dedupe or bounds.skip or bounds.documents or view.units.broken:
-        return _one_by_one(state, view, bounds, oldest)
-    return _run(state, view, bounds, oldest)
+    oldest = max([least for _, least in state.firsts]) if state.firsts else 0
+    if state.dedupe or state.skip or state.documents or state.view.units.broken:
+        return _one_by_one(state, oldest)
+    return _run(state, oldest)
 
 
-def _one_by_one(state: Walk, view: View, bounds: Bounds, oldest: int) -> Walk:
+def _one_by_one(state: Walk, oldest: int) -> Walk:
     """The same, one unit after the other."""
-    dedupe, documents, broken = bounds.dedupe, bounds.documents, view.units.broken
+    view, dedupe, documents = state.view, state.dedupe, state.documents
+    broken = view.units.broken
     said = {_said(view, index) for index in view.always} if dedupe else set()
     starts, always = view.units.starts, view.always
     costs, covered = view.each, view.covered
-    for index in range(len(view.units) - 1, view.front - 1, -1):
+    for index in range(len(view.units) - 1, view.units.front - 1, -1):
         row, cost = starts[index], costs[index]
-        stop = _stop(state, bounds, row) if row < oldest or state.skipped is not None else None
+        stop = _stop(state, row) if row < oldest or state.skipped is not None else None
         if index in always:
             if documents is not None and not stop and row not in state.grounding:
-                _ground(state, view, index, 0, documents)
+                _ground(state, index, 0, documents)
             continue
-        if index == view.front and view.headless:
+        if index == view.units.front and view.headless:
             break
         if stop and index not in covered:
-            return _ended(state, view, bounds, stop)
+            return _ended(state, stop)
         words = _said(view, index) if dedupe else None
         if index in broken:
             state.reasons[index] = Reason.UNANSWERED
         elif words is not None and words in said:
             state.duplicates += 1
             state.reasons[index] = Reason.DUPLICATE
-        elif cost <= state.room and (documents is None or _ground(state, view, index, cost, documents)):
+        elif cost <= state.room and (documents is None or _ground(state, index, cost, documents)):
             state.room -= cost
             state.taken += cost
             state.kept.append(index)
             said.add(words)
-        elif bounds.skip and state.room > 0:
+        elif state.skip and state.room > 0:
             state.skipped = row if state.skipped is None else state.skipped
             state.reasons[index] = Reason.TOO_LARGE
         else:
-            return _ended(state, view, bounds, "budget")
-    return _at_the_beginning(state, view, bounds)
+            return _ended(state, "budget")
+    return _at_the_beginning(state)
 
 
-def _run(state: Walk, view: View, bounds: Bounds, oldest: int) -> Walk:
+def _run(state: Walk, oldest: int) -> Walk:
     """The same where room and bounds alone decide: the longest run of the newest units that fits."""
+    view = state.view
     starts, always, costs = view.units.starts, view.always, [*view.each]
-    begins = view.front + view.headless
+    begins = view.units.front + view.headless
     least = left = max(begins, bisect_left(starts, oldest, 0, len(costs))) if oldest > 0 else begins
     for index in always:
         costs[index] = 0
@@ -122,56 +133,59 @@ def _run(state: Walk, view: View, bounds: Bounds, oldest: int) -> Walk:
         if index >= left:
             del state.kept[len(costs) - 1 - index]
     if left > least:
-        return _ended(state, view, bounds, "budget")
+        return _ended(state, "budget")
     for index in range(least - 1, begins - 1, -1):
-        if index not in always and (stop := _stop(state, bounds, starts[index])):
-            return _ended(state, view, bounds, stop)
-    return _at_the_beginning(state, view, bounds)
+        if index not in always and (stop := _stop(state, starts[index])):
+            return _ended(state, stop)
+    return _at_the_beginning(state)
 
 
-def _stop(state: Walk, bounds: Bounds, row: int) -> Stop | None:
+def _stop(state: Walk, row: int) -> Stop | None:
     """Why history must not include a row; None if it may."""
-    for why, least in bounds.firsts:
+    for why, least in state.firsts:
         if row < least:
             return why
     return "budget" if state.skipped is not None and row < state.skipped - SKIP_HORIZON else None
 
 
-def _at_the_beginning(state: Walk, view: View, bounds: Bounds) -> Walk:
+def _at_the_beginning(state: Walk) -> Walk:
     """End a walk that saw the whole tail: the messages before are all left out for one reason, or must be read."""
+    view = state.view
     history, covered, seen_by = view.history, view.history.covered, view.history.seen
     before = history.first_seq - 1
-    if bounds.documents is not None and history.is_whole:
-        _ground_required(state, view, bounds, bounds.documents)
+    if state.documents is not None and history.is_whole:
+        _ground_required(state, state.documents)
     if seen_by is None and before <= covered and not view.headless:
-        return _ended(state, view, bounds, "summary" if covered else "complete")
+        return _ended(state, "summary" if covered else "complete")
     stop = (
-        None if seen_by is not None else _stop(state, bounds, history.records.front - 1)
+        None if seen_by is not None else _stop(state, history.records.front - 1)
     )  # those before may all be for others
     if seen_by is not None and seen_by.horizon > covered + 1:
-        return _ended(state, view, bounds, "horizon")
+        return _ended(state, "horizon")
     seen = before <= covered + sum(seq > covered for seq in history.before) and not view.headless
-    if seen and (before <= covered or stop or bounds.documents is None):
-        return _ended(state, view, bounds, "summary" if covered else "complete")
+    if seen and (before <= covered or stop or state.documents is None):
+        return _ended(state, "summary" if covered else "complete")
     if seen_by is not None and seen_by.is_whole:
-        return _ended(state, view, bounds, "summary" if covered else "complete")
-    alone = view.headless and view.role(view.front) == FUNCTION  # its call may be before the tail
-    if stop is None or stop != _stop(state, bounds, history.oldest) or alone:
+        return _ended(state, "summary" if covered else "complete")
+    alone = view.headless and view.role(view.units.front) == FUNCTION  # its call may be before the tail
+    if stop is None or stop != _stop(state, history.oldest) or alone:
         state.stop = "older"
         return state
-    return _ended(state, view, bounds, stop)
+    return _ended(state, stop)
 
 
-def _ground_required(state: Walk, view: View, bounds: Bounds, documents: Choose) -> None:
+def _ground_required(state: Walk, documents: Choose) -> None:
     """Add the documents of the required messages before the tail, as where they were reached in it."""
-    for index in range(view.front - 1, -1, -1):
+    view = state.view
+    for index in range(view.units.front - 1, -1, -1):
         row = view.units.starts[index]
-        if row not in state.grounding and not _stop(state, bounds, view.history.since(view.history.seq(row))):
-            _ground(state, view, index, 0, documents)
+        if row not in state.grounding and not _stop(state, view.history.since(view.history.seq(row))):
+            _ground(state, index, 0, documents)
 
 
-def _ground(state: Walk, view: View, index: int, cost: int, documents: Choose) -> bool:
+def _ground(state: Walk, index: int, cost: int, documents: Choose) -> bool:
     """Add a user message's documents; ``cost`` is the message's own. False if they do not fit and may not be trimmed."""
+    view = state.view
     row, room = view.units.starts[index], state.room - cost
     grounded = documents(row, room, state) if view.role(index) == USER else None
     if grounded is not None and grounded.cost <= room:
@@ -179,41 +193,43 @@ def _ground(state: Walk, view: View, index: int, cost: int, documents: Choose) -
     return grounded is None or grounded.cost <= room
 
 
-def _ended(state: Walk, view: View, bounds: Bounds, stop: Stop) -> Walk:
+def _ended(state: Walk, stop: Stop) -> Walk:
     """End a walk. The units that it did not reach are left out."""
     state.rest = stop
     state.stop = "budget" if state.skipped is not None else stop
-    if bounds.user_first:
-        _begin_with_user(state, view)
+    if state.user_first:
+        _begin_with_user(state)
     return state
 
 
-def _begin_with_user(state: Walk, view: View) -> None:
+def _begin_with_user(state: Walk) -> None:
     """Remove kept units before the first user message, except system and developer messages.
 
     Required units are not removed, so history that begins with one is not changed.
     """
+    view = state.view
     first_must = first_required(view)
     while state.kept:
         oldest = state.kept[-1]
         if view.role(oldest) == USER or first_must < view.units.starts[oldest]:
             return
-        _take_away(state, view, Reason.START)
+        _take_away(state, Reason.START)
 
 
-def open_request(state: Walk, view: View, opening: Callable[[int], int]) -> int:
+def open_request(state: Walk, opening: Callable[[int], int]) -> int:
     """Make room for the tokens that a request costs more because of its first message. Return these tokens.
 
     ``opening`` gives them by the row of the first message. The oldest kept units are removed until the tokens fit. These may
     still exceed the room if the first message is a required one.
     """
+    view = state.view
     first_must = first_required(view)
     while True:
         first = min(first_must, view.units.starts[state.kept[-1]]) if state.kept else first_must
         tokens = opening(first) if first < len(view.history.records) else 0
         if tokens <= state.room or not state.kept:
             return tokens
-        _take_away(state, view, Reason.TOO_LARGE)
+        _take_away(state, Reason.TOO_LARGE)
         state.stop = "budget"
 
 
@@ -223,11 +239,11 @@ def first_required(view: View) -> int:
     return next((row for row in view.required if roles[row] > DEVELOPER), len(roles))
 
 
-def _take_away(state: Walk, view: View, why: Reason) -> None:
+def _take_away(state: Walk, why: Reason) -> None:
     """Take the oldest kept unit away."""
     oldest = state.kept.pop()
     state.reasons[oldest] = why
-    cost = view.each[oldest]
+    cost = state.view.each[oldest]
     state.room += cost
     state.taken -= cost
 

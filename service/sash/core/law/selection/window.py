@@ -8,12 +8,10 @@ import msgspec
 
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.history.results import Edit
-from sash.core.law.history.view import View
 from sash.core.law.recall.recall import Recollection
 from sash.core.law.records.explained import Explained
 from sash.core.law.records.records import Record, Summary
 from sash.core.law.selection.stable import Cut
-from sash.core.law.selection.walk import Walk
 
 
 class Allowed(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,27 +27,8 @@ class Allowed(msgspec.Struct, frozen=True, kw_only=True):
     is_lined: bool = False
     changed_row: int = -1
 
-    @property
-    def is_all(self) -> bool:
-        """Whether the limits leave nothing out, so that a sum of tokens is enough."""
-        return self.bytes_row is None and self.messages_row is None and self.cut is None
-
 
 ALL: Final = Allowed()
-
-
-class Selected(msgspec.Struct, frozen=True):
-    """The result of a walk, and the view that it saw. ``cut`` is where a stable cut lets history begin; ``opening`` are the
-    tokens that the request costs more because its first message is the assistant's. ``noted``: it has room for a note."""
-
-    taken: Walk
-    view: View
-    cut: Cut | None
-    opening: int
-    rows: list[int]
-    """The rows of the window's messages, ascending."""
-    summary: Summary | None
-    noted: bool
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True, dict=True):
