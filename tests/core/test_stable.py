@@ -29,8 +29,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 
+from sash.core.law.records.need_older import NeedOlder
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.law.selection.stable import Before, EarlierQuestion, Spans, stable_cut
+from sash.core.law.selection.stable import EarlierQuestion, Spans, stable_cut
 from sash.core.law.selection.window import Window
 
 STEPS = (0.05, 0.1, 0.25, 0.5)
@@ -178,7 +179,7 @@ def test_cut_knows_since_when_it_stands(spans: list[Span], room: int, step: floa
 def cut_of(line: list[Span], end: int, room: int, step: float) -> tuple[int, int | None]:
     """Return the cut of a whole line of spans."""
     found = stable_cut(columns(line), end=end, room=room, step=step, block=BLOCK, whole=True)
-    assert not isinstance(found, Before)
+    assert not isinstance(found, NeedOlder)
     return found.cut, found.since
 
 
@@ -193,7 +194,7 @@ def test_cut_is_the_same_from_any_tail(spans: list[Span], room: int, step: float
         inside = any(span.question for span in spans[first:])
         asked = None if inside or asked is None else EarlierQuestion(asked.cost, asked.documents)
         tail = stable_cut(columns(spans[first:]), end=end, room=room, step=step, block=BLOCK, whole=False, asked=asked)
-        assert isinstance(tail, Before) or tail.cut + first == whole
+        assert isinstance(tail, NeedOlder) or tail.cut + first == whole
 
 
 def signed(message: dict[str, Any], size: int) -> dict[str, Any]:

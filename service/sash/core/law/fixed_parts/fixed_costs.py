@@ -3,29 +3,16 @@
 from collections.abc import Sequence
 
 from sash.core.counts.costs.counting import is_system, messages_tokens
-from sash.core.counts.measures.measures import Measure
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, TOOL
-from sash.core.counts.models.models import Model
-from sash.core.law.fixed_parts.fixed import Fixed, Line
+from sash.core.law.fixed_parts.fixed import Line
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.history.fillers import bare_opening, blank_line_tokens, few_shots_fillers, joined_systems
 from sash.core.law.history.view import View
 from sash.core.law.records.records import Records, Summary
 from sash.core.providers import PROVIDERS
 
-
-def reserved_tools(
-    fixed: Fixed, model: Model, lines: Sequence[Measure], required: Sequence[Measure], *, first: int, calls: bool
-) -> int:
-    """Tokens of the definitions before history is chosen. ``first`` is the seq of the first of the ``required`` messages.
-
-    They may depend on the request's first message. If that is not known (no fixed message, no line, and the first message
-    may be left out), the larger cost is taken. ``calls``: some message may call.
-    """
-    tools = fixed.tools_tokens(model, (*lines, *required), calls=calls)
-    if first != 1 and model.rules.joins_leading_system:
-        return max(tools, fixed.tools_tokens(model, lines, calls=calls))
-    return tools
+Lines = Sequence[Line | Summary | None]
+"""A summary and a note, if there are any."""
 
 
 def first_rows(rows: Sequence[int], roles: bytes, form: str, systems: Sequence[int]) -> list[int]:
@@ -41,13 +28,20 @@ def first_rows(rows: Sequence[int], roles: bytes, form: str, systems: Sequence[i
     return found
 
 
-def fixed_costs(view: View, plan: Plan, lines: Sequence[Line | Summary]) -> dict[str, int]:
-    """Tokens of the fixed parts by name. ``lines`` are between the few-shots and the messages.
+def fixed_costs(view: View, plan: Plan, lines: Lines = (), more: int = 0) -> dict[str, int]:
+    """Tokens of the fixed parts by name. ``lines`` are between the few-shots and the messages, ``more`` tokens beside all.
 
-    Those of definitions are as in ``reserved_tools``.
+    Those of definitions may depend on the request's first message. If that is not known (no fixed message, no line, and the
+    first message may be left out), the larger cost is taken.
     """
-    if not lines and not view.systems and not plan.bare_calls:
-        return plan.bare_costs
+    costs = plan.bare_costs
+    if any(lines) or view.systems or plan.bare_calls:
+        costs = _costs_beside(view, plan, [line for line in lines if line is not None])
+    return {**costs, "priming": costs["priming"] + more} if more else costs
+
+
+def _costs_beside(view: View, plan: Plan, lines: Sequence[Line | Summary]) -> dict[str, int]:
+    """The same beside lines or system messages, or where messages may call without definitions."""
     model, fixed, form = plan.model, plan.parts.fixed, plan.query.format
     records = view.history.records
     always = view.required if fixed.defines(model) or model.lone else []
@@ -59,7 +53,9 @@ def fixed_costs(view: View, plan: Plan, lines: Sequence[Line | Summary]) -> dict
     required = [records[index].measure for index in always]
     # A tool that stands in is reserved in every window, the cost of calls without definitions where a message may call.
     calls = not plan.bare_calls or may_call(records)
-    tools = reserved_tools(fixed, model, measures, required, first=first, calls=calls)
+    tools = fixed.tools_tokens(model, (*measures, *required), calls=calls)
+    if first != 1 and model.rules.joins_leading_system:
+        tools = max(tools, fixed.tools_tokens(model, measures, calls=calls))
     lone = 0 if plan.has_system or any(map(is_system, (*measures, *required))) else model.lone
     system, few_shots = plan.message_costs
     is_compacted = bool(lines) and measures[0].role == ASSISTANT  # a provider's compaction comes before the few-shots

@@ -248,6 +248,13 @@ class View(msgspec.Struct, frozen=True, dict=True):
     brings: Mapping[int, int] = {}
     """Tokens of the group that a late result brings while it is the newest message, by row."""
 
+    def dearer(self, more: Mapping[int, int]) -> "View":
+        """The view in which messages cost so many tokens more, by row."""
+        costs = self.costs.copy()
+        for row, tokens in more.items():
+            costs[row] += tokens
+        return msgspec.structs.replace(self, costs=costs)
+
     @lazy
     def unit_costs(self) -> Number:
         """The tokens of each unit, as an array."""
@@ -256,7 +263,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
     @lazy
     def each(self) -> list[int]:
         """The same as a list."""
-        costs: list[int] = self.unit_costs.tolist()
+        costs: list[int] = unit_costs(self.units, self.costs).tolist()
         return costs
 
     @lazy
@@ -303,10 +310,10 @@ def view_history(history: History, model: Model) -> View | None:
     if grouped is None:
         return None
     units, headless = grouped
-    costs = message_costs(history.records, model)
-    if history.order is not None and history.order.lines:
-        costs = _with_lines(history, history.order, costs, model)
-    return View(history, costs, units, always_units(history, units), headless)
+    view = View(history, message_costs(history.records, model), units, always_units(history, units), headless)
+    if history.order is None or not history.order.lines:
+        return view
+    return view.dearer({row: history.lines_tokens(row, model) for row in history.order.lines if row < len(view.costs)})
 
 
 def grouped_units(history: History) -> tuple[Units, bool] | None:
@@ -379,12 +386,3 @@ def _newest(history: History, units: Units) -> int | None:
         newest_first = (front + np.argsort(history.seqs[front:])[::-1]).tolist()
     found = (unit_at(units, index) for index in newest_first if not records.unsent[index])
     return next((unit for unit in found if unit not in units.broken), None)
-
-
-def _with_lines(history: History, order: Order, costs: Number, model: Model) -> Number:
-    """The messages' costs. A call's lines cost with the call."""
-    costs = costs.copy()
-    for row in order.lines:
-        if row < len(costs):
-            costs[row] += history.lines_tokens(row, model)
-    return costs

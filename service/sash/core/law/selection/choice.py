@@ -22,7 +22,7 @@ from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION
 from sash.core.counts.text.numbers import Number
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.fixed_parts.fixed import Line
-from sash.core.law.fixed_parts.fixed_costs import first_rows, fixed_costs
+from sash.core.law.fixed_parts.fixed_costs import Lines, first_rows, fixed_costs
 from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.fillers import came_in, longest_opening, opening_tokens
 from sash.core.law.history.lines import longest_lines
@@ -41,19 +41,17 @@ from sash.core.law.selection.cutting import cleared, grown, limited, overlong, r
 from sash.core.law.selection.explain import does_not_fit, dropped, explain, left_out
 from sash.core.law.selection.sending import (
     begins_turn,
-    dearer,
     is_turn_unknown,
     with_fillers,
     with_links,
     with_reasoning,
 )
-from sash.core.law.selection.stable import Before, Cut, cut_seq
+from sash.core.law.selection.stable import Cut, cut_seq
 from sash.core.law.selection.walk import SKIP_HORIZON, Stop, Walk, first_required, open_request, walk
 from sash.core.law.selection.window import Allowed, Window
 from sash.core.providers import PROVIDERS, binds_reasoning
 from sash.problems import WindowDoesNotFit
 
-Lines = Sequence[Line | Summary | None]
 BLOCK = 4
 """The size of a stable cut's block, in budgets. Larger blocks read more of a long history; smaller ones move the cut more
 often."""
@@ -70,7 +68,9 @@ def choose(spec: WindowSpec, history: History, allowed: Allowed) -> Window | Nee
     line = view if order is None else _line_of(order, spec)
     if line is None:
         return older()
-    choice = _Choice(spec, allowed, view, line, plan.budget, goes_on=last_reply(history) if plan.going_on else None)
+    choice = _Choice(spec, allowed, view, line, plan.budget)
+    if plan.going_on and (row := last_reply(history)) is not None:
+        choice = msgspec.structs.replace(choice, goes_on=row, ending=plan.going_on)
     if not view.units.single or view.units.front or FUNCTION in history.records.roles:
         choice = choice.with_cuts()
     if (below := below_a_tier(plan.query, plan.model, plan.budget)) < plan.budget:
@@ -92,7 +92,7 @@ def _as_sent(view: View, spec: WindowSpec) -> View:
         view = with_links(view, model)
     if PROVIDERS[options.format].fills:
         view = with_fillers(view, model, options.format, has_system=bool(parts.fixed.system))
-    return dearer(view, renamed_calls(records, parts.names, model)) if parts.names else view
+    return view.dearer(renamed_calls(records, parts.names, model)) if parts.names else view
 
 
 def _line_of(order: Order, spec: WindowSpec) -> View | None:
@@ -110,7 +110,7 @@ def _line_of(order: Order, spec: WindowSpec) -> View | None:
     lines = {row: longest_lines(records[group[0]], calls, model) for row, (group, calls) in order.brings.items()}
     brings = {row: int(view.costs[[*group]].sum()) + lines[row] for row, (group, _) in order.brings.items()}
     waited = {row: longest_lines(records[caller], calls, model) for row, (caller, calls) in order.interrupted.items()}
-    return msgspec.structs.replace(dearer(view, waited), brings=brings)
+    return msgspec.structs.replace(view.dearer(waited), brings=brings)
 
 
 class _Choice(msgspec.Struct, frozen=True, dict=True):
@@ -127,11 +127,8 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
     """Tokens above a price tier, which history leaves free: the required parts alone are above it."""
     goes_on: int | None = None
     """The row of a reply at the end of a request that may not end with one; None without one."""
-
-    @property
-    def ending(self) -> int:
-        """The tokens of the line behind a reply at the end; 0 without one."""
-        return 0 if self.goes_on is None else self.spec.plan.going_on
+    ending: int = 0
+    """The tokens of the line behind it; 0 without one."""
 
     def chosen(self) -> Window | NeedOlder:
         """The window, or NeedOlder. Raises WindowDoesNotFit."""
@@ -160,7 +157,9 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
 
     def select(self, summary: Summary | None, *, noted: bool) -> Walk | NeedOlder:
         """Steps 1 to 4 of the module's docstring. Raises WindowDoesNotFit."""
-        spec, options, view, room = self.spec, self.spec.plan.query, self.view, self._room(summary)
+        spec, options, view = self.spec, self.spec.plan.query, self.view
+        fixed = fixed_costs(view, spec.plan, (summary,), self.ending)
+        room = self.budget - sum(fixed.values()) - view.always_cost
         if room < 0:
             raise self._refusal(summary)
         beside = room
@@ -171,9 +170,10 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
             room = max(beside, min(room, self._beside_messages()))
         taken = Walk(
             view,
+            fixed,
             room,
             skip=options.overflow == "skip",
-            dedupe=options.dedupe == "messages",
+            dedupe=options.dedupe == "messages" and view.history.records.repeats(0),
             user_first=options.start == "user",
             documents=self._documents if options.grounding == "all" else None,
             cut=self.allowed.cut,
@@ -202,7 +202,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
             return NeedOlder(max(older(taken.room).messages, skips))
         if taken.stop == "budget" and (self.spared or self.budget < spec.plan.budget):
             taken.stop = taken.rest = "price"
-        if self._is_opened:  # leading few-shots are fixed costs
+        if spec.plan.is_opened and self._is_opened:  # leading few-shots are fixed costs
             self._open(taken, held)
         taken.rows = view.units.members([*view.always, *taken.kept])
         return taken
@@ -265,7 +265,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
 
     def _refusal(self, summary: Summary | None) -> WindowDoesNotFit:
         """The problem with each part that a window must have, so that a budget of its ``needed`` is enough."""
-        fixed = self._fixed_costs((summary,), self._least_opening)
+        fixed = fixed_costs(self.view, self.spec.plan, (summary,), self._least_opening + self.ending)
         return does_not_fit(self.budget, fixed, self.view.always_costs(), self._whole_documents())
 
     def _ask(self, taken: Walk) -> None:
@@ -287,9 +287,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         room -= spec.plan.going_on - self.ending
         length = cut_length(options, spec.plan.model, spec.plan.budget)
         found = cut_seq(self.line, room, length * options.stable_step, BLOCK * length, spec)
-        if isinstance(found, Before):
-            return NeedOlder(place=found.place)
-        if self.line.history is history:
+        if isinstance(found, NeedOlder) or self.line.history is history:
             return found
         seqs = self.line.history.seqs
         row = history.since(seqs.item(found.row)) if found.row < len(seqs) else found.row
@@ -337,7 +335,9 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
             view = grown(view, spec, taken.room)
         note = self._note(taken) if taken.noted else 0
         lines = (summary, Line(note_measure(note)) if note else None)
-        fixed = self._fixed_costs(lines, taken.opening)
+        fixed = fixed_costs(view, plan, lines, self.ending) if note else taken.fixed
+        if taken.opening:
+            fixed = {**fixed, "priming": fixed["priming"] + taken.opening}
         messages, sent, left, accepted, left_of = taken.taken + view.always_cost, None, None, 0, []
         tokens = {"total": 0, **fixed, "messages": messages, "grounding": taken.spent, "reasoning": 0}
         if (thoughts := view.thoughts) is not None:
@@ -427,15 +427,10 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         calls = plan.stands_in and any(has_calls(records[row].measure) for row in rows)
         return plan.parts.fixed.tools_tokens(plan.model, beside, calls=calls)
 
-    def _fixed_costs(self, lines: Lines, opening: int = 0) -> dict[str, int]:
-        """Tokens of the fixed parts by name. ``opening`` are those that the first message costs more."""
-        costs = fixed_costs(self.view, self.spec.plan, [each for each in lines if each is not None])
-        added = opening + self.ending
-        return {**costs, "priming": costs["priming"] + added} if added else costs
-
     def _room(self, *lines: Line | Summary | None) -> int:
         """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""
-        return self.budget - sum(self._fixed_costs(lines).values()) - self.view.always_cost
+        fixed = fixed_costs(self.view, self.spec.plan, lines, self.ending)
+        return self.budget - sum(fixed.values()) - self.view.always_cost
 
 
 def _passed(taken: Walk, view: View) -> frozenset[int]:

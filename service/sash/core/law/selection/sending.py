@@ -1,6 +1,6 @@
 """The costs of messages as they are sent: with their reasoning if it is sent, and with what a form adds."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
@@ -156,10 +156,9 @@ def with_links(view: View, model: Model) -> View:
 
     The line has the link's beginning, which may cost more than a small picture.
     """
-    records, costs = view.history.records, view.costs.copy()
-    for index in {*records.media} - _without_files(view, model.format) if records.details else ():
-        costs[index] += unseen_tokens(records[index].measure, model)
-    return msgspec.structs.replace(view, costs=costs)
+    records = view.history.records
+    linked = {*records.media} - _without_files(view, model.format) if records.details else ()
+    return view.dearer({row: unseen_tokens(records[row].measure, model) for row in linked}) if linked else view
 
 
 def _without_files(view: View, form: str) -> set[int]:
@@ -190,11 +189,3 @@ def is_turn_unknown(history: History, options: WindowQuery) -> bool:
     earlier = min(history.asked, history.records.front)
     extras = (history.records[index].measure.extra for index in range(earlier))
     return any(extra is not None and (extra.reasoning or extra.beside) for extra in extras)
-
-
-def dearer(view: View, more: Mapping[int, int]) -> View:
-    """The view in which messages cost so many tokens more, by row."""
-    costs = view.costs.copy()
-    for row, tokens in more.items():
-        costs[row] += tokens
-    return msgspec.structs.replace(view, costs=costs)

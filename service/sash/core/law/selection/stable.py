@@ -30,6 +30,7 @@ from sash.core.counts.text.numbers import Number
 from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.view import View, unit_costs
 from sash.core.law.records.costs import message_costs
+from sash.core.law.records.need_older import NeedOlder
 from sash.core.law.records.records import Flags, Record, WindowFlags
 from sash.core.law.records.units import unit_at
 
@@ -60,12 +61,6 @@ class EarlierQuestion(NamedTuple):
     documents: int = 0
 
 
-class Before(NamedTuple):
-    """The tail is too short: it must begin at this place of the line, in reference tokens, or earlier."""
-
-    place: int
-
-
 class Cut(NamedTuple):
     """The row where history begins, and the row of the message that moved it there; None if nothing is left out."""
 
@@ -80,8 +75,8 @@ class Begins(NamedTuple):
     since: int | None = None
 
 
-def cut_seq(view: View, room: int, step: float, block: int, spec: WindowSpec) -> Cut | Before:
-    """The stable cut, in the view's rows; Before if the tail is too short to find it.
+def cut_seq(view: View, room: int, step: float, block: int, spec: WindowSpec) -> Cut | NeedOlder:
+    """The stable cut, in the view's rows; NeedOlder if the tail is too short to find it.
 
     ``room`` is the budget minus the fixed parts and ``step`` a length, both in the model's tokens; ``block`` is in reference
     tokens.
@@ -105,7 +100,7 @@ def cut_seq(view: View, room: int, step: float, block: int, spec: WindowSpec) ->
         whole=history.is_whole,
         asked=asked,
     )
-    if isinstance(found, Before):
+    if isinstance(found, NeedOlder):
         return found
     starts = view.units.starts
     since = starts[view.units.front + found.since + 1] - 1 if found.since is not None else None
@@ -193,8 +188,8 @@ def stable_cut(
     block: int,
     whole: bool,
     asked: EarlierQuestion | None = None,
-) -> Begins | Before:
-    """Where history begins. Before, if more of the history is needed.
+) -> Begins | NeedOlder:
+    """Where history begins. NeedOlder if the tail must begin earlier on the line of reference tokens.
 
     ``end`` is the line's length in reference tokens; the spans are its last part. ``room`` are the tokens for history and
     documents. ``whole``: the spans are the whole history. ``asked`` is the newest question if it is before the spans.
@@ -210,7 +205,7 @@ def stable_cut(
     # What messages before the tail need is at most what is before the first told one, so places behind that are certain.
     certain = int(np.searchsorted(before, gone[turns.told]))
     if not (before[certain : certain + 1] < need).any():
-        return Before(line // block * block)
+        return NeedOlder(place=line // block * block)
     place = int(np.searchsorted(before, need))
     cut = int(places[place]) if place < len(places) else len(spans.cost)
     # The first span that needed a later cut than the previous place.

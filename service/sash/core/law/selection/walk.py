@@ -1,7 +1,7 @@
 """walk: keeps units of history, from the newest to the oldest, while they fit into the remaining budget."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -35,6 +35,8 @@ class Walk(msgspec.Struct):
     """
 
     view: View
+    fixed: Mapping[str, int]
+    """Tokens of the fixed parts by name, beside an opening and a note."""
     room: int
     firsts: Sequence[tuple[Stop, int]] = ()
     skip: bool = False
