@@ -8,23 +8,23 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-MOST_FUNCTIONS = {"window": 98, "append": 165}
-MOST_MODULES = {"window": 39, "append": 54}
+MOST_FUNCTIONS = {"window": 124, "append": 190}
+MOST_MODULES = {"window": 46, "append": 60}
 MOST_CALLS = {
-    "plain": 165,
-    "anthropic": 623,
-    "gemini": 759,
-    "responses": 1023,
-    "tools": 313,
-    "stable": 251,
-    "claude": 778,
-    "claude, tools": 1130,
-    "results": 844,
-    "explain": 171,
-    "dedupe": 166,
-    "recall": 886,
-    "skip": 470,
-    "sent": 199,
+    "plain": 190,
+    "anthropic": 660,
+    "gemini": 796,
+    "responses": 1050,
+    "tools": 356,
+    "stable": 242,
+    "claude": 769,
+    "claude, tools": 1119,
+    "results": 830,
+    "explain": 160,
+    "dedupe": 191,
+    "recall": 870,
+    "skip": 458,
+    "sent": 227,
 }
 
 

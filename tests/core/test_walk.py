@@ -24,7 +24,7 @@ def test_the_newest_units_that_fit_are_kept(found: Talk, name: str, data: st.Dat
     taken = walk(Walk(view, {}, room, (("limit", bound),)))
     may = [
         index
-        for index in reversed(range(view.front + view.headless, len(view.units)))
+        for index in reversed(range(view.units.front + view.headless, len(view.units)))
         if view.units.starts[index] >= bound and index not in view.always and index not in view.units.broken
     ]
     sums = [*takewhile(lambda spent: spent <= room, accumulate(int(view.unit_costs[index]) for index in may))]
