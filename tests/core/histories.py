@@ -37,7 +37,7 @@ from sash.core.providers.messages.mends import Mends
 from sash.core.providers.reading.native import compaction_of
 from sash.problems import WindowDoesNotFit
 from sash.store.data.entries import prepare
-from sash.windows.answer import edit
+from sash.windows.edits import edited
 from sash.windows.needs import Older, SeenHistory
 
 MODELS = (
@@ -187,7 +187,7 @@ class Talk:
 
     def edited(self, ask: "Ask", window: Window) -> tuple[Window, Bodies]:
         """Return the window with the exact cost of its cut results, and the bodies as they are sent."""
-        return edit(window, self.history(ask.model), Bodies(1, self.stored[1], {}), ask.model)[:2]
+        return edited(window, self.history(ask.model), Bodies(1, self.stored[1], {}), ask.model)[:2]
 
     def request(self, window: Window, ask: "Ask | None" = None) -> bytes:
         """Return the window's request as JSON; without ``ask``, messages are sent as they are stored."""

@@ -1,10 +1,9 @@
 """A window as JSON: the encoded figures, then the stored bodies, spliced in unchanged."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from functools import reduce
-from itertools import chain
 from operator import or_
 from typing import Annotated, Any
 
@@ -13,33 +12,25 @@ import numpy as np
 from msgspec import Meta
 
 from sash.core.chat.messages import Metadata
-from sash.core.counts.costs.counting import is_estimate, reasoning_tokens
+from sash.core.counts.costs.counting import is_estimate
 from sash.core.counts.costs.message_cost import is_guessed
 from sash.core.counts.costs.request_shapes import parts_in, parts_of
-from sash.core.counts.measures.measures import Extra
-from sash.core.counts.measures.native_parts import NativeParts
-from sash.core.counts.measures.rows import form_named, form_number
 from sash.core.counts.models.models import NO_WINDOW, Model
 from sash.core.law.documents.documents import Documents
-from sash.core.law.documents.grounding import Grounded
 from sash.core.law.fixed_parts.cost import Cost, cost_of, input_prices
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.history.enclosing import with_records
-from sash.core.law.history.lines import go_on_tokens, line_of
-from sash.core.law.history.results import Edit, cut_result, left_out_line, line_costs
 from sash.core.law.history.view import History, Order
 from sash.core.law.limits.lost_media import lost_seqs
 from sash.core.law.limits.unreadable import unreadable_in
 from sash.core.law.recall.recall import Recollection, Searched
-from sash.core.law.records.costs import message_costs, written_cost
 from sash.core.law.records.explained import Explained
 from sash.core.law.records.records import NO_SOURCE, StoredGrounding
 from sash.core.law.render import Bodies, Body, Marked, chat_messages, chat_request, other_messages
 from sash.core.law.selection.explain import documents_told
 from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS, render_request
-from sash.core.providers.messages.endings import GO_ON, REPLY_AT_END, is_asked_on
-from sash.core.providers.messages.members import FOREIGN
+from sash.core.providers.messages.endings import REPLY_AT_END
 from sash.core.providers.messages.mends import (
     FOREIGN_MEMBERS,
     LATE_RESULT,
@@ -51,17 +42,13 @@ from sash.core.providers.messages.mends import (
 )
 from sash.core.providers.messages.pieces import Object
 from sash.core.providers.openai.server_mends import USER_FIRST
-from sash.core.providers.reading.interrupted import calls_in, text_alone, without_calls
-from sash.core.providers.reading.own_parts import without_reasoning
-from sash.core.providers.writing.turns import is_of
 from sash.windows.asked import Asked
 from sash.windows.cache_hints import Hints
-from sash.windows.server_marks import refused_by_servers
+from sash.windows.edits import Trimmed, cheaper, sparing
+from sash.windows.marks import marked_in, with_foreign_members
 from sash.windows.tokens_sent import saved_as_sent, saved_by_turns
 
 _encode = msgspec.json.Encoder().encode
-_members: Any = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-"""A message of which no member is decoded."""
 
 
 class WindowTokens(msgspec.Struct, frozen=True):
@@ -98,13 +85,6 @@ class Dropped(msgspec.Struct, frozen=True):
     images: Annotated[int, Meta(description="Pictures of sent messages that are sent as one line of text.")]
     files: Annotated[int, Meta(description="Files and sounds of sent messages that are sent as one line of text.")]
     media_bytes: Annotated[int, Meta(description="Bytes that these pictures, files and sounds have as JSON.")]
-
-
-class Trimmed(msgspec.Struct, frozen=True):
-    """Tool results that are sent shortened or as one line: their number, and the tokens that were cut."""
-
-    messages: int
-    tokens: int
 
 
 class SentDocument(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -242,7 +222,7 @@ def made(
     seqs = window.seqs
     request = _request(asked, history, window, bodies, documents, mends)
     if window.opening and PROVIDERS[query.format].is_chat_form and USER_FIRST.name not in mends.of(0):
-        window = _unopened(window)
+        window = sparing(window, "priming", window.opening)
     less = saved_by_turns(window, history, plan, mends) if PROVIDERS[query.format].fills else None
     if mends.sent:
         as_sent = saved_as_sent(window, history, model, mends, bodies)
@@ -358,7 +338,7 @@ def _request(
         mends.add(FOREIGN_MEMBERS, 0)
     if parts.has_odd_tools:
         mends.add(TOOL_SCHEMA, 0)
-    for seq in _with_foreign_members(window, history) if is_rich else ():
+    for seq in with_foreign_members(window, history) if is_rich else ():
         mends.add(FOREIGN_MEMBERS, seq)
     drops, model = asked.plan.query.uncarried == "drop", asked.plan.model
     if not PROVIDERS[form].is_chat_form:
@@ -377,11 +357,7 @@ def _request(
         )
     if not (asked.plan.refused or is_rich or parts.odd_shots):
         return chat_messages(parts, window, bodies, grounding, Marked(), mends)
-    beside, odd = _marks(window, history)
-    for seq, bits in refused_by_servers(window, history, model.provider, model.known_as).items():
-        odd[seq] = odd.get(seq, 0) | bits
-    marked = Marked(beside, odd, model.provider, model.known_as, drops)
-    return chat_messages(parts, window, bodies, grounding, marked, mends)
+    return chat_messages(parts, window, bodies, grounding, marked_in(window, history, model, drops=drops), mends)
 
 
 def _with_hints(asked: Asked, request: Object | list[Body], hints: Hints) -> Object:
@@ -390,145 +366,6 @@ def _with_hints(asked: Asked, request: Object | list[Body], hints: Hints) -> Obj
         msgspec.json.decode(chat_request(asked.plan.parts, request)) if isinstance(request, list) else request
     )
     return PROVIDERS[asked.plan.query.format].mark(given, hints.kind, hints.places, hints.key)
-
-
-def with_result_lines(window: Window, history: History, order: Order, bodies: Bodies, model: Model) -> Window:
-    """The window with the lines in place of missing results, and the ids of the calls that wait."""
-    sent, seqs = set(window.rows), history.seqs
-    lines: dict[int, list[bytes]] = {}
-    less: dict[int, int] = {}
-    for row in order.lines.keys() & sent:
-        gap, calls = order.lines[row], calls_in(msgspec.json.decode(bodies.body(seqs.item(row))))
-        messages = [line_of(calls[number]) for number in gap.calls]
-        lines[seqs.item(gap.last)] = list(map(_encode, messages))
-        if not history.records.calls[row]:  # its bound was of any name
-            spare = history.lines_tokens(row, model) - sum(written_cost(message, model) for message in messages)
-            less[seqs.item(row)] = spare
-    waiting: list[str] = []
-    for row in order.waiting.keys() & sent:
-        gap, calls = order.waiting[row], calls_in(msgspec.json.decode(bodies.body(seqs.item(row))))
-        waiting = [calls[number].get("id") or calls[number]["name"] for number in gap.calls]
-    return msgspec.structs.replace(cheaper(window, less), lines=lines, waiting_for=waiting)
-
-
-def with_line_to_go_on(window: Window, bodies: Bodies, few_shots: Sequence[bytes], model: Model) -> Window:
-    """The window with the line that asks to go on behind its last reply.
-
-    Where the reply may stand at the end, there is no line, and the line's tokens are taken off.
-    """
-    seqs = reversed(window.seqs[: window.seqs.index(window.goes_on) + 1])
-    newest_first = chain(map(bodies.body, seqs), reversed(few_shots))
-    if is_asked_on(map(msgspec.json.decode, newest_first), model.format):
-        return msgspec.structs.replace(window, lines={**window.lines, window.goes_on: [_encode(GO_ON)]})
-    tokens, spared = window.tokens, go_on_tokens(model)
-    changed = {**tokens, "total": tokens["total"] - spared, "priming": tokens["priming"] - spared}
-    return msgspec.structs.replace(window, tokens=changed, goes_on=0)
-
-
-def cheaper(window: Window, less: Mapping[int, int]) -> Window:
-    """The window with the exact tokens of messages whose cost was a bound: so much ``less`` each."""
-    if not less:
-        return window
-    tokens, spared = window.tokens, sum(less.values())
-    lines = window.explain and [
-        msgspec.structs.replace(line, tokens=line.tokens - less.get(line.seq, 0)) for line in window.explain
-    ]
-    changed = {**tokens, "total": tokens["total"] - spared, "messages": tokens["messages"] - spared}
-    return msgspec.structs.replace(window, tokens=changed, explain=lines)
-
-
-def _unopened(window: Window) -> Window:
-    """The window without the tokens of a turn before its first message: that was empty, and is left out."""
-    tokens, spared = window.tokens, window.opening
-    changed = {**tokens, "total": tokens["total"] - spared, "priming": tokens["priming"] - spared}
-    return msgspec.structs.replace(window, tokens=changed)
-
-
-def with_documents_priced(window: Window, priced: Mapping[int, Grounded]) -> Window:
-    """The window with these documents, whose cost was a bound, at the cost that they have."""
-    if not priced:
-        return window
-    grounding = {**window.grounding, **priced}
-    cost = sum(each.cost for each in grounding.values())
-    less = window.tokens["grounding"] - cost
-    tokens = {**window.tokens, "total": window.tokens["total"] - less, "grounding": cost}
-    return msgspec.structs.replace(window, grounding=grounding, tokens=tokens)
-
-
-def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tuple[Window, Bodies, Trimmed | None]:
-    """Apply the window's edits. Returns the window with exact tokens, the edited bodies, and the figures of cut results."""
-    edits = dict(window.edits)
-    edited: dict[int, bytes] = {}
-    saved = count = 0
-    trimmed: dict[int, int] = {}
-    less: dict[int, int] = {}
-    costs = message_costs(history.records, model)
-    whole = {seq: costs.item(window.row_of[seq]) for seq in edits}
-    plain = _plain_lines(window, history, model, whole)
-    for seq, each in window.edits.items():
-        if each.media and each == Edit(media=each.media, saved=each.saved):
-            continue
-        if seq in plain:
-            message = _members(bodies.body(seq))
-            message["content"], cost = plain[seq]
-        else:
-            message = msgspec.json.decode(bodies.body(seq))
-            record = history.records[window.row_of[seq]]
-            is_signed_result = each.limit is not None and reasoning_tokens(record.measure, model)
-            if is_signed_result or not is_of(message, model.format):
-                message.pop("native", None)  # a cut result leaves no room for a signature: it is sent in its chat form
-            if each.without_reasoning:
-                message = without_reasoning(message, seals=each.without_seals)
-            if each.limit is not None:
-                message, cost = cut_result(message, record, each.limit, model, seq=seq, path=window.path)
-            if each.without_calls or each.only_text:
-                own = message.get("native")
-                form = PROVIDERS[own["format"]] if own else None
-                message = text_alone(message) if each.only_text else without_calls(message, each.without_calls, form)
-                less[seq] = whole[seq] - written_cost(message, model)
-        if each.limit is not None:
-            trimmed[seq] = whole[seq] - cost
-            if trimmed[seq] != each.saved:
-                edits[seq] = msgspec.structs.replace(each, saved=trimmed[seq])
-                less[seq] = trimmed[seq] - each.saved
-            count, saved = count + 1, saved + trimmed[seq]
-        edited[seq] = _encode(message)
-    window = cheaper(window, less)
-    lines = window.explain and [
-        msgspec.structs.replace(line, trimmed=trimmed.get(line.seq, line.trimmed)) for line in window.explain
-    ]
-    changed = msgspec.structs.replace(window, explain=lines, edits=edits)
-    bodies = msgspec.structs.replace(bodies, edited={**bodies.edited, **edited})
-    return changed, bodies, Trimmed(count, saved) if count else None
-
-
-def _plain_lines(
-    window: Window, history: History, model: Model, whole: Mapping[int, int]
-) -> dict[int, tuple[str, int]]:
-    """The results without native parts that are sent as one line: the line, and its tokens. ``whole`` are the results'."""
-    records, edits = history.records, window.edits
-    if model.vocabulary is not None or not records.details:
-        return {}
-    native, apart = records.columns["form"], records.with_parts
-    lines = {window.row_of[seq]: seq for seq, each in edits.items() if each.limit == 0}
-    rows = [row for row in lines if row not in apart and not (isinstance(native, np.ndarray) and native[row])]
-    tokens, other = (records.tokens(column).tolist() for column in (model.column, 1 - model.column))
-    # The bound is of the larger number. It is exact where the other number has as many digits.
-    unsure = [row for row in rows if other[row] > tokens[row] and _digits(other[row]) > _digits(tokens[row])]
-    exact: dict[int, int] = {}
-    if unsure:
-        costs = line_costs(records, unsure, [lines[row] for row in unsure], window.path, model, exact=True)
-        exact = dict(zip(unsure, costs, strict=True))
-    found = {}
-    for row in rows:
-        seq = lines[row]
-        bound = whole[seq] - edits[seq].saved
-        found[seq] = left_out_line(tokens[row], seq, window.path), exact.get(row, bound)
-    return found
-
-
-def _digits(number: int) -> int:
-    return len(str(number))
 
 
 def _recalled(recollection: Recollection) -> WindowRecalled:
@@ -560,41 +397,6 @@ def _sent_documents(window: Window, documents: Documents) -> list[SentDocument]:
             is_told = is_told or source != NO_SOURCE
             found.append(SentDocument(seq, stored.documents[place][0], source.title, source.url, source.metadata))
     return found if is_told else []
-
-
-def _marks(window: Window, history: History) -> tuple[dict[int, NativeParts], dict[int, int]]:
-    """Native parts of the window's messages, and what chat completions refuse in them, by seq."""
-    records, seqs = history.records, history.seqs
-    if not records.details:
-        return {}, {}
-    sent = set(window.seqs)
-    extras = ((seqs.item(index), records.details[index].extra) for index in records.rare)
-    found = {seq: extra for seq, extra in extras if extra is not None and seq in sent}
-    beside = {seq: extra.beside for seq, extra in found.items() if extra.beside is not None}
-    odd = {seq: extra.odd for seq, extra in found.items() if extra.odd}
-    forms, bits = records.columns["form"], records.columns["odd"]
-    if isinstance(forms, np.ndarray):  # a message with a row has no parts that only its provider takes
-        native, sizes = np.flatnonzero(forms), records.columns["beside_size"]
-        rows = zip(seqs[native].tolist(), forms[native].tolist(), sizes[native].tolist(), strict=True)
-        beside |= {seq: NativeParts(form_named(form), size) for seq, form, size in rows if seq in sent}
-    if isinstance(bits, np.ndarray):
-        places = np.flatnonzero(bits)
-        marked = zip(seqs[places].tolist(), bits[places].tolist(), strict=True)
-        odd |= {seq: each for seq, each in marked if seq in sent}
-    return beside, odd
-
-
-def _with_foreign_members(window: Window, history: History) -> list[int]:
-    """The seqs of the window's messages that are sent without members of the client's own."""
-    records = history.records
-    found = np.flatnonzero(records.columns["form"] == form_number(FOREIGN)).tolist()
-    found += [index for index in records.rare if _is_foreign(records.details[index].extra)]
-    sent = dict(zip(window.rows, window.seqs, strict=True)) if found else {}
-    return [sent[row] for row in found if row in sent]
-
-
-def _is_foreign(extra: Extra | None) -> bool:
-    return extra is not None and extra.beside is not None and extra.beside.format == FOREIGN
 
 
 def _is_exact(plan: Plan, history: History, window: Window) -> bool:

@@ -30,11 +30,10 @@ from sash.core.law.records.records import Record
 from sash.core.law.render import Bodies
 from sash.core.law.selection.window import Window
 from sash.problems import WindowDoesNotFit
-from sash.windows.answer import Made, Trimmed, made, with_line_to_go_on, with_result_lines
+from sash.windows.answer import Made, made
 from sash.windows.asked import Asked, build, documents_of
 from sash.windows.cache_hints import hints_of
-from sash.windows.media_lines import edited
-from sash.windows.names_sent import with_sent_names
+from sash.windows.edits import Trimmed, edited, with_line_to_go_on, with_result_lines, with_sent_names
 from sash.windows.needs import (
     DocumentsOf,
     FilledBodies,

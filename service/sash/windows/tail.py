@@ -11,7 +11,7 @@ from sash.core.counts.models.families import TOOL
 from sash.core.counts.models.models import Model
 from sash.core.law.history.compaction import newest_summary
 from sash.core.law.history.view import History
-from sash.core.law.limits.lost_media import fillers_of
+from sash.core.law.limits.lost_media import fillers_of, instead_of
 from sash.core.law.records.records import Flags, Record, Records, StoredGrounding
 from sash.core.law.records.runs import runs
 from sash.core.law.records.split_media import Pieces, StoredMedium, Text, pieces_of
@@ -22,7 +22,6 @@ from sash.store.data.media_contents import MediaContents
 from sash.store.data.reading import Reader, work_of
 from sash.store.data.replies import Tail
 from sash.store.data.stored_messages import STEP_BYTES
-from sash.windows.media_lines import instead_of
 
 _SHORT = 2000
 """Plain messages from which a window is built in a few milliseconds; with more, it is built in a thread."""

@@ -65,6 +65,18 @@ def fillers_of(
     return fillers, tuple(number for number, name in enumerate(names) if name in lost)
 
 
+def instead_of(body: bytes, media: Sequence[StoredMedium], lined: Sequence[int]) -> dict[bytes, bytes]:
+    """Return texts in place of the media of a message that need not be read, by their stored names.
+
+    ``lined`` are the numbers of what is sent as lines. A medium that the message sends elsewhere, too, is read.
+    """
+    sent: set[bytes | None] = {None}
+    replaced: set[bytes | None] = set()
+    for number, name in enumerate(enclosed_names(body, media)):
+        (replaced if number in lined else sent).add(name)
+    return {each.name: stand_in(each.name.hex()) for each in media if each.name in replaced - sent}
+
+
 def told(record: Record, filled: Filled, seq: int) -> tuple[bytes, Record]:
     """Return a message with one line of text for each lost medium, and its record without these."""
     body, record = b"".join(filled.pieces), msgspec.structs.replace(record, media=())

@@ -1,0 +1,255 @@
+"""A chosen window's messages as they are sent: cut, renamed, with lines, at the tokens that they have then.
+
+The messages were chosen by bounds. Each function here changes some of them, and gives the window with exact tokens.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from sash.core.chat.messages import encode_message
+from sash.core.counts.costs.counting import reasoning_tokens
+from sash.core.counts.costs.estimates import spoken_tokens
+from sash.core.counts.measures.measures import measure
+from sash.core.counts.models.models import Model
+from sash.core.law.documents.document_costs import DocumentedContent
+from sash.core.law.documents.grounding import Grounded
+from sash.core.law.history.enclosing import with_records
+from sash.core.law.history.lines import go_on_tokens, line_of, medium_lines
+from sash.core.law.history.renaming import bound_of
+from sash.core.law.history.results import Edit, cut_result, left_out_line, line_costs
+from sash.core.law.history.view import History, Order
+from sash.core.law.limits.unreadable import told_among
+from sash.core.law.records.costs import message_costs, record_cost, written_cost
+from sash.core.law.records.records import RESULTS, Record
+from sash.core.law.render import Bodies
+from sash.core.law.selection.window import Window
+from sash.core.providers import PROVIDERS
+from sash.core.providers.destinations.tool_names import renamed
+from sash.core.providers.messages.endings import GO_ON, is_asked_on
+from sash.core.providers.messages.hosted import media_line
+from sash.core.providers.messages.pieces import Object
+from sash.core.providers.reading.enclosures import enclosed, with_lines
+from sash.core.providers.reading.interrupted import calls_in, text_alone, without_calls
+from sash.core.providers.reading.own_parts import without_reasoning
+from sash.core.providers.writing.turns import is_of
+
+_encode = msgspec.json.Encoder().encode
+_members: Any = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+"""A message of which no member is decoded."""
+_replace = msgspec.structs.replace
+
+
+class Trimmed(msgspec.Struct, frozen=True):
+    """Tool results that are sent shortened or as one line: their number, and the tokens that were cut."""
+
+    messages: int
+    tokens: int
+
+
+def with_result_lines(window: Window, history: History, order: Order, bodies: Bodies, model: Model) -> Window:
+    """The window with the lines in place of missing results, and the ids of the calls that wait."""
+    sent, seqs = set(window.rows), history.seqs
+    lines: dict[int, list[bytes]] = {}
+    less: dict[int, int] = {}
+    for row in order.lines.keys() & sent:
+        gap, calls = order.lines[row], calls_in(msgspec.json.decode(bodies.body(seqs.item(row))))
+        messages = [line_of(calls[number]) for number in gap.calls]
+        lines[seqs.item(gap.last)] = list(map(_encode, messages))
+        if not history.records.calls[row]:  # its bound was of any name
+            spare = history.lines_tokens(row, model) - sum(written_cost(message, model) for message in messages)
+            less[seqs.item(row)] = spare
+    waiting: list[str] = []
+    for row in order.waiting.keys() & sent:
+        gap, calls = order.waiting[row], calls_in(msgspec.json.decode(bodies.body(seqs.item(row))))
+        waiting = [calls[number].get("id") or calls[number]["name"] for number in gap.calls]
+    return _replace(cheaper(window, less), lines=lines, waiting_for=waiting)
+
+
+def with_line_to_go_on(window: Window, bodies: Bodies, few_shots: Sequence[bytes], model: Model) -> Window:
+    """The window with the line that asks to go on behind its last reply.
+
+    Where the reply may stand at the end, there is no line, and the line's tokens are taken off.
+    """
+    seqs = reversed(window.seqs[: window.seqs.index(window.goes_on) + 1])
+    newest_first = chain(map(bodies.body, seqs), reversed(few_shots))
+    if is_asked_on(map(msgspec.json.decode, newest_first), model.format):
+        return _replace(window, lines={**window.lines, window.goes_on: [_encode(GO_ON)]})
+    return _replace(sparing(window, "priming", go_on_tokens(model)), goes_on=0)
+
+
+def cheaper(window: Window, less: Mapping[int, int]) -> Window:
+    """The window with the exact tokens of messages whose cost was a bound: so much ``less`` each."""
+    if not less:
+        return window
+    lines = window.explain and [_replace(line, tokens=line.tokens - less.get(line.seq, 0)) for line in window.explain]
+    return _replace(sparing(window, "messages", sum(less.values())), explain=lines)
+
+
+def sparing(window: Window, part: str, tokens: int) -> Window:
+    """The window with so many tokens less in one part of its figures."""
+    had = window.tokens
+    return _replace(window, tokens={**had, "total": had["total"] - tokens, part: had[part] - tokens})
+
+
+def _with_documents_priced(window: Window, priced: Mapping[int, Grounded]) -> Window:
+    """The window with these documents, whose cost was a bound, at the cost that they have."""
+    if not priced:
+        return window
+    grounding = {**window.grounding, **priced}
+    less = window.tokens["grounding"] - sum(each.cost for each in grounding.values())
+    return _replace(sparing(window, "grounding", less), grounding=grounding)
+
+
+def edited(window: Window, history: History, bodies: Bodies, model: Model) -> tuple[Window, Bodies, Trimmed | None]:
+    """Apply the window's edits. Returns the window with exact tokens, the edited bodies, and the figures of cut results."""
+    if not window.lined:
+        return _without_lines(window, history, bodies, model)
+    window, bodies = _lined(window, history, bodies, model)
+    lined = {window.row_of[seq]: record for seq, record in window.lined.items()}
+    costs = message_costs(history.records, model)
+    saved = {seq: costs.item(window.row_of[seq]) - record_cost(record, model) for seq, record in window.lined.items()}
+    window, bodies, trimmed = _without_lines(_saving(window, saved, -1), with_records(history, lined), bodies, model)
+    return _saving(window, saved, 1), bodies, trimmed
+
+
+def _saving(window: Window, saved: Mapping[int, int], sign: int) -> Window:
+    """The window whose edits save more, or less, by what lines in place of media save. Cuts are told apart from them."""
+    edits = {
+        seq: _replace(window.edits[seq], saved=window.edits[seq].saved + sign * more) for seq, more in saved.items()
+    }
+    return _replace(window, edits={**window.edits, **edits})
+
+
+def _lined(window: Window, history: History, bodies: Bodies, model: Model) -> tuple[Window, Bodies]:
+    """The window and the bodies with lines in place of media."""
+    made: dict[int, bytes] = {}
+    spans: dict[int, tuple[int, int]] = {}
+    less: dict[int, int] = {}
+    priced: dict[int, Grounded] = {}
+    for seq, bound in window.lined.items():
+        each, record = window.edits[seq], history.records[window.row_of[seq]]
+        message = msgspec.json.decode(bodies.body(seq))
+        told = told_among(record.enclosed, each.media, model, history.now)
+        lines = medium_lines(record, each.media, seq, window.path, history.lost.get(seq, ()), told)
+        if told:
+            found = enclosed(message)
+            lines |= {number: media_line(found[number].part) for number in told if not found[number].form}
+        message = with_lines(message, lines)
+        if not is_of(message, model.format):
+            message.pop("native", None)
+        made[seq], *span = encode_message(message)
+        spans[seq] = span[0], span[1]
+        if each.limit is None and not each.without_calls:
+            less[seq] = record_cost(bound, model) - written_cost(message, model, parallel=record.parallel)
+        if chosen := window.grounding.get(seq):
+            content = DocumentedContent(_with_content(record, message, model), made[seq][span[0] : span[1]], model)
+            cost = content.cost(chosen.before, chosen.after) - record_cost(content.record, model)
+            priced[seq] = _replace(chosen, cost=cost)
+    bodies = _replace(bodies, edited=made, spans=spans)
+    return _with_documents_priced(cheaper(window, less), priced), bodies
+
+
+def _with_content(record: Record, message: Object, model: Model) -> Record:
+    """The record of a message as it is written for this window, with all of its content."""
+    own_tokens = None if model.vocabulary is None else spoken_tokens(message, model.vocabulary)
+    return _replace(record, measure=measure(message), own_tokens=own_tokens, media=())
+
+
+def _without_lines(
+    window: Window, history: History, bodies: Bodies, model: Model
+) -> tuple[Window, Bodies, Trimmed | None]:
+    """The same, except lines in place of media."""
+    edits = dict(window.edits)
+    edited: dict[int, bytes] = {}
+    trimmed: dict[int, int] = {}
+    less: dict[int, int] = {}
+    costs = message_costs(history.records, model)
+    whole = {seq: costs.item(window.row_of[seq]) for seq in edits}
+    plain = _plain_lines(window, history, model, whole)
+    for seq, each in window.edits.items():
+        if each.media and each == Edit(media=each.media, saved=each.saved):
+            continue
+        if seq in plain:
+            message = _members(bodies.body(seq))
+            message["content"], cost = plain[seq]
+        else:
+            message = msgspec.json.decode(bodies.body(seq))
+            record = history.records[window.row_of[seq]]
+            is_signed_result = each.limit is not None and reasoning_tokens(record.measure, model)
+            if is_signed_result or not is_of(message, model.format):
+                message.pop("native", None)  # a cut result leaves no room for a signature: it is sent in its chat form
+            if each.without_reasoning:
+                message = without_reasoning(message, seals=each.without_seals)
+            if each.limit is not None:
+                message, cost = cut_result(message, record, each.limit, model, seq=seq, path=window.path)
+            if each.without_calls or each.only_text:
+                own = message.get("native")
+                form = PROVIDERS[own["format"]] if own else None
+                message = text_alone(message) if each.only_text else without_calls(message, each.without_calls, form)
+                less[seq] = whole[seq] - written_cost(message, model)
+        if each.limit is not None:
+            trimmed[seq] = whole[seq] - cost
+            if trimmed[seq] != each.saved:
+                edits[seq] = _replace(each, saved=trimmed[seq])
+                less[seq] = trimmed[seq] - each.saved
+        edited[seq] = _encode(message)
+    window = cheaper(window, less)
+    lines = window.explain and [_replace(line, trimmed=trimmed.get(line.seq, line.trimmed)) for line in window.explain]
+    changed = _replace(window, explain=lines, edits=edits)
+    bodies = _replace(bodies, edited={**bodies.edited, **edited})
+    return changed, bodies, Trimmed(len(trimmed), sum(trimmed.values())) if trimmed else None
+
+
+def _plain_lines(
+    window: Window, history: History, model: Model, whole: Mapping[int, int]
+) -> dict[int, tuple[str, int]]:
+    """The results without native parts that are sent as one line: the line, and its tokens. ``whole`` are the results'."""
+    records, edits = history.records, window.edits
+    if model.vocabulary is not None or not records.details:
+        return {}
+    native, apart = records.columns["form"], records.with_parts
+    lines = {window.row_of[seq]: seq for seq, each in edits.items() if each.limit == 0}
+    rows = [row for row in lines if row not in apart and not (isinstance(native, np.ndarray) and native[row])]
+    tokens, other = (records.tokens(column).tolist() for column in (model.column, 1 - model.column))
+    # The bound is of the larger number. It is exact where the other number has as many digits.
+    unsure = [row for row in rows if other[row] > tokens[row] and _digits(other[row]) > _digits(tokens[row])]
+    exact: dict[int, int] = {}
+    if unsure:
+        costs = line_costs(records, unsure, [lines[row] for row in unsure], window.path, model, exact=True)
+        exact = dict(zip(unsure, costs, strict=True))
+    found = {}
+    for row in rows:
+        seq = lines[row]
+        bound = whole[seq] - edits[seq].saved
+        found[seq] = left_out_line(tokens[row], seq, window.path), exact.get(row, bound)
+    return found
+
+
+def _digits(number: int) -> int:
+    return len(str(number))
+
+
+def with_sent_names(
+    window: Window, history: History, bodies: Bodies, names: Mapping[str, str], model: Model
+) -> tuple[Window, Bodies]:
+    """Return the window and the bodies with the sent names in calls and results, at the tokens that these have."""
+    edited: dict[int, bytes] = {}
+    less: dict[int, int] = {}
+    records, bound = history.records, bound_of(names, model)
+    for seq, row in window.row_of.items():
+        calls = records.calls[row]
+        if not calls and records.roles[row] not in RESULTS:
+            continue
+        message, more = msgspec.json.decode(bodies.body(seq)), 0
+        changed = renamed(message, names)
+        if changed != message:
+            edited[seq] = msgspec.json.encode(changed)
+            cost, was = (written_cost(each, model, parallel=records[row].parallel) for each in (changed, message))
+            more = cost - was
+        less[seq] = calls * bound - more
+    bodies = _replace(bodies, edited={**bodies.edited, **edited})
+    return _replace(cheaper(window, less), renamed=(*edited,)), bodies

@@ -1,0 +1,88 @@
+"""What is known of a window's messages that are not sent as they are stored, found by their roles and numbers alone."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from sash.core.counts.measures.measures import Extra
+from sash.core.counts.measures.native_parts import NativeParts
+from sash.core.counts.measures.rows import form_named, form_number
+from sash.core.counts.models.families import ASSISTANT, DEVELOPER, TOOL, USER
+from sash.core.counts.models.models import Model
+from sash.core.counts.text.numbers import Number
+from sash.core.law.history.view import History
+from sash.core.law.records.records import Records
+from sash.core.law.render import Marked
+from sash.core.law.selection.window import Window
+from sash.core.providers.messages.members import FOREIGN
+from sash.core.providers.openai import server_mends
+from sash.core.providers.openai.server_mends import refused_by
+
+
+def marked_in(window: Window, history: History, model: Model, *, drops: bool) -> Marked:
+    """What chat completions do not get as it is stored, of the window's messages. ``drops`` is as in ``Marked``."""
+    beside, odd = _in_details(window, history) if history.records.details else ({}, {})
+    if bits := refused_by(model.provider, model.known_as):  # nothing by OpenAI's own
+        for seq, each in _of_window(window, history, _by_servers(history.records) & bits):
+            odd[seq] = odd.get(seq, 0) | each
+    return Marked(beside, odd, model.provider, model.known_as, drops)
+
+
+def _in_details(window: Window, history: History) -> tuple[dict[int, NativeParts], dict[int, int]]:
+    """Native parts of the window's messages, and what chat completions refuse in them, by seq."""
+    records, seqs, sent = history.records, history.seqs, set(window.seqs)
+    extras = ((seqs.item(index), records.details[index].extra) for index in records.rare)
+    found = {seq: extra for seq, extra in extras if extra is not None and seq in sent}
+    beside = {seq: extra.beside for seq, extra in found.items() if extra.beside is not None}
+    odd = {seq: extra.odd for seq, extra in found.items() if extra.odd}
+    forms, bits, sizes = (records.columns[name] for name in ("form", "odd", "beside_size"))
+    if isinstance(forms, np.ndarray):  # a message with a row has no parts that only its provider takes
+        native = np.flatnonzero(forms)
+        rows = zip(seqs[native].tolist(), forms[native].tolist(), sizes[native].tolist(), strict=True)
+        beside |= {seq: NativeParts(form_named(form), size) for seq, form, size in rows if seq in sent}
+    if isinstance(bits, np.ndarray):
+        odd |= _of_window(window, history, bits)
+    return beside, odd
+
+
+def _of_window(window: Window, history: History, marks: Number) -> Iterator[tuple[int, int]]:
+    """Yield the seqs of the window's messages that have marks, and these; ``marks`` are those of each message."""
+    sent, places = set(window.seqs), np.flatnonzero(marks)
+    pairs = zip(history.seqs[places].tolist(), marks[places].tolist(), strict=True)
+    return (pair for pair in pairs if pair[0] in sent)
+
+
+def _by_servers(records: Records) -> Number:
+    """What servers of OpenAI's form may refuse in each message, as an array."""
+    roles, calls = np.frombuffer(records.roles, np.uint8), np.frombuffer(records.calls, np.uint8)
+    marks = (roles == DEVELOPER) * server_mends.DEVELOPER
+    marks |= ((roles == ASSISTANT) & (records.tokens(0) == 0) & (calls == 0)) * server_mends.EMPTY
+    marks |= ((roles == USER) & (records.tokens(0) == 0)) * server_mends.SILENT
+    marks |= ((roles == TOOL) | (calls > 0)) * server_mends.IDENTITY
+    marks |= (calls > 0) * server_mends.OWING
+    marks |= (roles <= DEVELOPER) * server_mends.PARTS
+    marks |= (roles != USER) * server_mends.NAMED
+    if records.details:
+        thoughts = server_mends.THOUGHTS | server_mends.DETAILS
+        marks |= ((roles == ASSISTANT) & (records.columns["plain0"] != 0)) * thoughts
+        marks |= (records.columns["has_call_objects"] != 0) * server_mends.ARGUMENTS
+        for index in records.rare:  # their columns are not complete
+            extra = records[index].measure.extra
+            if extra is not None and extra.call_objects is not None:
+                marks[index] |= server_mends.ARGUMENTS
+            if extra is not None and extra.reasoning is not None:
+                marks[index] |= thoughts
+    return marks
+
+
+def with_foreign_members(window: Window, history: History) -> list[int]:
+    """The seqs of the window's messages that lose members of the client's own. The details must have been read."""
+    records = history.records
+    found = np.flatnonzero(records.columns["form"] == form_number(FOREIGN)).tolist()
+    found += [index for index in records.rare if _is_foreign(records.details[index].extra)]
+    sent = dict(zip(window.rows, window.seqs, strict=True)) if found else {}
+    return [sent[row] for row in found if row in sent]
+
+
+def _is_foreign(extra: Extra | None) -> bool:
+    return extra is not None and extra.beside is not None and extra.beside.format == FOREIGN
