@@ -12,7 +12,7 @@ from rigs.entries import texts_of
 
 from sash.core.chat.messages import Document, Entry, Grounding
 from sash.core.law.documents.grounding import parse_template
-from sash.store.data import read_scripts, write_scripts
+from sash.store.data import write_scripts
 from sash.store.data.conversations import Conversations
 from sash.store.data.entries import prepare
 from sash.store.data.histories import Histories
@@ -181,8 +181,7 @@ async def test_the_loop_is_free_while_a_long_window_is_made(conversations: Conve
 
     counting = asyncio.create_task(count())
     started = time.perf_counter()
-    found = await windows.read(target_at("default", conversation), query)
+    await windows.read(target_at("default", conversation), query)
     busy = False
     await counting
-    assert not isinstance(found, read_scripts.Known)
     assert turns > 200, f"{turns} turns of the loop in {time.perf_counter() - started:.2f} s"

@@ -54,7 +54,6 @@ from sash.store.data.conversations import Writing
 from sash.store.data.entries import prepare, wall_ms
 from sash.store.data.histories import busy
 from sash.store.data.layout import Target
-from sash.store.data.read_scripts import Known
 from sash.store.data.replies import Tail
 from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.stored_messages import NewEntry
@@ -266,13 +265,11 @@ async def _window_now(request: Incoming, target: Target, query: WindowQuery) -> 
     """The answer's member ``window``, or ``window_error``, of a log that agreed already."""
     context, started = request.context, time.perf_counter()
     try:
-        read = await context.windows.read(target, query, (), request.exchange.make_room)
+        made, state = await context.windows.read(target, query, request.exchange.make_room)
     except Problem as problem:
         if isinstance(problem, WindowDoesNotFit) and not query.explain:
             context.watching.metrics.windows.does_not_fit(problem.model)
         return no_window(request, problem)
-    assert not isinstance(read, Known)  # noqa: S101 - no state was named
-    made, state = read
     request.tell_made(target, made, state, time.perf_counter() - started)
     return b',"window":', made.body
 

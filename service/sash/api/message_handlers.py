@@ -26,10 +26,9 @@ from sash.core.chat.messages import ReceiptText
 from sash.core.law.records.parameters import AgentView, Name, WindowQuery
 from sash.core.providers import CHAT
 from sash.core.screens import SCREENS
-from sash.problems import Internal, InvalidCursor, Unprocessable, edited_too_fast
+from sash.problems import InvalidCursor, Unprocessable, edited_too_fast
 from sash.store.data.histories import no_entry
 from sash.store.data.layout import Target
-from sash.store.data.read_scripts import Known
 from sash.store.data.replies import Page
 from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.stored_messages import STEP_BYTES
@@ -170,10 +169,7 @@ async def _in_window(request: Incoming, target: Target, query: PageQuery) -> Col
     if query.receipt is not None:
         made, _ = await window_of_receipt(request, context, target, query.receipt, WindowQuery(), "#/query/receipt")
     else:
-        read = await context.windows.read(target, wanted, (), request.exchange.make_room)
-        if isinstance(read, Known):
-            raise Internal("The store answered 'unchanged', which was not asked.")
-        made, _ = read
+        made, _ = await context.windows.read(target, wanted, request.exchange.make_room)
     return frozenset(made.window.seqs)
 
 

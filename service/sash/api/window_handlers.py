@@ -21,7 +21,7 @@ from sash.core.providers.messages.members import Names
 from sash.core.providers.reading.native_entries import ReadEntries
 from sash.operations.logging import best_effort
 from sash.operations.served import tell_window
-from sash.problems import Internal, ReceiptGone, Unprocessable, WindowDoesNotFit
+from sash.problems import ReceiptGone, Unprocessable, WindowDoesNotFit
 from sash.processor import PROCESSOR
 from sash.store.data.layout import Target
 from sash.store.data.read_scripts import Known
@@ -56,8 +56,8 @@ async def get_window(request: Incoming) -> Answer:
         return await _served_again(request, context, target, query, query.receipt)
     started = time.perf_counter()
     try:
-        room = request.exchange.make_room
-        found = await context.windows.read(target, query, if_none_match(request), room)
+        known, room = if_none_match(request), request.exchange.make_room
+        found = await context.windows.read_unless(target, query, known, room)
     except WindowDoesNotFit as problem:
         if not query.explain:
             context.watching.metrics.windows.does_not_fit(problem.model)
@@ -104,11 +104,7 @@ async def compare_windows(request: Incoming) -> WindowDifference:
         later, _ = await window_of_receipt(request, context, target, query.later, query, "#/query/to")
     else:
         again, _ = query_of_receipt(receipt, window_parameters(query), place)
-        room = request.exchange.make_room
-        found = await context.windows.read(target, again, (), room)
-        if isinstance(found, Known):
-            raise Internal("The store answered 'unchanged', which was not asked.")
-        later, _ = found
+        later, _ = await context.windows.read(target, again, request.exchange.make_room)
     return await PROCESSOR.run(difference, target.id, earlier, later)
 
 

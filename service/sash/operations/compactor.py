@@ -27,10 +27,10 @@ from sash.core.law.render import Bodies
 from sash.core.providers import PROVIDERS
 from sash.core.providers.reading.native import read_compaction
 from sash.operations.endpoint import Endpoint, EndpointFailed
-from sash.problems import Internal, InvalidEntry
+from sash.problems import InvalidEntry
 from sash.store.data.histories import make_summary
 from sash.store.data.layout import Target
-from sash.store.data.read_scripts import Known, Reach
+from sash.store.data.read_scripts import Reach
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Message, State
 from sash.windows.answer import Made
@@ -94,8 +94,6 @@ class Compactor:
     async def _standing(self, target: Target) -> tuple[State, Summary | None]:
         """The conversation's state, and the compaction that stands in windows of the form."""
         tail = await self._reader.window(target, Reach(limit=1, compactions=readable(self.form)))
-        if isinstance(tail, Known):
-            raise Internal("The store answered 'unchanged', which was not asked.")
         last = tail.compaction
         appended = (last.seq, last.record, last.body) if last is not None else None
         found = newest_summary(tail.state.summary, appended, self.form)

@@ -18,7 +18,7 @@ from sash.core.law.selection.choice import BLOCK
 from sash.core.law.selection.walk import SKIP_HORIZON
 from sash.core.providers import PROVIDERS
 from sash.core.providers.messages.members import NO_NAMES, Names
-from sash.problems import GroundingDoesNotFit, Internal, Problem, WindowDoesNotFit, edited_too_fast
+from sash.problems import GroundingDoesNotFit, Problem, WindowDoesNotFit, edited_too_fast
 from sash.processor import PROCESSOR
 from sash.store.data.append_script import AppendReply
 from sash.store.data.conversations import Conversations, Writing
@@ -133,17 +133,20 @@ class Windows:
             parts.plans[key] = plan
         return plan
 
-    async def read(
-        self, target: Target, query: WindowQuery, known: Sequence[str] = (), room: Room = no_limit
-    ) -> tuple[Made, State] | Known:
-        """The window and the conversation's state; or Known if the state has one of the ETags ``known``; ``*`` is any.
-
-        ``room`` waits for the memory of pictures and files.
+    async def read(self, target: Target, query: WindowQuery, room: Room = no_limit) -> tuple[Made, State]:
+        """The window and the conversation's state. ``room`` waits for the memory of pictures and files.
 
         Raises NotFound, ConversationDamaged, UnknownModel, WindowDoesNotFit, FormatCannotCarry, Unprocessable.
         """
+        tail = await self._reader.window(target, self.asking(query).reach)
+        return await self.of_tail(target, query, tail, room)
+
+    async def read_unless(
+        self, target: Target, query: WindowQuery, known: Sequence[str], room: Room
+    ) -> tuple[Made, State] | Known:
+        """The same, or Known if the state has one of the ETags ``known``; ``*`` is any."""
         asking = self.asking(query)
-        tail = await self._reader.window(target, asking.reach, known if asking.follows else ())
+        tail = await self._reader.window_unless(target, asking.reach, known if asking.follows else ())
         if isinstance(tail, Known):
             return tail
         state = tail.state
@@ -185,7 +188,7 @@ class Windows:
                 problem.detail += _of_a_long_question(problem, tail.state)
                 raise
             except HistoryEdited:
-                tail = await self._read_again(target, asked)
+                tail = await self._reader.window(target, reach_of(plan.query, plan.model, plan.budget))
         raise edited_too_fast()
 
     def asked(
@@ -212,12 +215,6 @@ class Windows:
                 receipt_of, Stub(target, state, model.column, rules, model.correction, told, model.constant)
             ),
         )
-
-    async def _read_again(self, target: Target, asked: Asked) -> Tail:
-        tail = await self._reader.window(target, reach_of(asked.plan.query, asked.plan.model, asked.plan.budget))
-        if isinstance(tail, Known):
-            raise Internal("The store answered 'unchanged', which was not asked.")
-        return tail
 
     async def make(self, target: Target, asked: Asked, tail: Tail, room: Room) -> Made:
         """Make the window of one state. Raises HistoryEdited, WindowDoesNotFit, FormatCannotCarry."""

@@ -13,7 +13,6 @@ from sash.core.law.records.records import Flags
 from sash.problems import (
     Conflict,
     ConversationExists,
-    Internal,
     PreconditionFailed,
     Problem,
     ReplyGone,
@@ -31,7 +30,7 @@ from sash.store.data.media_contents import MediaContents
 from sash.store.data.media_erasures import MediaErasures
 from sash.store.data.media_texts import as_string, kept_media
 from sash.store.data.object_storage import ObjectStorage
-from sash.store.data.read_scripts import Known, Reach
+from sash.store.data.read_scripts import Reach
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Tail, visible_owner
 from sash.store.data.script_calls import HistoryEdited, MediaMoved
@@ -131,16 +130,10 @@ class Conversations:
         appended = await self._append(target, entries, writing, reach)
         try:
             if appended.tail is None:
-                return appended, await self._read(target, reach)
+                return appended, await self.reader.window(target, reach)
             return appended, await self.reader.tail(target, appended.tail)
         except Problem as problem:
             return appended, problem
-
-    async def _read(self, target: Target, reach: Reach) -> Tail:
-        found = await self.reader.window(target, reach)
-        if isinstance(found, Known):
-            raise Internal("The store answered 'unchanged', which was not asked.")
-        return found
 
     async def _append(
         self, target: Target, entries: Sequence[NewEntry], writing: Writing, reach: Reach | None = None

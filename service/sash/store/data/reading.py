@@ -16,7 +16,7 @@ from sash.core.counts.models.families import TOOL
 from sash.core.law.fixed_parts.conversation_settings import few_settings
 from sash.core.law.records.details import decode_details
 from sash.core.law.records.records import RECORD_BYTES, Record, Records, StoredGrounding
-from sash.problems import Conflict, edited_too_fast
+from sash.problems import Conflict, Internal, edited_too_fast
 from sash.processor import Turns
 from sash.store.data import read_scripts, script_calls
 from sash.store.data.datakeys import DataKeys
@@ -62,11 +62,15 @@ class Reader:
         self._data_keys = data_keys
         self.turns = Turns()
 
-    async def window(self, target: Target, reach: Reach, known: Sequence[str] = ()) -> Tail | Known:
-        """Return the tail that a window likely needs; Known when the caller has this state: ``known`` are its entity tags.
+    async def window(self, target: Target, reach: Reach) -> Tail:
+        """Return the tail that a window likely needs. Raises NotFound, ConversationDamaged."""
+        found = await self.window_unless(target, reach, ())
+        if isinstance(found, Known):
+            raise Internal("The store answered 'unchanged', which was not asked.")
+        return found
 
-        Raises NotFound, ConversationDamaged.
-        """
+    async def window_unless(self, target: Target, reach: Reach, known: Sequence[str]) -> Tail | Known:
+        """Return the same; Known when the caller has this state: ``known`` are its entity tags."""
         reply = await self._client.run(read_scripts.read_window(target.keys, reach, known))
         return reply if isinstance(reply, Known) else await self.tail(target, reply)
 
