@@ -9,6 +9,7 @@ import msgspec
 
 from sash.core.chat.audiences import EVERYBODY
 from sash.core.law.records.details import decode_details
+from sash.core.law.records.pins import is_always
 from sash.core.law.records.records import Flags
 from sash.problems import (
     Conflict,
@@ -281,21 +282,22 @@ def _sealed_agreement(sealer: AnySealer, writing: Writing) -> dict[str, Any]:
 
 def entry_arguments(sealer: AnySealer, entry: NewEntry) -> EntryArguments:
     """Return the append script's arguments for an entry."""
+    record = entry.record
     stored = seal_message(
-        sealer, entry.record, entry.identity, entry.body, entry.grounding, entry.metadata, as_before=entry.as_before
+        sealer, record, entry.identity, entry.body, entry.grounding, entry.metadata, as_before=entry.as_before
     )
     rest = EntryRest(
         makes=entry.makes,
         answers=entry.answers,
-        links=entry.links if entry.makes or entry.answers else "",
+        links=record.links if entry.makes or entry.answers else "",
         parallel=entry.tokens_parallel if entry.answers is not None else None,
-        always=entry.always,
-        documents=entry.grounding_tokens if entry.grounding else None,
-        progress=bool(entry.record.flags & Flags.IN_PROGRESS),
-        unsent=bool(entry.record.flags & Flags.LEFT_OUT),
+        always=is_always(record),
+        documents=record.grounding if entry.grounding else None,
+        progress=bool(record.flags & Flags.IN_PROGRESS),
+        unsent=record.is_left_out,
         continues=entry.continues,
         compaction=entry.compaction,
-        media=kept_media(sealer, entry.record.media, entry.contents, entry.lost) if entry.record.media else (),
-        agents=entry.record.party.names if entry.record.party != EVERYBODY else (),
+        media=kept_media(sealer, record.media, entry.contents, entry.lost) if record.media else (),
+        agents=record.party.names if record.party != EVERYBODY else (),
     )
     return EntryArguments(id_field(entry.identity.id), *entry.tokens, stored, rest)

@@ -9,11 +9,10 @@ import msgspec
 
 from sash.core.chat.messages import NO_CALLS, Entry, calls_of
 from sash.core.counts.costs.counting import reference_tokens
-from sash.core.counts.models.families import DEVELOPER, TOOL
+from sash.core.counts.models.families import TOOL
 from sash.core.law.documents.grounding import Template
 from sash.core.law.measured_entries import as_stored, content_digest, entry_digest, measure_entry
 from sash.core.law.records.identities import CHANCE_BITS, Identity, stamp_of, ulid_of
-from sash.core.law.records.pins import is_always
 from sash.core.law.records.records import Flags, Record, StoredGrounding, encode_grounding
 from sash.core.law.records.split_media import LARGE, Text, split
 from sash.core.providers.messages.members import NO_NAMES, Names
@@ -74,12 +73,8 @@ def _prepare(entry: Entry, template: Template, stamp: int, named: int, send: Nam
         metadata=packed_beside(entry.metadata, entry.receipt) if entry.metadata or entry.receipt else b"",
         makes=None if in_progress else calls.opens or None,
         answers=calls.answers or None,
-        links=record.links,
-        always=record.flags & (Flags.PINNED | Flags.WITHHELD) == Flags.PINNED
-        or (measured.role <= DEVELOPER and not record.flags & Flags.LEFT_OUT),
         tokens=tokens,
         tokens_parallel=reference_tokens(measured, parallel=True) if measured.role == TOOL else tokens,
-        grounding_tokens=record.grounding or (0, 0),
         compaction=compaction.form if compaction else None,
         continues=entry.continues,
     )
@@ -129,10 +124,7 @@ def stored_entry(
         metadata=metadata,
         makes=None if record.flags & Flags.IN_PROGRESS else calls.opens or None,
         answers=calls.answers or None,
-        links=calls.links,
-        always=is_always(record),
         tokens=reference_tokens(record.measure),
         tokens_parallel=reference_tokens(record.measure, parallel=True),
-        grounding_tokens=record.grounding or (0, 0),
         compaction=compaction.form if compaction else None,
     )

@@ -43,11 +43,8 @@ class NewEntry(msgspec.Struct, frozen=True):
     metadata: bytes
     makes: Sequence[str] | None
     answers: str | None
-    links: str
-    always: bool
     tokens: tuple[int, int]
     tokens_parallel: tuple[int, int]
-    grounding_tokens: tuple[int, int]
     compaction: str | None = None
     """The form of the compaction that it is."""
     continues: bool = False
