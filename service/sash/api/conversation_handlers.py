@@ -24,7 +24,7 @@ from sash.api.schemas import (
     StandingCompaction,
 )
 from sash.core.chat.messages import whole_numbers
-from sash.core.chat.mistakes import invalid
+from sash.core.chat.mistakes import converted
 from sash.core.counts.costs.counting import reference_tokens
 from sash.core.law.fixed_parts.conversation_settings import (
     ConversationSettings,
@@ -37,7 +37,7 @@ from sash.core.law.fixed_parts.conversation_settings import (
 from sash.core.law.records.parameters import AgentView
 from sash.core.providers.reading.native import compaction_items
 from sash.operations.logging import best_effort
-from sash.problems import BadRequest, CannotOpen, ConversationDamaged, PreconditionFailed, TooLarge
+from sash.problems import CannotOpen, ConversationDamaged, PreconditionFailed, TooLarge
 from sash.store.data.entries import wall_ms
 from sash.store.data.layout import Target, target_at
 from sash.store.data.replies import Shut, State
@@ -171,12 +171,7 @@ async def change_conversation(request: Incoming) -> Response[bytes]:
 
 
 def _patched(stored: bytes, changes: dict[str, Any]) -> ConversationSettings:
-    merged = merge_patch(msgspec.json.decode(stored), changes)
-    try:
-        settings = msgspec.convert(merged, ConversationSettings)
-    except msgspec.ValidationError:
-        raise invalid("", BadRequest, of=ConversationSettings, value=merged) from None
-    return check_settings(settings)
+    return check_settings(converted(merge_patch(msgspec.json.decode(stored), changes), ConversationSettings, ""))
 
 
 def refuse_large(stored: bytes, limit_bytes: int, what: str = "settings of a conversation") -> None:

@@ -18,7 +18,7 @@ from sash.api.schemas import ChangeEntry, Conversation, SealedBranch, StoredMess
 from sash.api.shown_messages import in_parts, stored_message
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import EntryName, Id
-from sash.core.chat.mistakes import invalid
+from sash.core.chat.mistakes import converted
 from sash.core.law.fixed_parts.conversation_settings import decode_settings, few_settings
 from sash.core.law.records.split_media import Text
 from sash.core.providers.reading.native import read_compaction
@@ -116,10 +116,7 @@ async def change_message(request: Incoming, seq: FromPath[str]) -> Response[byte
 
         def patched(notes: EntryNotes) -> EntryNotes:
             merged = merge_patch(msgspec.structs.asdict(notes), changes)
-            try:
-                wanted = msgspec.convert(merged, ChangeEntry)
-            except msgspec.ValidationError:
-                raise invalid("", BadRequest, of=ChangeEntry, value=merged) from None
+            wanted = converted(merged, ChangeEntry, "")
             refuse_large(msgspec.json.encode(wanted.metadata), context.settings.max_body_bytes, "metadata of a message")
             return EntryNotes(wanted.metadata or None, bool(wanted.pinned), wanted.sent is not False)
 

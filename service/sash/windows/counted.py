@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from sash.core.chat.arguments import CacheKey, ToolAsSent, ToolChoice
 from sash.core.chat.messages import MessageAsSent, validate_messages
-from sash.core.chat.mistakes import invalid
+from sash.core.chat.mistakes import converted
 from sash.core.chat.regular import regular_choice
 from sash.core.counts.costs.counting import RequestCount, count_request, plain_text_tokens
 from sash.core.counts.models.models import Counting, Model
@@ -169,13 +169,6 @@ def count_of(wanted: CountRequest, model: Model) -> Count:
 def _check_beside(wanted: CountRequest) -> None:
     """Raise BadRequest for legacy functions or a response format that providers refuse."""
     for index, function in enumerate(wanted.functions or ()):
-        _checked(function, FunctionDefinition, f"/functions/{index}")
+        converted(function, FunctionDefinition, f"/functions/{index}")
     if wanted.response_format is not None and wanted.response_format.get("type") == "json_schema":
-        _checked(wanted.response_format, SchemaFormat, "/response_format")
-
-
-def _checked(value: Any, kind: Any, pointer: str) -> None:
-    try:
-        msgspec.convert(value, kind)
-    except msgspec.ValidationError:
-        raise invalid(pointer, BadRequest, of=kind, value=value) from None
+        converted(wanted.response_format, SchemaFormat, "/response_format")

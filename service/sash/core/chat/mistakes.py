@@ -6,11 +6,15 @@ import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from sash.core.chat.other_names import meant_by
 from sash.core.chat.shapes import Misfit, example_of, joined, misfits
 from sash.problems import BadRequest, InvalidEntry, Pointer
+
+T = TypeVar("T")
 
 _MOST_DIGITS = 4300
 """The longest whole number that msgspec reads into a value of any type."""
@@ -21,6 +25,14 @@ _MOST_ERRORS = 8
 _NEARLY_THE_SAME = 0.85
 _SLIPS = 2
 """Letters in which a misspelt name differs at most: names that differ in more, such as score and short, nobody confuses."""
+
+
+def converted(value: Any, kind: type[T], pointer: str) -> T:
+    """Return a decoded value, which stands at ``pointer``, as this type. Raises BadRequest."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        raise invalid(pointer, BadRequest, of=kind, value=value) from None
 
 
 def invalid(

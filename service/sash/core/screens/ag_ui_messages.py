@@ -13,11 +13,11 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.chat.messages import ENVELOPE, Entry, wrapped
+from sash.core.chat.mistakes import converted
 from sash.core.law.history.lines import NO_RESULT
 from sash.core.providers.reading.native import compaction_of
-from sash.core.screens.chat_values import chat_entry, converted
-from sash.core.screens.entry_ids import entry_id
 from sash.core.screens.media_parts import as_content, file_part
+from sash.core.screens.screen_entries import chat_entry, entry_id
 from sash.core.screens.screen_form import (
     KEPT,
     Object,
