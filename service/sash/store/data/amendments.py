@@ -20,6 +20,7 @@ from sash.store.data.beside_entries import packed_beside, read_beside
 from sash.store.data.conversations import Conversations
 from sash.store.data.histories import Change, newest_question, no_entry, require_version
 from sash.store.data.layout import Target
+from sash.store.data.reading import maker_before
 from sash.store.data.replies import Page, State
 from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.sealing import Kind
@@ -28,7 +29,6 @@ from sash.store.data.write_scripts import Written
 from sash.store.redis.client import Client
 
 _ATTEMPTS = 32
-_CHUNK = 1000
 
 
 class EntryNotes(msgspec.Struct, frozen=True):
@@ -56,7 +56,7 @@ class Amendments:
         """
         for attempt in range(_ATTEMPTS):
             page = await self._reader.entry(target, name)
-            if await self._was_done(target, change["token"]):
+            if await self._reader.was_done(target, change["token"]):
                 return Written(page.version, page.etag)
             if not page.messages or page.life != change["life"]:
                 raise no_entry()
@@ -67,10 +67,6 @@ class Amendments:
                 if change["if_match"] or attempt == _ATTEMPTS - 1:
                     raise
         raise AssertionError("the last attempt returns or raises")
-
-    async def _was_done(self, target: Target, token: str) -> bool:
-        (found,) = await self._client.commands([("HEXISTS", target.keys.done, token)])
-        return bool(found)
 
     async def _amend(
         self, target: Target, page: Page, patched: Callable[[EntryNotes], EntryNotes], change: Change
@@ -153,7 +149,7 @@ class Amendments:
     async def _maker(self, target: Target, seq: int, record: Record) -> int:
         """The seq of the message that made the call of a late result; the result's own if it is not known."""
         (makers,) = await self._client.commands([("HGET", target.keys.ids, f"\0{record.links}")])
-        return max((int(each) for each in (makers or b"").split() if int(each) < seq), default=seq)
+        return maker_before(seq, makers) or seq
 
     async def _question(
         self, target: Target, state: State, seq: int, record: Record, *, sent: bool | None
@@ -176,8 +172,8 @@ class Amendments:
                     ("HKEYS", target.keys.pinned),
                 ]
             )
-            before = [int(each) for each in (makers or b"").split() if int(each) < first + place]
-            if before and max(before) - first not in group and str(max(before)).encode() in pinned:
+            maker = maker_before(first + place, makers)
+            if maker and maker - first not in group and str(maker).encode() in pinned:
                 found.add(place)
         return found
 
@@ -187,9 +183,7 @@ class Amendments:
         The log has no index from calls to results, so the records behind the call are read.
         """
         links = set(links_in(head.links))
-        for start in range(seq + 1, state.length + 1, _CHUNK):
-            stop = min(start + _CHUNK - 1, state.length)
-            records = await self._reader.stretch(target, start, stop, state=state)
+        async for start, records in self._reader.steps(target, seq + 1, state.length, state=state):
             for place, record in enumerate(records):
                 if record.calls:
                     links -= set(links_in(record.links))  # a later call with this id has the results from here on

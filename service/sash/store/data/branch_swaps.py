@@ -15,7 +15,6 @@ from sash.store.data.histories import Change, Histories, busy, require_version
 from sash.store.data.layout import Target
 from sash.store.data.replies import State
 from sash.store.data.script_calls import HistoryEdited
-from sash.store.redis.client import Client
 
 _ATTEMPTS = 32
 
@@ -33,10 +32,7 @@ class Swapped(msgspec.Struct, frozen=True):
 class BranchSwaps:
     """Swaps branches of all conversations of a deployment."""
 
-    def __init__(
-        self, client: Client, conversations: Conversations, histories: Histories, agreements: Agreements
-    ) -> None:
-        self._client = client
+    def __init__(self, conversations: Conversations, histories: Histories, agreements: Agreements) -> None:
         self._conversations = conversations
         self._histories = histories
         self._agreements = agreements
@@ -49,7 +45,7 @@ class BranchSwaps:
         """
         for _ in range(_ATTEMPTS):
             state = await self._conversations.reader.get(target)
-            (done,) = await self._client.commands([("HEXISTS", target.keys.done, change["token"])])
+            done = await self._conversations.reader.was_done(target, change["token"])
             if done:
                 return Swapped(state.version, state.etag)
             if state.life != change["life"]:

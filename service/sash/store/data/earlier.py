@@ -30,7 +30,6 @@ from sash.store.redis.client import Client
 _ENTRY: Final = Struct("<III")
 _TIME: Final = Struct("<Id")
 LOST: Final = 2**32 - 1
-_CHUNK: Final = 1000
 _MOST_CHECKED: Final = 20_000
 
 
@@ -128,8 +127,7 @@ class EarlierStates:
         if state.length - then.length > _MOST_CHECKED:
             return None
         left = [*state.tokens, state.grounding_messages, *state.grounding_tokens]
-        for first in range(then.length + 1, state.length + 1, _CHUNK):
-            records = await self._reader.stretch(target, first, min(first + _CHUNK - 1, state.length), state=state)
+        async for _, records in self._reader.steps(target, then.length + 1, state.length, state=state):
             left = [total - one for total, one in zip(left, totals_of(records), strict=True)]
         told = (then.tokens, then.grounding_messages, then.grounding_tokens)
         if told not in ((left[0], left[2], left[3]), (left[1], left[2], left[4])):

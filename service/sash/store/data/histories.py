@@ -94,7 +94,7 @@ class Histories:
         raise busy()
 
     async def _read_compactions_since(self, target: Target, seq: int, change: Change) -> list[int]:
-        state, done = await asyncio.gather(self._reader.get(target), self._was_done(target, change["token"]))
+        state, done = await asyncio.gather(self._reader.get(target), self._reader.was_done(target, change["token"]))
         if done or not state.compactions or seq > state.length:
             return []
         if state.life != change["life"]:
@@ -111,7 +111,9 @@ class Histories:
 
     async def _redact(self, target: Target, name: int | str, **change: Unpack[Change]) -> Freed:
         """Redact one message. Raises HistoryEdited where another write came first."""
-        page, done = await asyncio.gather(self._reader.entry(target, name), self._was_done(target, change["token"]))
+        page, done = await asyncio.gather(
+            self._reader.entry(target, name), self._reader.was_done(target, change["token"])
+        )
         if done:
             return Freed(page.version, page.etag)
         if not page.messages or page.life != change["life"]:
@@ -153,7 +155,7 @@ class Histories:
         Raises NotFound, PreconditionFailed.
         """
         for _ in range(_ATTEMPTS):
-            state, done = await asyncio.gather(self._reader.get(target), self._was_done(target, change["token"]))
+            state, done = await asyncio.gather(self._reader.get(target), self._reader.was_done(target, change["token"]))
             if done:
                 return Freed(state.version, state.etag)
             found = await self._branch_redactions(target, identity, seq)
@@ -183,7 +185,9 @@ class Histories:
     async def drop_branch(self, target: Target, name: str, **change: Unpack[Change]) -> Freed:
         """Drop the branch with this id, and those that hang in it. Raises NotFound, PreconditionFailed."""
         for _ in range(_ATTEMPTS):
-            read, done = await asyncio.gather(self._branches.heads(target), self._was_done(target, change["token"]))
+            read, done = await asyncio.gather(
+                self._branches.heads(target), self._reader.was_done(target, change["token"])
+            )
             if done:
                 return Freed(int(read.reply.version), read.etag)
             head = read.head(name)
@@ -210,7 +214,7 @@ class Histories:
         their results. ``progress`` is called after each step of about a thousand messages.
         """
         for _ in range(_ATTEMPTS):
-            state, done = await asyncio.gather(self._reader.get(target), self._was_done(target, change["token"]))
+            state, done = await asyncio.gather(self._reader.get(target), self._reader.was_done(target, change["token"]))
             if done:
                 await self._sweep(target, state.life, progress)  # the earlier run may have ended before it was done
                 return Rewound(state.version, state.etag, stale=0)
@@ -320,9 +324,8 @@ class Histories:
     ) -> tuple["_Gone", Forgotten]:
         """Return what a rewind of one state takes away. Raises HistoryEdited."""
         gone = _Gone(names_ids=state.length - to_seq <= _MOST_NAMED)
-        for first in range(to_seq + 1, state.length + 1, _CHUNK):
-            last = min(first + _CHUNK - 1, state.length)
-            gone.add(first, await self._reader.stretch(target, first, last, state=state))
+        async for first, records in self._reader.steps(target, to_seq + 1, state.length, state=state):
+            gone.add(first, records)
             progress()
         open_group, unpinned = await boundary(self._reader, target, to_seq, state)
         question = await newest_question(self._reader, target, to_seq, state)
@@ -350,11 +353,6 @@ class Histories:
         """Drop the documents and metadata that a rewind has left of forgotten messages, in steps."""
         while await self._client.run(write_scripts.sweep(target.keys, life=life)):
             progress()
-
-    async def _was_done(self, target: Target, token: str) -> bool:
-        """Return whether a request was done before; its conditions then no longer matter."""
-        (found,) = await self._client.commands([("HEXISTS", target.keys.done, token)])
-        return bool(found)
 
     async def _left_behind(self, target: Target, gone: "_Gone", to_seq: int) -> AsyncIterator[list[str | bytes | int]]:
         """Yield the fields in ``ids``, with seqs, that a rewind forgot, in pieces: from memory, or the store if many."""
@@ -416,8 +414,9 @@ class Histories:
         if before is not None and before.through_seq <= last_seq:
             names = None if before.audience is None else frozenset(before.audience)
             first = before.through_seq + 1
-        for start in range(first if state.rich else last_seq + 1, last_seq + 1, _CHUNK):
-            records = await self._reader.stretch(target, start, min(start + _CHUNK - 1, last_seq), state=state)
+        async for _, records in self._reader.steps(
+            target, first if state.rich else last_seq + 1, last_seq, state=state
+        ):
             for party in records.parties()[1]:
                 names = party.narrowed(names)
         return names

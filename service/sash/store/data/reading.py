@@ -50,6 +50,8 @@ _CHUNK_MESSAGES = 200
 """A fork stages this many in one script, while all clients of the store wait."""
 _STEP_MESSAGES = 2000
 """Records that one command reads: they take the store and the event loop some milliseconds."""
+_DETAILED_STEP = 1000
+"""The same of records with details."""
 _DETAILED = 3
 """What a message with details, such as a tool call or another script than Latin, adds to the work, in plain messages."""
 
@@ -259,7 +261,7 @@ class Reader:
         makers = await self._commands_on(target, made, *wanted) if wanted else []
         seqs = {each.seq: each.seq - 1 for each in results if each.record.measure.role != TOOL and each.seq > 1}
         for each, value in zip(linked, makers, strict=True):
-            seqs[each.seq] = max((seq for seq in map(int, (value or b"").split()) if seq < each.seq), default=0)
+            seqs[each.seq] = maker_before(each.seq, value)
         calls = sorted(set(seqs.values()) - {0})
         found = await self._commands_on(
             target,
@@ -278,6 +280,11 @@ class Reader:
             for seq, call in seqs.items()
             if call in records and (seq in by_link or (records[call].makes_calls and not records[call].calls))
         }
+
+    async def was_done(self, target: Target, token: str) -> bool:
+        """Return whether a request was done before; its conditions then no longer matter."""
+        (found,) = await self._client.commands([("HEXISTS", target.keys.done, token)])
+        return bool(found)
 
     async def chunks(self, target: Target, last_seq: int, state: State) -> AsyncIterator[Page]:
         """Yield messages 1 to ``last_seq`` in order, in pages that fit in memory. ``state`` names the history.
@@ -304,6 +311,13 @@ class Reader:
         """Return the records of ``first_seq`` to ``last_seq``, with details. Raises HistoryEdited."""
         return (await self.stretches(target, [(first_seq, last_seq)], state=state))[0]
 
+    async def steps(
+        self, target: Target, first_seq: int, last_seq: int, *, state: State
+    ) -> AsyncIterator[tuple[int, Records]]:
+        """Yield the first seq and the records of each thousand messages of a stretch. Raises HistoryEdited."""
+        for first in range(first_seq, last_seq + 1, _DETAILED_STEP):
+            yield first, await self.stretch(target, first, min(first + _DETAILED_STEP - 1, last_seq), state=state)
+
     async def stretches(self, target: Target, wanted: Sequence[tuple[int, int]], *, state: State) -> list[Records]:
         """Return the records of each (first seq, last seq) in ``wanted``, with details. Raises HistoryEdited."""
         found = await self._commands_on(
@@ -319,6 +333,11 @@ class Reader:
         *found, history = await self._client.commands([*wanted, ("HMGET", target.keys.conversation, "life", "edited")])
         check_history(history, made)
         return found
+
+
+def maker_before(seq: int, makers: bytes | None) -> int:
+    """Return the newest of the messages that made a call, which a field of ``ids`` names, before a result; 0 for none."""
+    return max((maker for maker in map(int, (makers or b"").split()) if maker < seq), default=0)
 
 
 def work_of(messages: int, detailed: int) -> int:

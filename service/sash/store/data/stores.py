@@ -77,7 +77,7 @@ def stores_of(
         histories=histories,
         earlier=EarlierStates(client, conversations.reader, data_keys),
         agreements=agreements,
-        branch_swaps=BranchSwaps(client, conversations, histories, agreements),
+        branch_swaps=BranchSwaps(conversations, histories, agreements),
         amendments=Amendments(client, conversations),
         owners=Owners(client, conversations),
         owner_erasures=OwnerErasures(client),
