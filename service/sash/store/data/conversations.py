@@ -258,8 +258,7 @@ class Conversations:
 
     async def erase(self, target: Target, *, life: str = "", if_match: str = "") -> None:
         """Erase all of a conversation: of one ``life``, or of any. Raises NotFound, PreconditionFailed."""
-        call = write_scripts.erase(target.keys, life=life, if_match=if_match)
-        await self.erasures.after(target, partial(self._client.run, call))
+        await self.erasures.after(target, write_scripts.erase(target.keys, life=life, if_match=if_match))
 
 
 def _as_before(entries: Sequence[NewEntry], index: int) -> list[NewEntry]:

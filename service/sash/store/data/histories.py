@@ -8,7 +8,6 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any, TypedDict, TypeVar, Unpack
 
 import msgspec
@@ -38,6 +37,7 @@ from sash.store.redis.client import Client
 from sash.store.redis.lua import ScriptCall
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Freed | None)
 
 _ATTEMPTS = 32
 """Other writes that may come first, one after the other, before the client is asked to repeat the request."""
@@ -343,11 +343,9 @@ class Histories:
             await self._client.run(write_scripts.forget_ids(target.keys, life=life, ids=ids))
             progress()
 
-    async def _erasing(self, target: Target, media: object, call: ScriptCall[T]) -> T:
+    async def _erasing(self, target: Target, media: object, call: ScriptCall[F]) -> F:
         """Run a script that takes messages with these media away, and erase the objects that no message has then."""
-        run: Any = partial(self._client.run, call)
-        result: Any = await (self._erasures.after(target, run, has_media=True) if media else run())
-        return result  # type: ignore[no-any-return] # of the call
+        return await (self._erasures.after(target, call, has_media=True) if media else self._client.run(call))
 
     async def _sweep(self, target: Target, life: str, progress: Callable[[], None]) -> None:
         """Drop the documents and metadata that a rewind has left of forgotten messages, in steps."""

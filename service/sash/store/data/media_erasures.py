@@ -20,10 +20,10 @@ same place: a new and empty store must not erase what belongs to messages of ano
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, TypeVar
 
 from sash.core.law.records.details import decode_details
 from sash.problems import Problem, StoreFull, StoreUnavailable
@@ -35,6 +35,9 @@ from sash.store.data.media_texts import about_of
 from sash.store.data.object_storage import StoredObject
 from sash.store.data.write_scripts import Freed
 from sash.store.redis.client import Client
+from sash.store.redis.lua import ScriptCall
+
+F = TypeVar("F", bound=Freed | None)
 
 ERASURES: Final = f"{PREFIX}{{media}}:erasures"
 _SWEPT: Final = f"{PREFIX}{{media}}:swept"
@@ -67,17 +70,15 @@ class MediaErasures:
         """Why object storage cannot be used; empty where it can, None without one."""
         return None if self._objects is None else self._objects.away
 
-    async def after(
-        self, target: Target, change: Callable[[], Awaitable[Freed | None]], *, has_media: bool = False
-    ) -> Freed | None:
-        """Return the result of a change that takes messages away, once their objects are erased, or noted for it.
+    async def after(self, target: Target, call: ScriptCall[F], *, has_media: bool = False) -> F:
+        """Return the result of a script that takes messages away, once their objects are erased, or noted for it.
 
         ``has_media``: the messages are known to have some. A reply without objects may then follow one that was lost.
         """
         if self._objects is None:
-            return await change()
+            return await self._client.run(call)
         noted = await self.note(target)
-        freed = await change()
+        freed = await self._client.run(call)
         is_known = freed is None or freed.version  # else it was damaged: its objects are looked for later
         if is_known:
             with suppress(StoreUnavailable, StoreFull):  # the change is made; a note that stays is looked at once more
