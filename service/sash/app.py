@@ -326,7 +326,7 @@ def _summarizer(settings: Settings, store: Stores, upstreams: Upstreams) -> Summ
         return None
     return Summarizer(
         store.reader,
-        store.histories,
+        store.summaries,
         upstreams,
         url=settings.summarizer_url,
         model=settings.summarizer_model,

@@ -20,8 +20,8 @@ from sash.core.counts.models.models import find_model
 from sash.operations.summarizer import Summarizer
 from sash.settings import Settings
 from sash.store.data.conversations import Conversations
-from sash.store.data.histories import Histories, make_summary
 from sash.store.data.layout import Target, target_at
+from sash.store.data.summaries import Summaries, make_summary
 from sash.store.redis.client import Client
 
 SECRET = "4711-secret"
@@ -407,10 +407,10 @@ async def test_a_lease_ends_by_itself(store: Any, conversation: str, fresh: Call
     await client.open()
     try:
         conversations = Conversations(client)
-        histories = Histories(client, conversations)
+        summaries = Summaries(client, conversations)
 
         async def lease(holder: str, now_ms: int, until_ms: int) -> bool:
-            return await histories.lease_summary(target_at("t", conversation), holder, now_ms=now_ms, until_ms=until_ms)
+            return await summaries.lease(target_at("t", conversation), holder, now_ms=now_ms, until_ms=until_ms)
 
         assert not await lease("a", 0, 100)
         await conversations.create(target_at("t", conversation), b"{}", ttl_ms=None, now_ms=1, token=fresh())

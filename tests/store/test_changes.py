@@ -17,6 +17,8 @@ from sash.store.data.conversations import Conversations
 from sash.store.data.entries import prepare
 from sash.store.data.histories import Histories
 from sash.store.data.layout import HISTORY, Target, target_at
+from sash.store.data.redactions import Redactions
+from sash.store.data.summaries import Summaries
 from sash.store.redis.embedded import EmbeddedStore
 
 _template = parse_template()
@@ -35,6 +37,8 @@ class Story:
     def __init__(self, conversations: Conversations, histories: Histories, target: Target) -> None:
         self.conversations = conversations
         self.histories = histories
+        self.redactions = Redactions(conversations._client, conversations)
+        self.summaries = Summaries(conversations._client, conversations)
         self.target = target
         self.after: list[list[int]] = [[]]
         """The names of the messages after each version, from version 0 on."""
@@ -71,10 +75,10 @@ class Story:
             written = await self.histories.rewind(self.target, min(number, state.length), **change)
             self.note(written.version, messages[:number])
         elif kind == "redact" and state.length:
-            redacted = await self.histories.redact(self.target, 1 + number % state.length, **change)
+            redacted = await self.redactions.redact(self.target, 1 + number % state.length, **change)
             self.note(redacted.version, messages)
         elif kind == "summarize":
-            put = await self.histories.put_summary(self.target, None, **change)
+            put = await self.summaries.put(self.target, None, **change)
             self.note(put.version, messages)
 
 

@@ -8,14 +8,15 @@ import pytest_asyncio
 from sash.core.chat.messages import Entry
 from sash.core.law.documents.grounding import parse_template
 from sash.problems import Conflict, ConversationExists, NotFound, StoreUnavailable
-from sash.store.data import histories
 from sash.store.data.conversations import Conversations
 from sash.store.data.entries import prepare
 from sash.store.data.histories import Histories
 from sash.store.data.layout import target_at
+from sash.store.data.redactions import Redactions
 from sash.store.data.replies import Page
 from sash.store.data.staging import OrphanEntry, StagedTwice, Staging
 from sash.store.data.stored_messages import NewEntry
+from sash.store.data.summaries import Summaries, make_summary
 from sash.store.redis.client import Client
 from sash.store.redis.embedded import EmbeddedStore
 
@@ -29,6 +30,8 @@ class Shelf:
         self.client = client
         self.conversations = Conversations(client)
         self.histories = Histories(client, self.conversations)
+        self.redactions = Redactions(client, self.conversations)
+        self.summaries = Summaries(client, self.conversations)
 
     async def read(self, conversation: str, last_seq: int) -> AsyncIterator[Page]:
         state = await self.conversations.reader.get(target_at("t", conversation))
@@ -112,7 +115,7 @@ async def test_an_edit_ends_it(shelf: Shelf, conversation: str, edit: str) -> No
         if edit == "rewind and append":
             await shelf.fill(conversation, 300)
         if edit == "redact":
-            await shelf.histories.redact(
+            await shelf.redactions.redact(
                 target_at("t", conversation),
                 1000,
                 life=await shelf.life(conversation),
@@ -197,9 +200,9 @@ async def test_a_change_asked_for_twice_is_made_once(shelf: Shelf, conversation:
         if change == "rewind":
             return (await shelf.histories.rewind(target_at("t", conversation), 3, **how)).version
         if change == "redact":
-            return (await shelf.histories.redact(target_at("t", conversation), 2, **how)).version
-        summary = histories.make_summary("so far", 2)
-        return (await shelf.histories.put_summary(target_at("t", conversation), summary, **how)).version
+            return (await shelf.redactions.redact(target_at("t", conversation), 2, **how)).version
+        summary = make_summary("so far", 2)
+        return (await shelf.summaries.put(target_at("t", conversation), summary, **how)).version
 
     first = await ask()
     await shelf.fill(conversation, 1)

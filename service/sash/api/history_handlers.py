@@ -27,13 +27,14 @@ from sash.problems import BadRequest, ConversationExists, NotFound, Problem
 from sash.store.data.amendments import EntryNotes
 from sash.store.data.branches import ended
 from sash.store.data.entries import stored_entries, wall_ms
-from sash.store.data.histories import Change, make_summary, no_entry, require_version
+from sash.store.data.histories import Change, no_entry, require_version
 from sash.store.data.layout import Target, target_at
 from sash.store.data.reading import changed
 from sash.store.data.replies import Message, State
 from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.staging import Staging
 from sash.store.data.stored_messages import SMALL_STEP_BYTES
+from sash.store.data.summaries import make_summary
 
 
 class Rewind(msgspec.Struct, forbid_unknown_fields=True):
@@ -84,7 +85,7 @@ async def redact_message(request: Incoming, seq: FromPath[str]) -> Response[None
     place, state = named_entry(seq), await standing_state(request, context, target)
     tag = state.etag
     if not request.was_done:
-        tag = (await context.store.histories.redact(target, place, **change_of(request, state))).etag
+        tag = (await context.store.redactions.redact(target, place, **change_of(request, state))).etag
         touched(context, target, state.settings)
     return Response(None, status_code=204, headers={"ETag": etag(tag)})
 
@@ -174,7 +175,7 @@ async def put_summary(request: Incoming) -> Response[bytes]:
         through_seq = await _summarized_to(context, target, wanted, state)
         stands = through_seq and (text or compaction)
         summary = make_summary(text, through_seq, compaction) if stands else None
-        await context.store.histories.put_summary(target, summary, **change_of(request, state))
+        await context.store.summaries.put(target, summary, **change_of(request, state))
     return await _conversation(context, target)
 
 
@@ -186,7 +187,7 @@ async def delete_summary(request: Incoming) -> Response[None]:
     state = await standing_state(request, context, target)
     tag = state.etag
     if not request.was_done:
-        tag = (await context.store.histories.put_summary(target, None, **change_of(request, state))).etag
+        tag = (await context.store.summaries.put(target, None, **change_of(request, state))).etag
         touched(context, target, state.settings)
     return Response(None, status_code=204, headers={"ETag": etag(tag)})
 

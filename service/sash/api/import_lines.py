@@ -31,8 +31,8 @@ from sash.core.providers.reading.native import read_compaction
 from sash.problems import BadRequest, InvalidEntry, OrphanToolResult, Pointer, Problem
 from sash.store.data.branches import Head, number_of
 from sash.store.data.entries import prepare, wall_ms
-from sash.store.data.histories import make_summary
 from sash.store.data.stored_messages import NewEntry
+from sash.store.data.summaries import make_summary
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FROM, _BEFORE = (datetime(year, 1, 1, tzinfo=UTC) for year in (1971, 2527))

@@ -28,11 +28,11 @@ from sash.core.providers import PROVIDERS
 from sash.core.providers.reading.native import read_compaction
 from sash.operations.endpoint import Endpoint, EndpointFailed
 from sash.problems import InvalidEntry
-from sash.store.data.histories import make_summary
 from sash.store.data.layout import Target
 from sash.store.data.read_scripts import Reach
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Message, State
+from sash.store.data.summaries import make_summary
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, Limits, plan_of
 from sash.windows.flow import advance, window

@@ -32,10 +32,10 @@ from sash.operations.logging import describe, get_logger
 from sash.operations.upstreams import Upstreams
 from sash.problems import Problem
 from sash.store.data.entries import wall_ms
-from sash.store.data.histories import Histories, make_summary
 from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Message, State
+from sash.store.data.summaries import Summaries, make_summary
 from sash.tasks import end_tasks
 
 SummaryKind = Literal["chat"] | Vendor
@@ -77,7 +77,7 @@ class Summarizer:
     def __init__(
         self,
         reader: Reader,
-        histories: Histories,
+        summaries: Summaries,
         upstreams: Upstreams,
         *,
         url: str,
@@ -87,7 +87,7 @@ class Summarizer:
         kind: SummaryKind = "chat",
     ) -> None:
         self._reader = reader
-        self._histories = histories
+        self._summaries = summaries
         self._model = model
         self._prompt = prompt or _PROMPT
         self._endpoint = Endpoint(
@@ -158,7 +158,7 @@ class Summarizer:
                 return
 
     async def _leased(self, wanted: Wanted) -> None:
-        lease = partial(self._histories.lease_summary, wanted.target, holder=secrets.token_hex(8))
+        lease = partial(self._summaries.lease, wanted.target, holder=secrets.token_hex(8))
         try:
             for _ in range(_ROUNDS):
                 now = wall_ms()
@@ -174,7 +174,7 @@ class Summarizer:
         if found is None:
             return False
         summary, state, messages = found
-        await self._histories.put_summary(
+        await self._summaries.put(
             wanted.target,
             summary,
             life=state.life,

@@ -18,7 +18,7 @@ from sash.problems import PreconditionFailed, Unprocessable
 from sash.store.data import script_calls, write_scripts
 from sash.store.data.beside_entries import packed_beside, read_beside
 from sash.store.data.conversations import Conversations
-from sash.store.data.histories import Change, newest_question, no_entry, require_version
+from sash.store.data.histories import ATTEMPTS, Change, newest_question, no_entry, require_version
 from sash.store.data.layout import Target
 from sash.store.data.reading import maker_before
 from sash.store.data.replies import Page, State
@@ -27,8 +27,6 @@ from sash.store.data.sealing import Kind
 from sash.store.data.stored_messages import associated_data
 from sash.store.data.write_scripts import Written
 from sash.store.redis.client import Client
-
-_ATTEMPTS = 32
 
 
 class EntryNotes(msgspec.Struct, frozen=True):
@@ -54,7 +52,7 @@ class Amendments:
 
         Raises NotFound, PreconditionFailed, Unprocessable, TooManyPinned, and what ``patched`` raises.
         """
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             page = await self._reader.entry(target, name)
             if await self._reader.was_done(target, change["token"]):
                 return Written(page.version, page.etag)
@@ -64,7 +62,7 @@ class Amendments:
             try:
                 return await self._amend(target, page, patched, change)
             except (PreconditionFailed, HistoryEdited):
-                if change["if_match"] or attempt == _ATTEMPTS - 1:
+                if change["if_match"] or attempt == ATTEMPTS - 1:
                     raise
         raise AssertionError("the last attempt returns or raises")
 

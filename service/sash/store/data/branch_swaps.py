@@ -11,12 +11,10 @@ from sash.store.data.agreements import Agreements
 from sash.store.data.append_script import AppendReply, Forgotten
 from sash.store.data.branches import NOTHING_SEALED, SealedTail, no_branch, took
 from sash.store.data.conversations import Conversations, Writing
-from sash.store.data.histories import Change, Histories, busy, require_version
+from sash.store.data.histories import ATTEMPTS, Change, Histories, busy, require_version
 from sash.store.data.layout import Target
 from sash.store.data.replies import State
 from sash.store.data.script_calls import HistoryEdited
-
-_ATTEMPTS = 32
 
 
 class Swapped(msgspec.Struct, frozen=True):
@@ -43,7 +41,7 @@ class BranchSwaps:
         A branch that hangs in others brings the beginnings of these; their rests hang behind them. Raises NotFound,
         PreconditionFailed, TooManyPinned.
         """
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             state = await self._conversations.reader.get(target)
             done = await self._conversations.reader.was_done(target, change["token"])
             if done:

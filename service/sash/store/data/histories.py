@@ -1,4 +1,4 @@
-"""Change an existing history: redact, rewind, put a summary. Each change is one script, done once for each token.
+"""Take messages off a history: rewinds, appends after an entry, branches. Each is one script, done once for each token.
 
 The script's arguments are computed here from what was read. Where the history has changed since, the script does nothing,
 and the history is read again.
@@ -8,38 +8,31 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import TypedDict, TypeVar, Unpack
 
 import msgspec
 
 from sash.core.chat.messages import Calls, calls_of, links_in
 from sash.core.counts.costs.counting import reference_tokens
-from sash.core.counts.measures.measures import measure
 from sash.core.counts.models.families import TOOL, USER
-from sash.core.law.history.notes import summary_message
-from sash.core.law.recall.words import pack_words, said_in
-from sash.core.law.records.records import Flags, Record, Records, Summary
-from sash.core.law.records.redaction import redact_message
+from sash.core.law.records.records import Flags, Record, Records
 from sash.core.law.records.units import LONGEST_GROUP
 from sash.problems import Conflict, NotFound, PreconditionFailed, StoreUnavailable, Unprocessable
 from sash.store.data import script_calls, write_scripts
 from sash.store.data.append_script import NOTHING_STOOD, Forgotten
-from sash.store.data.branch_redactions import BranchRedactions, redact_in_branches, redacted_message
 from sash.store.data.branches import is_bare
 from sash.store.data.conversations import Conversations
 from sash.store.data.layout import Target, encode_json, id_field, life_of
 from sash.store.data.reading import Reader
-from sash.store.data.replies import Page, State, read_compactions
+from sash.store.data.replies import Page, State
 from sash.store.data.script_calls import HistoryEdited
-from sash.store.data.sealing import Kind
-from sash.store.data.write_scripts import Freed, Rewound, SummaryTooLong, Written
+from sash.store.data.write_scripts import Freed, Rewound
 from sash.store.redis.client import Client
-from sash.store.redis.lua import ScriptCall
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Freed | None)
 
-_ATTEMPTS = 32
+ATTEMPTS = 32
 """Other writes that may come first, one after the other, before the client is asked to repeat the request."""
 _CHUNK = 1000
 _MOST_NAMED = 20_000  # ids held in memory; where there are more, the store is asked
@@ -59,7 +52,7 @@ class Change(TypedDict):
 
 
 class Histories:
-    """Changes of histories."""
+    """Rewinds of conversations."""
 
     def __init__(self, client: Client, conversations: Conversations) -> None:
         self._client = client
@@ -68,123 +61,9 @@ class Histories:
         self._erasures = conversations.erasures
         self._branches = conversations.branches
 
-    async def redact(self, target: Target, name: int | str, **change: Unpack[Change]) -> Freed:
-        """Remove the content of an entry, by its seq or ``id:`` and its id, and that of the compactions that may hold it.
-
-        An entry under this id is redacted in the log and in all branches. Raises NotFound, PreconditionFailed.
-        """
-        seq = await self._reader.seq_of(target, name)
-        if seq is None:
-            return await self._redact_in_branches(target, str(name).removeprefix("id:"), **change)
-        for _ in range(_ATTEMPTS):
-            with suppress(HistoryEdited):  # another write came first, which may have brought a compaction or a branch
-                for later in await self._compactions_since(target, seq, change):
-                    step: Change = {**change, "token": f"{change['token']}.{later}"}
-                    with suppress(NotFound):  # a rewind took it away meanwhile
-                        await self._redact(target, later, **step)
-                        change["if_match"] = ""  # it stood
-                return await self._redact(target, name, **change)
-        raise busy()
-
-    async def _compactions_since(self, target: Target, seq: int, change: Change) -> list[int]:
-        """Return the seqs of the compactions behind message ``seq``, newest first. Raises NotFound, Conflict."""
-        for _ in range(_ATTEMPTS):
-            with suppress(HistoryEdited):
-                return await self._read_compactions_since(target, seq, change)
-        raise busy()
-
-    async def _read_compactions_since(self, target: Target, seq: int, change: Change) -> list[int]:
-        state, done = await asyncio.gather(self._reader.get(target), self._reader.was_done(target, change["token"]))
-        if done or not state.compactions or seq > state.length:
-            return []
-        if state.life != change["life"]:
-            raise script_calls.no_conversation()
-        (record,) = await self._reader.stretch(target, seq, seq, state=state)
-        if record.flags & Flags.REDACTED:  # the later ones were made without its content
-            return []
-        found, standing = [], state.compactions
-        while (newest := max(standing.values(), default=0)) > seq:
-            found.append(newest)
-            (kept,) = await self._client.commands([("HGET", target.keys.ids, f"\0compaction:{newest}")])
-            standing = read_compactions((kept or b"").partition(b" ")[2])
-        return found
-
-    async def _redact(self, target: Target, name: int | str, **change: Unpack[Change]) -> Freed:
-        """Redact one message. Raises HistoryEdited where another write came first."""
-        page, done = await asyncio.gather(
-            self._reader.entry(target, name), self._reader.was_done(target, change["token"])
-        )
-        if done:
-            return Freed(page.version, page.etag)
-        if not page.messages or page.life != change["life"]:
-            raise no_entry()
-        message = page.messages[0]
-        in_branches = await self._branch_redactions(target, message.identity.id, message.seq)
-        if message.record.flags & Flags.REDACTED:
-            if in_branches.contents:
-                return await self._redact_in_branches(target, message.identity.id, message.seq, **change)
-            require_version(page, change["if_match"])
-            return Freed(page.version, page.etag)
-        sealer = await self._data_keys.sealer(target.tenant, target.name)
-        record, redacted = redacted_message(sealer, message)
-        before, after = _tokens(message.record), _tokens(record)
-        call = write_scripts.redact(
-            target.keys,
-            **change,
-            seq=message.seq,
-            standing=message.standing,
-            record=redacted.record,
-            details=redacted.details,
-            body=redacted.body,
-            less=(before[0] - after[0], before[1] - after[1]),
-            grounded=0 if message.record.grounding is None else 1,
-            grounding=message.record.grounding or (0, 0),
-            words=pack_words([said_in(redact_message(msgspec.json.decode(message.body)))], sealer.number)[0],
-            media=" ".join(sorted({f"{each.name.hex()} 1" for each in message.record.media})),
-            branches=in_branches.stands,
-            contents=write_scripts.packed_contents(in_branches.contents),
-        )
-        written = await self._erasing(target, message.record.media or in_branches.has_media, call)
-        if written is None:
-            raise HistoryEdited
-        return written
-
-    async def _redact_in_branches(self, target: Target, identity: str, seq: int = 0, **change: Unpack[Change]) -> Freed:
-        """Redact an entry in all branches, which is not in the log, or is redacted there; there it has the given seq.
-
-        Raises NotFound, PreconditionFailed.
-        """
-        for _ in range(_ATTEMPTS):
-            state, done = await asyncio.gather(self._reader.get(target), self._reader.was_done(target, change["token"]))
-            if done:
-                return Freed(state.version, state.etag)
-            found = await self._branch_redactions(target, identity, seq)
-            if state.life != change["life"] or not (found.knows or seq):
-                raise no_entry()
-            require_version(state, change["if_match"])
-            if not found.contents:
-                return Freed(state.version, state.etag)
-            call = write_scripts.change_branches(
-                target.keys,
-                **change,
-                branches=found.stands,
-                contents=write_scripts.packed_contents(found.contents),
-            )
-            written = await self._erasing(target, found.has_media, call)
-            if written is not None:
-                return written
-        raise busy()
-
-    async def _branch_redactions(self, target: Target, identity: str, seq: int) -> BranchRedactions:
-        """Return how an entry is redacted in the branches; ``seq`` is its place in the log, 0 if it is not there."""
-        read = await self._branches.all(target)
-        pages = await self._branches.pages(target, read, read.branches)
-        sealer = await self._data_keys.sealer(target.tenant, target.name)
-        return redact_in_branches(read, pages, sealer, identity, seq)
-
     async def drop_branch(self, target: Target, name: str, **change: Unpack[Change]) -> Freed:
         """Drop the branch with this id, and those that hang in it. Raises NotFound, PreconditionFailed."""
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             read, done = await asyncio.gather(
                 self._branches.heads(target), self._reader.was_done(target, change["token"])
             )
@@ -192,7 +71,7 @@ class Histories:
                 return Freed(int(read.reply.version), read.etag)
             head = read.head(name)
             call = write_scripts.change_branches(target.keys, **change, branches=read.reply.heads, drop=head.number)
-            written = await self._erasing(target, head, call)  # its messages are not read
+            written = await self._erasures.after(target, call, has_media=True)  # its messages are not read
             if written is not None:
                 return written
         raise busy()
@@ -213,7 +92,7 @@ class Histories:
         The conversation is then as it was right after that message: in the middle of a tool group, its calls wait again for
         their results. ``progress`` is called after each step of about a thousand messages.
         """
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             state, done = await asyncio.gather(self._reader.get(target), self._reader.was_done(target, change["token"]))
             if done:
                 await self._sweep(target, state.life, progress)  # the earlier run may have ended before it was done
@@ -265,7 +144,7 @@ class Histories:
             seal=forgotten.seal,
             unpinned=forgotten.unpinned,
         )
-        rewound = await self._erasing(target, gone.media, call)
+        rewound = await self._erasures.after(target, call, has_media=bool(gone.media))
         await self._clean(target, life_of(rewound.etag), gone, to_seq, progress, stale=rewound.stale > 0)
         return msgspec.structs.replace(rewound, to_seq=to_seq)
 
@@ -285,7 +164,7 @@ class Histories:
         whether the reply named objects that no message has any more. Raises NotFound,
         Unprocessable, Conflict, and what ``append`` raises.
         """
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             try:
                 state = await self._reader.get(target)
             except NotFound:
@@ -343,10 +222,6 @@ class Histories:
             await self._client.run(write_scripts.forget_ids(target.keys, life=life, ids=ids))
             progress()
 
-    async def _erasing(self, target: Target, media: object, call: ScriptCall[F]) -> F:
-        """Run a script that takes messages with these media away, and erase the objects that no message has then."""
-        return await (self._erasures.after(target, call, has_media=True) if media else self._client.run(call))
-
     async def _sweep(self, target: Target, life: str, progress: Callable[[], None]) -> None:
         """Drop the documents and metadata that a rewind has left of forgotten messages, in steps."""
         while await self._client.run(write_scripts.sweep(target.keys, life=life)):
@@ -362,70 +237,6 @@ class Histories:
             pairs = [(flat[i], int(flat[i + 1].split()[0])) for i in range(0, len(flat), 2)]
             yield [word for field, seq in pairs if seq > to_seq for word in (field, seq)]
             cursor = None if cursor == b"0" else cursor
-
-    async def put_summary(
-        self,
-        target: Target,
-        summary: Summary | None,
-        standing: State | None = None,
-        **change: Unpack[Change],
-    ) -> Written:
-        """Put, replace or remove the summary.
-
-        With ``standing``, only if nothing was redacted, rewound or summarised since that state.
-
-        Raises:
-            NotFound, PreconditionFailed, and Unprocessable when it covers more messages than there are, or one in progress.
-        """
-        edited: str = "*"
-        covered: int | str = "*"
-        if standing is not None:
-            edited = standing.made[1].decode().partition("~")[0]
-            covered = standing.summary.through_seq if standing.summary else 0
-        if summary is not None:
-            summary = summary.for_those(await self._who_may_see(target, summary.through_seq))
-        sealer = await self._data_keys.sealer(target.tenant, target.name)
-        call = write_scripts.summarize(
-            target.keys,
-            **change,
-            summary=sealer.seal(Kind.SUMMARY, encode_json(summary)) if summary else b"",
-            through_seq=summary.through_seq if summary else 0,
-            edited=edited,
-            covered=covered,
-        )
-        try:
-            return await self._client.run(call)
-        except SummaryTooLong as error:
-            detail = f"A summary can cover messages up to {error.last_seq}, the last that is not in progress"
-            raise Unprocessable.at("#/through_seq", detail) from None
-
-    async def _who_may_see(self, target: Target, last_seq: int) -> frozenset[str] | None:
-        """The agents that may see all messages up to ``last_seq``; None for everybody. Raises NotFound, Conflict."""
-        for _ in range(_ATTEMPTS):
-            state = await self._reader.get(target)
-            with suppress(HistoryEdited):
-                return await self._narrowed(target, min(last_seq, state.length), state)
-        raise busy()
-
-    async def _narrowed(self, target: Target, last_seq: int, state: State) -> frozenset[str] | None:
-        names, first, before = None, 1, state.summary
-        if before is not None and before.through_seq <= last_seq:
-            names = None if before.audience is None else frozenset(before.audience)
-            first = before.through_seq + 1
-        async for _, records in self._reader.steps(
-            target, first if state.rich else last_seq + 1, last_seq, state=state
-        ):
-            for party in records.parties()[1]:
-                names = party.narrowed(names)
-        return names
-
-    async def lease_summary(self, target: Target, holder: str, *, now_ms: int, until_ms: int) -> bool:
-        """Take the right to summarise until ``until_ms``, or return it with 0.
-
-        Gives False where another holder has it, or there is no conversation.
-        """
-        call = write_scripts.lease(target.keys[:1], holder=holder, now_ms=now_ms, until_ms=until_ms)
-        return await self._client.run(call) == 1
 
 
 async def boundary(reader: Reader, target: Target, to_seq: int, state: State) -> tuple[bytes, list[int]]:
@@ -494,24 +305,13 @@ class _Gone:
 
 def totals_of(records: Records) -> tuple[int, int, int, int, int]:
     """Return the tokens of messages (o200k, cl100k), messages with documents, and tokens of the documents (both)."""
-    tokens = [_tokens(record) for record in records]
+    tokens = [counted_tokens(record) for record in records]
     documents = [record.grounding for record in records if record.grounding is not None]
     return (*_sums(tokens), len(documents), *_sums(documents))
 
 
 def _sums(pairs: Sequence[tuple[int, int]]) -> tuple[int, int]:
     return sum(one for one, _ in pairs), sum(other for _, other in pairs)
-
-
-def make_summary(text: str, through_seq: int, compaction: dict[str, Any] | None = None) -> Summary:
-    """Return a summary with its message's measure; ``compaction`` is the chat message of a provider's compaction item."""
-    return Summary(
-        text=text,
-        through_seq=through_seq,
-        measure=measure(summary_message(text)),
-        compaction=compaction,
-        compaction_measure=measure(compaction) if compaction is not None else None,
-    )
 
 
 def _only_pinned_by_its_result(record: Record) -> bool:
@@ -525,7 +325,8 @@ def require_version(standing: State | Page, if_match: str) -> None:
         raise script_calls.moved(standing.version, standing.etag)
 
 
-def _tokens(record: Record) -> tuple[int, int]:
+def counted_tokens(record: Record) -> tuple[int, int]:
+    """Return a message's tokens in its conversation's totals, in both encodings."""
     return reference_tokens(record.measure, parallel=record.parallel)
 
 

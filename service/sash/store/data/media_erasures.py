@@ -70,12 +70,13 @@ class MediaErasures:
         """Why object storage cannot be used; empty where it can, None without one."""
         return None if self._objects is None else self._objects.away
 
-    async def after(self, target: Target, call: ScriptCall[F], *, has_media: bool = False) -> F:
+    async def after(self, target: Target, call: ScriptCall[F], *, has_media: bool | None = None) -> F:
         """Return the result of a script that takes messages away, once their objects are erased, or noted for it.
 
-        ``has_media``: the messages are known to have some. A reply without objects may then follow one that was lost.
+        ``has_media``: whether the messages have some; None where that is not known. Where they have, a reply without objects
+        may follow one that was lost.
         """
-        if self._objects is None:
+        if self._objects is None or has_media is False:
             return await self._client.run(call)
         noted = await self.note(target)
         freed = await self._client.run(call)

@@ -23,6 +23,8 @@ from sash.store.data.object_storage import ObjectStorage
 from sash.store.data.owner_erasures import OwnerErasures
 from sash.store.data.owners import Owners
 from sash.store.data.reading import Reader
+from sash.store.data.redactions import Redactions
+from sash.store.data.summaries import Summaries
 from sash.store.data.tenants import Tenants
 from sash.store.data.usage import Calibrations
 from sash.store.redis.client import Client
@@ -39,6 +41,8 @@ class Stores(msgspec.Struct, frozen=True):
     media: MediaContents
     erasures: MediaErasures
     histories: Histories
+    redactions: Redactions
+    summaries: Summaries
     earlier: EarlierStates
     agreements: Agreements
     branch_swaps: BranchSwaps
@@ -75,6 +79,8 @@ def stores_of(
         media=conversations.media,
         erasures=conversations.erasures,
         histories=histories,
+        redactions=Redactions(client, conversations),
+        summaries=Summaries(client, conversations),
         earlier=EarlierStates(client, conversations.reader, data_keys),
         agreements=agreements,
         branch_swaps=BranchSwaps(conversations, histories, agreements),
