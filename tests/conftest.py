@@ -24,6 +24,7 @@ import profiles
 import pytest
 import pytest_asyncio
 import redis
+from rigs.browser import Browser, chromium
 from rigs.conformity import conform
 from rigs.key_leaks import conversations_in, leaks
 from rigs.servers import free_port
@@ -92,6 +93,21 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedStore]:
     """Yield a server that only one test file uses: encryption keys stay in it, and a test may read all its bytes."""
     with EmbeddedStore(tmp_path_factory.mktemp("own"), fsync="everysec") as running:
         yield running
+
+
+@pytest.fixture
+def raw(own: EmbeddedStore) -> Iterator[redis.Redis]:
+    """Yield a connection to that server, which is emptied before the test."""
+    with redis.Redis.from_url(own.url) as connection:
+        connection.flushall()
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def one_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Yield a browser that the tests of a file share."""
+    with chromium(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
 
 
 @pytest.fixture(scope="session")

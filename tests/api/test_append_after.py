@@ -5,7 +5,20 @@ from typing import Any
 
 import httpx
 import pytest
-from rigs.dialogue import append, assistant, calling, contents, etag_of, history, indexed, problem, result, user, window
+from rigs.dialogue import (
+    append,
+    assistant,
+    calling,
+    contents,
+    etag_of,
+    history,
+    indexed,
+    problem,
+    result,
+    texts,
+    user,
+    window,
+)
 from test_rewind import ENTRIES, state
 
 from sash.problems import StoreUnavailable
@@ -19,11 +32,6 @@ async def put(
     parameters = {"after_seq": after, **query}
     path = f"/conversations/{conversation}/messages"
     return await client.post(path, json={"messages": entries}, params=parameters, headers=headers)
-
-
-async def texts(client: httpx.AsyncClient, conversation: str) -> list[str]:
-    """Return the text of each stored message."""
-    return [each["message"]["content"] for each in await history(client, conversation)]
 
 
 async def test_a_question_is_edited(client: httpx.AsyncClient, conversation: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from conftest import http, lifespan
-from rigs.dialogue import append, assistant, calling, etag_of, history, problem, result, user, window
+from rigs.dialogue import append, assistant, calling, etag_of, history, problem, result, texts, user, window
 
 from sash.app import create_app
 from sash.settings import Settings
@@ -38,11 +38,6 @@ async def branches(client: httpx.AsyncClient, conversation: str) -> list[dict[st
 async def swap(client: httpx.AsyncClient, conversation: str, branch: str, **headers: str) -> httpx.Response:
     """Make a branch the end."""
     return await client.post(f"/conversations/{conversation}/branches/{branch}", headers=headers)
-
-
-async def texts(client: httpx.AsyncClient, conversation: str) -> list[Any]:
-    """Return the text of each stored message."""
-    return [each["message"]["content"] for each in await history(client, conversation)]
 
 
 async def exported(client: httpx.AsyncClient, conversation: str) -> list[dict[str, Any]]:

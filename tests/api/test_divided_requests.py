@@ -10,8 +10,8 @@ from profiles import examples
 from rigs.dialogue import append, history, window
 from validators.conversations import conversations
 from validators.divisions import as_bulk, divided
+from validators.judges import JUDGES
 from validators.logs import PIXEL, Group
-from validators.test_histories import JUDGES
 
 Object = dict[str, Any]
 TOLD = ("request", "tokens", "kept", "mended", "dropped", "exact", "stop_reason")

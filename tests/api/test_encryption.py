@@ -5,7 +5,7 @@ import json
 import re
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -51,14 +51,6 @@ SAYINGS: tuple[dict[str, Any], ...] = (
     said(f"answer {CANARY}", "e", "assistant"),
     {"id": "f", "message": {"role": "user", "content": f"last {CANARY}", "name": CANARY}},
 )
-
-
-@pytest.fixture
-def raw(own: EmbeddedStore) -> Iterator[redis.Redis]:
-    """A client of the store's server, which is emptied before the test."""
-    with redis.Redis.from_url(own.url) as raw:
-        raw.flushall()
-        yield raw
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from profiles import examples
 from readme_blocks import block
 from rigs.agree_chats import changed_lists, screen, screens
 from rigs.agreeing import Log, Message, said
-from rigs.dialogue import append, assistant, calling, contents, etag_of, history, problem, result, user, window
+from rigs.dialogue import append, assistant, calling, contents, etag_of, history, problem, result, texts, user, window
 from rigs.reading_events import following
 
 from sash.app import create_app
@@ -67,11 +67,6 @@ async def hanging(client: httpx.AsyncClient, conversation: str) -> list[list[Any
         return [*(places(found[branch["parent"]]) if branch["parent"] else []), branch["after_seq"]]
 
     return sorted([places(each), each["messages"], each["first"]["text"]] for each in found.values())
-
-
-async def texts(client: httpx.AsyncClient, conversation: str) -> list[Any]:
-    """Return the text of each stored message."""
-    return [each["message"]["content"] for each in await history(client, conversation)]
 
 
 async def test_a_list_begins_a_conversation(client: httpx.AsyncClient, conversation: str) -> None:

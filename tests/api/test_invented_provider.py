@@ -10,7 +10,6 @@ from conftest import Served
 
 CORE = Path(__file__).parents[1] / "core"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPj/HwAEAQH/7yMK/gAAAABJRU5ErkJggg=="
-SKILLS = [{"name": "look", "takes": {"type": "object", "properties": {"day": {"type": "integer"}}}}]
 NDJSON = "application/x-ndjson"
 PICTURE = {"picture": {"seen": {"kind": "image/png", "base64": PIXEL}}}
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +24,6 @@ from sash.store.redis.embedded import EmbeddedStore
 LINE = "[image, image/png, 90x90, 25 kB, not stored any more]\n"
 NDJSON = {"Content-Type": "application/x-ndjson"}
 PATH = "/conversations/{}/{}"
-
-
-@pytest.fixture
-def raw(own: EmbeddedStore) -> Iterator[redis.Redis]:
-    """Yield a connection to the store's server, which is emptied before the test."""
-    with redis.Redis.from_url(own.url) as raw:
-        raw.flushall()
-        yield raw
 
 
 Spoil = Callable[..., None]

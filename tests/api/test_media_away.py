@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +21,6 @@ from sash.store.data.media_erasures import ERASURES
 from sash.store.redis.embedded import EmbeddedStore
 
 MESSAGES = "/conversations/{}/messages"
-
-
-@pytest.fixture
-def raw(own: EmbeddedStore) -> Iterator[redis.Redis]:
-    """Yield a connection to the store's server, which is emptied before the test."""
-    with redis.Redis.from_url(own.url) as raw:
-        raw.flushall()
-        yield raw
 
 
 class Disk:

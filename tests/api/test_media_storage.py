@@ -81,14 +81,6 @@ async def erasures(own: EmbeddedStore, url: str) -> AsyncIterator[MediaErasures]
 
 
 @pytest.fixture
-def raw(own: EmbeddedStore) -> Iterator[redis.Redis]:
-    """Yield a connection to the store's server, which is emptied before the test."""
-    with redis.Redis.from_url(own.url) as raw:
-        raw.flushall()
-        yield raw
-
-
-@pytest.fixture
 async def client(own: EmbeddedStore, raw: redis.Redis, place: Place) -> AsyncIterator[httpx.AsyncClient]:  # noqa: ARG001 - empties it
     async with service(own, place.url) as client:
         yield client

@@ -11,8 +11,9 @@ from profiles import examples
 from rigs.dialogue import append, assistant, calling, history, user, window
 from validators import anthropic, converse, gemini
 from validators.conversations import conversations
+from validators.judges import JUDGES
 from validators.logs import PIXEL
-from validators.test_histories import JUDGES, refusals
+from validators.test_histories import refusals
 
 from sash.core.providers.messages.sharing import restore
 

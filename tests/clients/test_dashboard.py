@@ -15,7 +15,7 @@ import httpx
 import pytest
 from clients.conference import SYSTEM, turns
 from conftest import Served, serving_alone
-from rigs.browser import CHROMIUM, DRIVER, Browser, chromium
+from rigs.browser import CHROMIUM, DRIVER, Browser
 from rigs.servers import Server, binaries
 from validators.media import png
 
@@ -90,12 +90,6 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     feed(served.url, "visitor-1", 12, headers={"Authorization": "Bearer k1"})
     yield served
     served.stop()
-
-
-@pytest.fixture(scope="module")
-def one_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with chromium(tmp_path_factory.mktemp("profile")) as browser:
-        yield browser
 
 
 @pytest.fixture

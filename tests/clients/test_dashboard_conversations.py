@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 from conftest import Served, serving_alone
-from rigs.browser import Browser, chromium
+from rigs.browser import Browser
 from test_dashboard import CARDS, browsed
 from validators.media import png
 
@@ -43,12 +43,6 @@ CONVERSATIONS: list[tuple[dict[str, Any], list[dict[str, Any]]]] = [
     ),
     ({"id": "short", "owner": "user-8", "model": "gpt-4o-mini"}, [{"role": "user", "content": "Hello"}]),
 ]
-
-
-@pytest.fixture(scope="module")
-def one_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with chromium(tmp_path_factory.mktemp("profile")) as browser:
-        yield browser
 
 
 @pytest.fixture

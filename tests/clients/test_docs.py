@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Served, serving_alone
-from rigs.browser import CHROMIUM, DRIVER, Browser, chromium
+from rigs.browser import CHROMIUM, DRIVER, Browser
 from rigs.conformity import CONTRACT
 
 pytestmark = pytest.mark.skipif(
@@ -21,12 +21,6 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A service that requires API keys."""
     with serving_alone(tmp_path_factory.mktemp("docs"), SASH_API_KEYS="acme:k1") as served:
         yield served
-
-
-@pytest.fixture(scope="module")
-def one_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with chromium(tmp_path_factory.mktemp("profile")) as browser:
-        yield browser
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from clients.test_generated import needs, run
 from hypothesis import Phase, given, settings
 from profiles import examples
 from validators.conversations import conversations
-from validators.test_histories import JUDGES, entries_of, parameters, window_of
+from validators.judges import JUDGES
+from validators.test_histories import entries_of, parameters, window_of
 
 pytestmark = pytest.mark.clients
 

@@ -159,21 +159,28 @@ def sent_characters(window: Window, question: int) -> int:
     return len(chosen.before + chosen.after) if chosen else 0
 
 
-MONOTONE = {"grounding": st.sampled_from(["latest", "none"]), "summary": st.sampled_from(["never", "always"])}
-
-
-@given(cases(overflow=st.just("stop"), **MONOTONE), st.integers(1, 40))
-def test_more_budget_never_keeps_less(case: Case, more: int) -> None:
-    """A larger budget sends no less of the question's documents, and keeps all messages if the documents stay the same."""
+def with_more(case: Case, more: int) -> tuple[Window, Window] | None:
+    """The windows of a budget and of a larger one; None where the budget is too small."""
     talk, ask = case
     # With another choice, a cut result would grow with the budget.
     ask = replace(ask, options=msgspec.structs.replace(ask.options, tool_result_overflow="error"))
     try:
         small = talk.window(ask)
     except WindowDoesNotFit:
+        return None
+    return small, talk.window(Ask(ask.name, ask.budget + more, ask.options, ask.limits))
+
+
+MONOTONE = {"grounding": st.sampled_from(["latest", "none"]), "summary": st.sampled_from(["never", "always"])}
+
+
+@given(cases(overflow=st.just("stop"), **MONOTONE), st.integers(1, 40))
+def test_more_budget_never_keeps_less(case: Case, more: int) -> None:
+    """A larger budget sends no less of the question's documents, and keeps all messages if the documents stay the same."""
+    if (windows := with_more(case, more)) is None:
         return
-    large = talk.window(Ask(ask.name, ask.budget + more, ask.options, ask.limits))
-    before, after = (sent_characters(window, talk.question) for window in (small, large))
+    small, large = windows
+    before, after = (sent_characters(window, case[0].question) for window in windows)
     assert before <= after
     assert before < after or set(small.seqs) <= set(large.seqs)
 
@@ -181,15 +188,10 @@ def test_more_budget_never_keeps_less(case: Case, more: int) -> None:
 @given(cases(overflow=st.just("skip"), start=st.just("any"), **MONOTONE), st.integers(1, 40))
 def test_more_budget_never_skips_a_newer_message(case: Case, more: int) -> None:
     """With ``skip``, the newest message on which two budgets differ is kept by the larger budget."""
-    talk, ask = case
-    # With another choice, a cut result would grow with the budget.
-    ask = replace(ask, options=msgspec.structs.replace(ask.options, tool_result_overflow="error"))
-    try:
-        small = talk.window(ask)
-    except WindowDoesNotFit:
+    if (windows := with_more(case, more)) is None:
         return
-    large = talk.window(Ask(ask.name, ask.budget + more, ask.options, ask.limits))
-    before, after = (sent_characters(window, talk.question) for window in (small, large))
+    small, large = windows
+    before, after = (sent_characters(window, case[0].question) for window in windows)
     differ = set(small.seqs) ^ set(large.seqs)
     assert before <= after
     assert before < after or not differ or max(differ) in large.seqs

@@ -74,6 +74,11 @@ async def history(client: httpx.AsyncClient, conversation: str, media: str = "de
     return stored
 
 
+async def texts(client: httpx.AsyncClient, conversation: str) -> list[Any]:
+    """Return the text of each stored message."""
+    return [each["message"]["content"] for each in await history(client, conversation)]
+
+
 async def window(client: httpx.AsyncClient, conversation: str, **query: Any) -> dict[str, Any]:
     """Return a window; the request must succeed."""
     answer = await client.get(f"/conversations/{conversation}/window", params={"model": "gpt-4o-mini", **query})

@@ -12,7 +12,7 @@ MOST_TURNS = 8
 TOOL: Object = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
 
 
-def _late(log: Log) -> None:
+def late(log: Log) -> None:
     """Answer an earlier call, late or once more, in the call's form or as a chat message."""
     if not log.calls:
         return chat_turns.user(log)
@@ -24,7 +24,7 @@ def _late(log: Log) -> None:
 
 _TURNS = (
     *chat_turns.TURNS,
-    *(_late,) * 4,
+    *(late,) * 4,
     *claude_turns.TURNS,
     *gemini_turns.TURNS,
     *item_turns.TURNS,

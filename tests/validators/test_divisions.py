@@ -8,8 +8,9 @@ from profiles import examples
 
 from validators.conversations import conversations
 from validators.divisions import as_bulk, divided
+from validators.judges import JUDGES
 from validators.logs import Group, Object
-from validators.test_histories import JUDGES, MODELS, entries_of, parameters, window_of
+from validators.test_histories import MODELS, entries_of, parameters, window_of
 
 TOLD = ("request", "tokens", "kept", "mended", "dropped", "exact", "stop_reason")
 

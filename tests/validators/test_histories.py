@@ -5,7 +5,6 @@ In CI the histories are the same in each run, 2,100 for all formats together. Ni
 
 import json
 import zlib
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -20,19 +19,11 @@ from sash.problems import FormatCannotCarry, WindowDoesNotFit
 from sash.windows.counted import CountRequest, count_in_format
 from sash.windows.request import WindowRequest, decode_request
 from sash.windows.stateless import window_of_request
-from validators import anthropic, converse, gemini, interactions, ollama, openai, responses, sdk_types
+from validators import sdk_types
 from validators.conversations import SETTINGS, but_for_shots, conversations
+from validators.judges import JUDGES
 from validators.logs import Group, Object, words
 
-JUDGES: dict[str, tuple[str, Callable[[Object, str], list[str]]]] = {
-    "openai": ("messages", openai.refused),
-    "responses": ("input", responses.refused),
-    "anthropic": ("messages", anthropic.refused),
-    "gemini": ("contents", gemini.refused),
-    "interactions": ("input", interactions.refused),
-    "converse": ("messages", converse.refused),
-    "ollama": ("messages", ollama.refused),
-}
 MODELS = (
     *("gpt-4o-mini", "gpt-5", "claude-sonnet-4-5", "claude-opus-5-5", "gemini-2.5-flash", "gemini-3-pro-preview"),
     *("deepseek-chat", "llama-3.3-70b", "gpt-4", "claude-opus-4-8", "gemini-3.8-flash"),

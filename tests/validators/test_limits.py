@@ -15,8 +15,9 @@ from sash.problems import WindowDoesNotFit
 from sash.windows.request import WindowRequest
 from sash.windows.stateless import window_of_request
 from validators import limits, media
+from validators.judges import JUDGES
 from validators.logs import Group, Object
-from validators.test_histories import JUDGES, assert_counted, entries_of, refusals
+from validators.test_histories import assert_counted, entries_of, refusals
 
 MODELS = ("gpt-4o-mini", "gpt-5", "claude-haiku-4-5", "claude-opus-5", "gemini-3-pro-preview", "llama-3.3-70b")
 SIDES = ((1, 1), (40, 30), (900, 900), (2500, 100))

@@ -11,9 +11,9 @@ from profiles import examples
 
 from sash.core.chat.messages import Entry
 from validators.conversations import conversations
+from validators.judges import JUDGES
 from validators.logs import Group, Object
 from validators.test_histories import (
-    JUDGES,
     MODELS,
     assert_counted,
     entries_of,

@@ -45,7 +45,7 @@ from sash.core.providers.openai.server_mends import USER_FIRST
 from sash.windows.asked import Asked
 from sash.windows.cache_hints import Hints
 from sash.windows.edits import Trimmed, cheaper, sparing
-from sash.windows.marks import marked_in, with_foreign_members
+from sash.windows.marked import marked_in, with_foreign_members
 from sash.windows.tokens_sent import saved_as_sent, saved_by_turns
 
 _encode = msgspec.json.Encoder().encode

@@ -2,11 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from faults.fuzz.scripts import Object
-from validators import anthropic, converse, gemini, interactions, ollama, openai, responses
+from validators.judges import JUDGES
 
 KINDS = ("5xx", "over", "hangs", "empty", "short", "stores", "bulk", "alike", "receipt", "wordless", "refused")
 """What may be wrong, in the order of the table."""
@@ -33,20 +32,9 @@ class Wrong(NamedTuple):
     window: Object | None = None
 
 
-_JUDGES: dict[str, tuple[str, Callable[[Object, str], list[str]]]] = {
-    "openai": ("messages", openai.refused),
-    "responses": ("input", responses.refused),
-    "anthropic": ("messages", anthropic.refused),
-    "gemini": ("contents", gemini.refused),
-    "interactions": ("input", interactions.refused),
-    "converse": ("messages", converse.refused),
-    "ollama": ("messages", ollama.refused),
-}
-
-
 def messages_in(form: str, request: Object) -> list[Any]:
     """Return a request's messages."""
-    found: list[Any] = request.get(_JUDGES[form][0]) or []
+    found: list[Any] = request.get(JUDGES[form][0]) or []
     return found
 
 
@@ -55,7 +43,7 @@ def refused(form: str, model: str, request: Object) -> list[str]:
     if not messages_in(form, request):
         return []
     try:
-        return _JUDGES[form][1](request, model)
+        return JUDGES[form][1](request, model)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         return [f"a type that no provider takes: {type(error).__name__} {error}"]
 

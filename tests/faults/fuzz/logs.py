@@ -6,6 +6,7 @@ from typing import Any
 
 from faults.fuzz.scripts import Object, Sent
 from validators import chat_turns, claude_turns, converse_turns, gemini_turns, item_turns, ollama_turns, step_turns
+from validators.conversations import late
 from validators.logs import Log, T
 
 Turn = Callable[[Log], None]
@@ -36,16 +37,6 @@ class PlainLog(Log):
 
 def _never(_: Any) -> Any:
     raise AssertionError("a plain log draws nothing else")
-
-
-def late(log: Log) -> None:
-    """Answer an earlier call, late or once more, in the call's form or as a chat message."""
-    if not log.calls:
-        return chat_turns.user(log)
-    call = log.pick(log.calls[::-1])
-    result = call.result if log.number(2) else chat_turns.result
-    log.groups.append(result(log, call.identity, call.name))
-    return None
 
 
 def drawn(chance: random.Random, turns: Sequence[Turn], most: int = 8) -> list[Sent]:
