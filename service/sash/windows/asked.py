@@ -6,31 +6,19 @@ from contextlib import suppress
 import msgspec
 
 from sash.core.counts.models.models import Model, countable_model, find_model, unknown_model
-from sash.core.law.build import build_window
-from sash.core.law.documents.document_costs import Source
-from sash.core.law.documents.documents import Documents
 from sash.core.law.fixed_parts.at_destination import at_destination
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts
 from sash.core.law.fixed_parts.plan import Plan
-from sash.core.law.fixed_parts.window_spec import WindowSpec
-from sash.core.law.history.view import History
 from sash.core.law.limits.request_size import check_tools
 from sash.core.law.recall.recall import Recollection
-from sash.core.law.records.need_older import NeedOlder
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.law.records.records import StoredGrounding
-from sash.core.law.render import Bodies
 from sash.core.law.selection.caching import cut_length, settled
 from sash.core.law.selection.choice import BLOCK
-from sash.core.law.selection.explain import short_of
 from sash.core.law.selection.sending import decided_reasoning
-from sash.core.law.selection.window import Window
-from sash.problems import Pointer, UnknownModel, Unprocessable, WindowDoesNotFit
+from sash.problems import Pointer, UnknownModel, Unprocessable
 from sash.windows.request import HistoryRequest
 
 _DEFAULT_RESERVE = 1024
-_MOST_TRIES = 8
-"""Budgets that are tried for a refused window. The first is nearly always enough."""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -67,61 +55,6 @@ class Asked(msgspec.Struct, frozen=True):
     def block(self) -> int:
         """The reference tokens of a stable cut's block."""
         return BLOCK * cut_length(self.plan.query, self.plan.model, self.plan.budget)
-
-
-def build(asked: Asked, history: History, documents: Documents) -> Window | NeedOlder:
-    """The window that is asked for, or NeedOlder.
-
-    Raises:
-        WindowDoesNotFit: the required parts are over the budget. A budget of ``needed`` was tried and is enough, unless the
-            model takes no such request, or eight budgets were not enough.
-    """
-    spec = WindowSpec(
-        plan=asked.plan,
-        documents=documents,
-        # The path of the messages, to which a seq is added.
-        path=f"/conversations/{asked.conversation}/messages/" if asked.conversation else "",
-        recall_reserve=asked.recall_reserve,
-    )
-    try:
-        return build_window(history, spec)
-    except WindowDoesNotFit as found:
-        problem = found
-    enough = _enough(history, spec, problem)
-    if isinstance(enough, NeedOlder):
-        return enough
-    enough.model = asked.plan.model.id
-    raise enough
-
-
-def _enough(history: History, spec: WindowSpec, problem: WindowDoesNotFit) -> WindowDoesNotFit | NeedOlder:
-    """The problem with a budget that is enough, or NeedOlder to find it.
-
-    In a larger window results may be longer, and pictures sent as they are. Each budget that is tried is larger.
-    """
-    tried = problem
-    for _ in range(_MOST_TRIES):
-        if tried.members["limit"] != "tokens":
-            return problem
-        budget = tried.members["needed"]
-        if budget > spec.plan.model.max_input_tokens:
-            break
-        plan = msgspec.structs.replace(spec.plan, budget=budget)
-        try:
-            if isinstance(found := build_window(history, msgspec.structs.replace(spec, plan=plan)), NeedOlder):
-                return found
-            break
-        except WindowDoesNotFit as larger:
-            tried = larger
-    return problem if tried is problem else short_of(tried, spec.plan.budget)
-
-
-def documents_of(plan: Plan, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> Documents:
-    """The documents that a window may send."""
-    written = plan.parts.template.written
-    return plan.documents(
-        {seq: Source(written(stored), bodies.body(seq)[stored.start : stored.end]) for seq, stored in grounding.items()}
-    )
 
 
 def plan_of(query: WindowQuery, parts: FixedParts, limits: Limits) -> Plan:

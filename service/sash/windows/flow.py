@@ -16,8 +16,12 @@ import msgspec
 
 from sash.core.counts.models.families import FUNCTION, TOOL
 from sash.core.counts.models.models import Model
+from sash.core.law.build import build_window
+from sash.core.law.documents.document_costs import Source
 from sash.core.law.documents.documents import Documents
 from sash.core.law.fixed_parts.history_tools import with_history_tools
+from sash.core.law.fixed_parts.plan import Plan
+from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.compaction import compacted
 from sash.core.law.history.order import arranged
 from sash.core.law.history.perspective import as_seen_by, back_for_view
@@ -26,12 +30,13 @@ from sash.core.law.recall.recall import choose
 from sash.core.law.recall.words import said_in
 from sash.core.law.records.costs import message_costs
 from sash.core.law.records.need_older import NeedOlder, older
-from sash.core.law.records.records import Record
+from sash.core.law.records.records import Record, StoredGrounding
 from sash.core.law.render import Bodies
+from sash.core.law.selection.explain import short_of
 from sash.core.law.selection.window import Window
 from sash.problems import WindowDoesNotFit
 from sash.windows.answer import Made, made
-from sash.windows.asked import Asked, build, documents_of
+from sash.windows.asked import Asked
 from sash.windows.cache_hints import hints_of
 from sash.windows.edits import Trimmed, edited, with_line_to_go_on, with_result_lines, with_sent_names
 from sash.windows.needs import (
@@ -69,6 +74,8 @@ _FEW_EDITS: Final = 8
 """Messages that are changed within some ten milliseconds at most, such as results that are cut."""
 _SMALL_BYTES: Final = 65_536
 """The bytes of messages that are changed within a few milliseconds."""
+_MOST_TRIES = 8
+"""Budgets that are tried for a refused window. The first is nearly always enough."""
 _replace = msgspec.structs.replace
 
 
@@ -136,7 +143,7 @@ def _with_tools(asked: Asked, first: int, length: int) -> Asked:
 def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, History, Documents]:
     """The chosen messages, and the history and the documents that they were chosen from."""
     plan, history = asked.plan, seen.history
-    documents = documents_of(plan, seen.bodies, seen.grounding) if seen.grounding else plan.no_documents
+    documents = _documents_of(plan, seen.bodies, seen.grounding) if seen.grounding else plan.no_documents
     if asked.plan.query.view is not None:
         found = as_seen_by(history, asked.plan.query.view, asked.plan.model, asked.block)
         if found is None:
@@ -152,10 +159,65 @@ def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, Histor
         if found is None:
             return older(asked.plan.budget), history, documents
         history = found
-    choice = build(asked, history, documents)
+    choice = _build(asked, history, documents)
     if isinstance(choice, NeedOlder) and asked.plan.query.view is not None:
         choice = back_for_view(seen.history, history, choice, asked.plan.budget, asked.block)
     return choice, history, documents
+
+
+def _build(asked: Asked, history: History, documents: Documents) -> Window | NeedOlder:
+    """The window that is asked for, or NeedOlder.
+
+    Raises:
+        WindowDoesNotFit: the required parts are over the budget. A budget of ``needed`` was tried and is enough, unless the
+            model takes no such request, or eight budgets were not enough.
+    """
+    spec = WindowSpec(
+        plan=asked.plan,
+        documents=documents,
+        # The path of the messages, to which a seq is added.
+        path=f"/conversations/{asked.conversation}/messages/" if asked.conversation else "",
+        recall_reserve=asked.recall_reserve,
+    )
+    try:
+        return build_window(history, spec)
+    except WindowDoesNotFit as found:
+        problem = found
+    enough = _enough(history, spec, problem)
+    if isinstance(enough, NeedOlder):
+        return enough
+    enough.model = asked.plan.model.id
+    raise enough
+
+
+def _enough(history: History, spec: WindowSpec, problem: WindowDoesNotFit) -> WindowDoesNotFit | NeedOlder:
+    """The problem with a budget that is enough, or NeedOlder to find it.
+
+    In a larger window results may be longer, and pictures sent as they are. Each budget that is tried is larger.
+    """
+    tried = problem
+    for _ in range(_MOST_TRIES):
+        if tried.members["limit"] != "tokens":
+            return problem
+        budget = tried.members["needed"]
+        if budget > spec.plan.model.max_input_tokens:
+            break
+        plan = _replace(spec.plan, budget=budget)
+        try:
+            if isinstance(found := build_window(history, _replace(spec, plan=plan)), NeedOlder):
+                return found
+            break
+        except WindowDoesNotFit as larger:
+            tried = larger
+    return problem if tried is problem else short_of(tried, spec.plan.budget)
+
+
+def _documents_of(plan: Plan, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> Documents:
+    """The documents that a window may send."""
+    written = plan.parts.template.written
+    return plan.documents(
+        {seq: Source(written(stored), bodies.body(seq)[stored.start : stored.end]) for seq, stored in grounding.items()}
+    )
 
 
 def _edited(

@@ -113,14 +113,6 @@ class Conversations:
             raise ConversationExists("A conversation with this id exists: choose another id.")
         return found[0] is not None
 
-    async def append(self, target: Target, entries: Sequence[NewEntry], **writing: Unpack[Writing]) -> AppendReply:
-        """Store entries, all or none, each id once; create the conversation if it is not there.
-
-        Raises:
-            PreconditionFailed, EntryConflict, ReplyGone, OrphanToolResult, TooManyPinned, StoreUnavailable, StoreFull.
-        """
-        return await self._append(target, entries, writing)
-
     async def append_and_read(
         self, target: Target, entries: Sequence[NewEntry], reach: Reach, **writing: Unpack[Writing]
     ) -> tuple[AppendReply, Tail | Problem]:
@@ -128,7 +120,7 @@ class Conversations:
 
         Raises what ``append`` raises, before anything is stored.
         """
-        appended = await self._append(target, entries, writing, reach)
+        appended = await self.append(target, entries, reach, **writing)
         try:
             if appended.tail is None:
                 return appended, await self.reader.window(target, reach)
@@ -136,10 +128,16 @@ class Conversations:
         except Problem as problem:
             return appended, problem
 
-    async def _append(
-        self, target: Target, entries: Sequence[NewEntry], writing: Writing, reach: Reach | None = None
+    async def append(
+        self, target: Target, entries: Sequence[NewEntry], reach: Reach | None = None, **writing: Unpack[Writing]
     ) -> AppendReply:
-        """Append; with ``reach``, the reply has the tail that a window likely needs."""
+        """Store entries, all or none, each id once; create the conversation if it is not there.
+
+        With ``reach``, the reply has the tail that a window likely needs.
+
+        Raises:
+            PreconditionFailed, EntryConflict, ReplyGone, OrphanToolResult, TooManyPinned, StoreUnavailable, StoreFull.
+        """
         sealer = PLAIN if self.data_keys.plain else await self.data_keys.sealer(target.tenant, target.name)
         given = list(entries)
         entries = given if not self._has_objects else await self.media.placed(target, sealer, given, target.keys.media)
@@ -174,7 +172,8 @@ class Conversations:
                     await self._tell_branch(target, entries, refused)
                 raise
             else:
-                await self._erase_unused(target, sealer, entries, appended)
+                if self._has_objects:
+                    await self._erase_unused(target, sealer, entries, appended)
                 return await self._opened(target, appended)
 
     async def _tell_branch(self, target: Target, entries: Sequence[NewEntry], gone: ReplyGone) -> None:
@@ -189,8 +188,6 @@ class Conversations:
         self, target: Target, sealer: AnySealer, entries: Sequence[NewEntry], appended: AppendReply
     ) -> None:
         """Erase the objects that no message has after an append: of forgotten messages, and of duplicates."""
-        if not self._has_objects:
-            return
         held, twice = set[str](), set[str]()
         for entry, step in zip(entries, appended.entries, strict=True):
             if entry.contents:
