@@ -85,7 +85,7 @@ def count(
     decoder: msgspec.json.Decoder[Any] = _count if PROVIDERS[format].is_chat_form else _provider_count
     wanted = decode_json(_encode({**request, "model": model}), decoder)
     name = wanted.model if isinstance(wanted, CountRequest) else model_of(wanted)
-    return count_in_format(wanted, named_model(name, _NO_MODELS, "#/model"), format)
+    return count_in_format(wanted, named_model(name, _NO_MODELS), format)
 
 
 def _encode(value: Any) -> bytes:

@@ -21,7 +21,7 @@ from sash.api.schemas import (
     PredictionOutcome,
 )
 from sash.core.chat.messages import ReceiptText, decode_json
-from sash.core.counts.models.models import NO_WINDOW, Model, find_model, list_models, published_name
+from sash.core.counts.models.models import NO_WINDOW, Model, countable_model, find_model, list_models, published_name
 from sash.core.counts.requests.calibration import (
     MOST_CONSTANT,
     MOST_RATIO,
@@ -40,7 +40,7 @@ from sash.problems import BadRequest, NotFound, UnknownModel, Unprocessable
 from sash.store.data.histories import require_version
 from sash.store.data.layout import Target
 from sash.store.data.usage import applied_correction, drifts, model_or_unknown
-from sash.windows.asked import counted_model
+from sash.windows.asked import named_model
 from sash.windows.counted import Count, CountQuery, CountRequest, count_in_format, model_of
 from sash.windows.receipts import read_receipt, require_of
 
@@ -63,7 +63,7 @@ async def count(request: Incoming) -> Count:
     name = wanted.model if isinstance(wanted, CountRequest) else model_of(wanted)
     context = request.context
     models = await context.store.calibrations.correct(request.tenant, context.models, name)
-    model = counted_model(name, models, "#/model")
+    model = named_model(name, models, countable_model)
     started = time.perf_counter()
     size = LONG_BYTES if model.waits else len(body)
     counted = await run_in_turn_if_large(size, count_in_format, wanted, model, form)

@@ -78,4 +78,4 @@ async def answer_tool(request: Incoming, name: FromPath[str]) -> ToolAnswer:
 
 def counted_by(context: Context, name: str | None) -> Model:
     """The model that counts an answer's tokens; GPT-4o where none is named. Raises UnknownModel."""
-    return REFERENCE_MODELS[0] if name is None else named_model(name, context.models, "#/model")
+    return REFERENCE_MODELS[0] if name is None else named_model(name, context.models)

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import msgspec
 
-from sash.core.counts.models.models import Model, countable_model, find_model, unknown_model
+from sash.core.counts.models.models import Model, find_model, unknown_model
 from sash.core.law.fixed_parts.at_destination import at_destination
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts
 from sash.core.law.fixed_parts.plan import Plan
@@ -108,20 +108,17 @@ def check_tools_of(settings: ConversationSettings, models: Mapping[str, Model]) 
         check_tools(settings.tools, find_model(settings.model, models), "#/tools")
 
 
-def named_model(name: str, models: Mapping[str, Model], pointer: str) -> Model:
-    """The model of this name. Raises UnknownModel with ``pointer``, the name's place in the request."""
-    try:
-        return find_model(name, models)
-    except UnknownModel as unknown:
-        raise named(unknown, pointer) from None
+def named_model(
+    name: str, models: Mapping[str, Model], find: Callable[[str, Mapping[str, Model]], Model] = find_model
+) -> Model:
+    """The model that the member ``model`` of a body names. Raises UnknownModel.
 
-
-def counted_model(name: str, models: Mapping[str, Model], pointer: str) -> Model:
-    """The model that counts a request: a bound for an unknown maker's. Raises UnknownModel for a name without letters."""
+    ``find`` is ``countable_model`` where the model only counts: then a bound stands for an unknown maker's.
+    """
     try:
-        return countable_model(name, models)
+        return find(name, models)
     except UnknownModel as unknown:
-        raise named(unknown, pointer) from None
+        raise named(unknown, "#/model") from None
 
 
 def named(unknown: UnknownModel, pointer: str) -> UnknownModel:
