@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from sash.core.chat.messages import decode_json
+from sash.core.chat.json_bodies import decode_json
 from sash.core.providers import CHAT, PROVIDERS
 from sash.windows.answer import WindowHead
 from sash.windows.asked import named_model

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 
-from sash.core.chat.messages import links_in
+from sash.core.chat.tool_groups import links_in
 from sash.core.counts.costs.counting import reference_tokens
 from sash.core.counts.models.families import USER
 from sash.store.data.layout import Keys, id_field, keys_of, unpack_many

@@ -17,8 +17,9 @@ from typing import Any
 
 import msgspec
 
-from sash.core.chat.messages import Entry, Place, calls_of
-from sash.core.chat.messages import places_of as places_among
+from sash.core.chat.messages import Entry
+from sash.core.chat.tool_groups import Place, calls_of
+from sash.core.chat.tool_groups import places_of as places_among
 from sash.core.counts.costs.counting import message_tokens, reference_tokens
 from sash.core.counts.measures.measures import measure
 from sash.core.counts.models.families import USER

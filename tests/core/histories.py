@@ -10,7 +10,8 @@ import msgspec
 import pytest
 from hypothesis import strategies as st
 
-from sash.core.chat.messages import Document, Entry, Grounding, Place, calls_of, places_of
+from sash.core.chat.messages import Document, Entry, Grounding
+from sash.core.chat.tool_groups import Place, calls_of, places_of
 from sash.core.counts.costs.counting import reference_tokens
 from sash.core.counts.measures.measures import measure
 from sash.core.counts.models.models import Model, find_model

@@ -12,19 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sash.core.chat.bounds import IDS
-from sash.core.chat.messages import (
-    MAX_DEPTH,
-    Calls,
-    Entry,
-    Place,
-    calls_of,
-    decode_json,
-    digest,
-    encode_message,
-    places_of,
-    refuse_deep,
-    validate_message,
-)
+from sash.core.chat.json_bodies import MAX_DEPTH, decode_json, refuse_deep
+from sash.core.chat.messages import Entry, digest, encode_message, validate_message
+from sash.core.chat.tool_groups import Calls, Place, calls_of, places_of
 from sash.core.providers.reading.recognition import foreign
 from sash.problems import BadRequest, InvalidEntry
 

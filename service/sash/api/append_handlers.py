@@ -24,7 +24,8 @@ from sash.api.schemas import (
     SealedBranch,
 )
 from sash.core.chat.bounds import IDS
-from sash.core.chat.messages import Entry, EntryName, decode_entries, decode_json
+from sash.core.chat.json_bodies import decode_json
+from sash.core.chat.messages import Entry, EntryName, decode_entries
 from sash.core.counts.models.families import ASSISTANT
 from sash.core.law.documents.grounding import parse_template
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, decode_settings, encode_settings

@@ -13,7 +13,7 @@ from litestar.handlers import HTTPRouteHandler
 from sash.api.incoming import Incoming
 from sash.api.middleware.request_body import read_whole
 from sash.api.openapi.operation import OPERATORS, operation_of
-from sash.core.chat.messages import decode_json
+from sash.core.chat.json_bodies import decode_json
 from sash.core.chat.mistakes import invalid
 from sash.problems import BadRequest, PreconditionFailed, UnsupportedMediaType
 from sash.processor import PROCESSOR

@@ -23,7 +23,7 @@ from sash.api.schemas import (
     RewoundTail,
     StandingCompaction,
 )
-from sash.core.chat.messages import whole_numbers
+from sash.core.chat.json_bodies import whole_numbers
 from sash.core.chat.mistakes import converted
 from sash.core.counts.costs.counting import reference_tokens
 from sash.core.law.fixed_parts.conversation_settings import (

@@ -20,7 +20,8 @@ from sash.api.schemas import (
     ModelList,
     PredictionOutcome,
 )
-from sash.core.chat.messages import ReceiptText, decode_json
+from sash.core.chat.json_bodies import decode_json
+from sash.core.chat.messages import ReceiptText
 from sash.core.counts.models.models import NO_WINDOW, Model, countable_model, find_model, list_models, published_name
 from sash.core.counts.requests.calibration import (
     MOST_CONSTANT,

@@ -7,19 +7,8 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from sash.api.schemas import EncodingTokens, StandingCompaction
-from sash.core.chat.messages import (
-    ENVELOPE,
-    STORED_DEPTH,
-    AgentName,
-    BareEntry,
-    Entry,
-    Id,
-    Side,
-    convert_json,
-    decode_json,
-    is_bare,
-    wrapped,
-)
+from sash.core.chat.json_bodies import STORED_DEPTH, convert_json, decode_json
+from sash.core.chat.messages import ENVELOPE, AgentName, BareEntry, Entry, Id, Side, is_bare, wrapped
 from sash.core.chat.programs import recognise
 from sash.core.law.documents.grounding import Template
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, check_settings, fixed_parts

@@ -18,7 +18,8 @@ from sash.api.openapi.operation import documented
 from sash.api.tool_handlers import AnswerTokens, counted_by
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.half_pairs import with_whole_pairs
-from sash.core.chat.messages import Id, OwnerId, decode_json
+from sash.core.chat.json_bodies import decode_json
+from sash.core.chat.messages import Id, OwnerId
 from sash.core.law.fixed_parts.history_tools import NAMES, history_tools
 from sash.core.law.records.parameters import AgentView, Name
 from sash.extras import how_to_install

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from sash.core.chat.messages import FAULTS, BareEntry, Entry, Id, Status
+from sash.core.chat.json_bodies import FAULTS
+from sash.core.chat.messages import BareEntry, Entry, Id, Status
 
 
 class SentText(msgspec.Struct, forbid_unknown_fields=True):

@@ -19,8 +19,8 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from sash.core.chat.messages import links_in
 from sash.core.chat.packed import Packed
+from sash.core.chat.tool_groups import links_in
 from sash.core.counts.costs.counting import reasoning_tokens, seals_tokens
 from sash.core.counts.models.families import FUNCTION, TOOL, USER
 from sash.core.counts.models.models import Model

@@ -9,7 +9,8 @@ import msgspec
 from msgspec import Meta
 
 from sash.core.chat.arguments import ToolChoice
-from sash.core.chat.messages import FAULTS, ROLE_AND_CONTENT, TEXT_IS_ENOUGH, Id, SentEntry, decode_entries, decode_json
+from sash.core.chat.json_bodies import FAULTS, decode_json
+from sash.core.chat.messages import ROLE_AND_CONTENT, TEXT_IS_ENOUGH, Id, SentEntry, decode_entries
 from sash.core.law.fixed_parts.conversation_settings import (
     DocumentSeparator,
     FewShots,

@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
-from sash.core.chat.messages import Entry, Place, calls_of, orphan, places_of
+from sash.core.chat.messages import Entry
 from sash.core.chat.packed import Packed
+from sash.core.chat.tool_groups import Place, calls_of, orphan, places_of
 from sash.core.counts.costs.estimates import spoken_tokens
 from sash.core.counts.models.families import USER
 from sash.core.counts.models.models import Model

@@ -6,7 +6,7 @@ import msgspec
 
 from sash.commands.source_error import SourceError
 from sash.core.chat.half_pairs import with_whole_pairs
-from sash.core.chat.messages import refuse_deep
+from sash.core.chat.json_bodies import refuse_deep
 from sash.problems import BadRequest
 
 _decoder = msgspec.json.Decoder()

@@ -1,4 +1,4 @@
-"""Entries and chat messages: strict decoding, canonical encoding, tool groups.
+"""Entries and chat messages: their declarations, strict decoding, and canonical encoding.
 
 A chat message stays the mapping that the client sent, so that all of its members are stored and given back. Those that
 providers take are sent (``providers.members``).
@@ -6,8 +6,7 @@ It is validated against the declarations below, which follow OpenAI's chat compl
 (entries, grounding) refuse unknown fields.
 """
 
-from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from hashlib import blake2b
 from typing import Annotated, Any, Literal, TypeVar
@@ -25,21 +24,13 @@ from sash.core.chat.bounds import (
     WHAT_IDS_ARE,
     WHAT_OWNERS_ARE,
 )
-from sash.core.chat.half_pairs import with_whole_pairs
+from sash.core.chat.json_bodies import FAULTS, LONG_BYTES, convert_json, read_json, refuse_deep
 from sash.core.chat.open_calls import OpenCalls, with_call_id
-from sash.core.chat.programs import recognise, whole_reply
+from sash.core.chat.programs import recognise
 from sash.core.chat.regular import regular
-from sash.problems import BadRequest, InvalidEntry, OrphanToolResult
+from sash.problems import BadRequest, InvalidEntry
 
 T = TypeVar("T")
-
-MAX_DEPTH = 100
-"""The largest nesting of a body. Decoders recurse, and must not overflow a small thread stack."""
-
-_BLOCK = 128
-STORED_DEPTH = MAX_DEPTH + _BLOCK // 2 + 8
-"""The largest nesting of a line of an export: what ``refuse_deep`` tolerates, and a provider's form around it."""
-_NOT_BRACKETS_OR_QUOTES = bytes(sorted(set(range(256)) - set(b'[]{}"')))
 
 Id = Annotated[str, msgspec.Meta(pattern=rf"^{IDS.pattern}\Z", description=f"{WHAT_IDS_ARE}.")]
 """Conversation and entry ids."""
@@ -408,7 +399,6 @@ MEMBERS = frozenset({"role", "type", "parts", "content"})
 _A_BARE_ONE: Mapping[str, Any] = {"message": {}}
 """An entry that is decoded in place of a bare message without members of the entry."""
 _ANYTHING = msgspec.json.Decoder()
-_LONG_BYTES = 32 * 1024
 _LEVELS = 8
 """Levels of a usual body: a request, its messages, an entry, its message, a call or a part, and what is in it."""
 
@@ -423,13 +413,11 @@ def _nested(levels: int) -> Any:
 
 _SHALLOW = msgspec.json.Decoder(_nested(_LEVELS))
 """Needs no ``refuse_deep`` before it, which takes twice as long as to decode: it stops at a value that nests deeper."""
-FAULTS = (msgspec.DecodeError, RecursionError, ValueError, OverflowError)
-"""Exceptions of a decoder."""
 
 
 def decode_entries(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     """The body as the decoder's type. Each of ``messages`` is an entry or a bare chat message. Raises BadRequest."""
-    value = _shallow(body) if len(body) >= _LONG_BYTES else None
+    value = _shallow(body) if len(body) >= LONG_BYTES else None
     if value is None:
         refuse_deep(body)
         try:
@@ -437,7 +425,7 @@ def decode_entries(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         except FAULTS:
             if not body.strip():
                 raise mistakes.empty_body(decoder.type) from None
-            value = _read(body, _ANYTHING)  # a fault of the JSON comes before one of its shape
+            value = read_json(body, _ANYTHING)  # a fault of the JSON comes before one of its shape
     given = value.get("messages") if isinstance(value, dict) else None
     entries = given if isinstance(given, list) else []
     bare = [(place, entry) for place, entry in enumerate(entries) if is_bare(entry)]
@@ -476,102 +464,6 @@ def wrapped(message: Mapping[str, Any], envelope: frozenset[str] = ENVELOPE) -> 
 def is_bare(entry: Any) -> bool:
     """Whether a decoded entry is a bare chat message."""
     return isinstance(entry, dict) and "message" not in entry and not MEMBERS.isdisjoint(entry)
-
-
-def decode_json(body: bytes, decoder: msgspec.json.Decoder[T], max_depth: int = MAX_DEPTH) -> T:
-    """The body as the decoder's type.
-
-    Raises BadRequest for anything that is not JSON in UTF-8, nested deeper than ``max_depth``, or of the wrong shape.
-    """
-    refuse_deep(body, max_depth)
-    return _read(body, decoder)
-
-
-def _read(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
-    """The body, which is not nested deeply, as the decoder's type. Raises BadRequest."""
-    if not body.strip():
-        raise mistakes.empty_body(decoder.type)
-    try:
-        return _decoded(body, decoder)
-    except msgspec.ValidationError:
-        raise mistakes.out_of_range(body) from None
-    except UnicodeDecodeError:
-        raise BadRequest.at("#", f"The body is not UTF-8: byte {_not_utf8_at(body)} cannot be read") from None
-    except FAULTS as error:
-        if (whole := with_whole_pairs(body)) != body:
-            return _read(whole, decoder)
-        raise BadRequest.at("#", f"The body is not JSON: {mistakes.plain(str(error))}") from None
-
-
-def _decoded(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
-    """The body as the decoder's type. Raises ValidationError for a number that cannot be held."""
-    try:
-        return decoder.decode(body)
-    except msgspec.ValidationError:
-        return convert_json(msgspec.json.decode(body), decoder)
-
-
-def convert_json(value: Any, decoder: msgspec.json.Decoder[T]) -> T:
-    """Decoded JSON as the decoder's type. Raises BadRequest."""
-    try:
-        return msgspec.convert(value, decoder.type)
-    except msgspec.ValidationError:
-        value = whole_numbers(value)
-    try:
-        return msgspec.convert(value, decoder.type)
-    except msgspec.ValidationError:
-        if program := whole_reply(value):
-            raise program.refused("") from None
-        raise mistakes.invalid("", BadRequest, of=decoder.type, value=value) from None
-
-
-_VERBATIM = frozenset({"message", "metadata", "few_shots", "tools", "tool_choice"})
-"""Members that are kept as the client wrote them."""
-
-
-def whole_numbers(value: Any) -> Any:
-    """The value with whole floats as integers (5.0 becomes 5), except in members that are stored verbatim.
-
-    JSON has one kind of number, and in JSON Schema 5.0 is an integer. Some clients' libraries (Gson, Lua's) write integers
-    like this.
-    """
-    match value:
-        case float() if value.is_integer():
-            return int(value)
-        case dict():
-            return {name: each if name in _VERBATIM else whole_numbers(each) for name, each in value.items()}
-        case list():
-            return [whole_numbers(each) for each in value]
-        case _:
-            return value
-
-
-def _not_utf8_at(body: bytes) -> int:
-    """The offset of the first byte that is not UTF-8. The decoder's own offset is relative to a string."""
-    try:
-        body.decode()
-    except UnicodeDecodeError as error:
-        return error.start
-    return len(body)
-
-
-def refuse_deep(body: bytes, max_depth: int = MAX_DEPTH) -> None:
-    """Raise BadRequest if brackets nest deeper than ``max_depth``, with a tolerance of half a block.
-
-    Removes strings, then counts open brackets block by block: linear in the body, and without recursion. Between two
-    checks the depth can grow by at most half a block.
-    """
-    if len(body) < _LONG_BYTES and body.count(b"[") + body.count(b"{") <= max_depth:  # as nearly always
-        return
-    if b"\\" in body:
-        body = body.replace(rb"\\", b"").replace(rb"\"", b"")  # then each quote begins or ends a string
-    brackets = b"".join(body.translate(None, _NOT_BRACKETS_OR_QUOTES).split(b'"')[::2])
-    depth = 0
-    for start in range(0, len(brackets), _BLOCK):
-        block = brackets[start : start + _BLOCK]
-        depth += block.count(b"[") + block.count(b"{") - block.count(b"]") - block.count(b"}")
-        if depth > max_depth:
-            raise BadRequest.at("#", f"The body nests deeper than {max_depth} levels, or its brackets do not match")
 
 
 _KNOWN = {
@@ -696,82 +588,3 @@ def digest(value: Any, size_bytes: int) -> bytes:
 
 
 _SORTED = msgspec.json.Encoder(order="deterministic")
-
-
-class Calls(msgspec.Struct, frozen=True):
-    """A message's part in its tool group: the ids of calls that it opens, or the id of the call that it answers.
-
-    ``function`` is the name of the function that a message calls, or answers, in the form before tool calls.
-    """
-
-    opens: tuple[str, ...] = ()
-    answers: str = ""
-    legacy: bool = False
-    function: str = ""
-
-    @property
-    def links(self) -> str:
-        """What joins a result to its call: ``LINK`` characters for each call that is opened or answered."""
-        if self.function:
-            return _link(f"function {self.function}")
-        return "".join(map(_link, self.opens)) or (_link(self.answers) if self.answers else "")
-
-
-LINK = 8
-"""Characters of a call's link. Ids may have thousands, and are chosen by others."""
-NO_CALLS = Calls()
-
-
-def links_in(links: str) -> list[str]:
-    """Each link of several."""
-    return [links[start : start + LINK] for start in range(0, len(links), LINK)]
-
-
-def _link(call: str) -> str:
-    return urlsafe_b64encode(blake2b(call.encode(), digest_size=LINK * 6 // 8).digest()).decode()
-
-
-def calls_of(message: Mapping[str, Any]) -> Calls:
-    """The calls that a validated message makes or answers."""
-    if message["role"] == "assistant":
-        if calls := message.get("tool_calls"):
-            return Calls(opens=tuple(call["id"] for call in calls))
-        if message.get("function_call"):
-            return Calls(legacy=True, function=message["function_call"]["name"])
-    elif message["role"] == "tool":
-        return Calls(answers=message["tool_call_id"])
-    elif message["role"] == "function":
-        return Calls(function=message["name"])
-    return NO_CALLS
-
-
-class Place(msgspec.Struct, frozen=True):
-    """Where a message stands among the tool groups before it: a result of one of several calls, a late one, or neither.
-
-    A result is late if it does not stand directly behind its call and the call's other results, or is not its first.
-    """
-
-    is_parallel: bool = False
-    is_late: bool = False
-
-
-def places_of(sequence: Iterable[Calls]) -> Iterator[Place | None]:
-    """Each message's place, as ``append.lua`` finds it; None for a result whose call is nowhere before it."""
-    waiting: set[str] = set()  # calls of the newest group without a result
-    parallel: dict[str, bool] = {}  # whether a call is one of several, by its id
-    for calls in sequence:
-        if not calls.answers:
-            waiting = set(calls.opens)
-            parallel |= dict.fromkeys(calls.opens, len(calls.opens) > 1)
-            yield Place()
-        elif calls.answers in parallel:
-            yield Place(parallel[calls.answers], calls.answers not in waiting)
-            waiting.discard(calls.answers)
-        else:
-            yield None
-
-
-def orphan(pointer: str) -> OrphanToolResult:
-    """The problem of a tool result without a call; ``pointer`` is the message's."""
-    detail = "No tool call of this conversation has this id: append the assistant's message with the call first"
-    return OrphanToolResult.at(f"#{pointer}/tool_call_id", detail)

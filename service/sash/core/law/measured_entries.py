@@ -7,13 +7,9 @@ import msgspec
 
 from sash.core.chat.audiences import Party
 from sash.core.chat.messages import (
-    NO_CALLS,
     BareEntry,
-    Calls,
     Entry,
     Grounding,
-    Place,
-    calls_of,
     check_envelope,
     digest,
     encode_message,
@@ -21,6 +17,7 @@ from sash.core.chat.messages import (
 )
 from sash.core.chat.mistakes import problem_at
 from sash.core.chat.open_calls import OpenCalls, is_made, with_call_id
+from sash.core.chat.tool_groups import NO_CALLS, Calls, Place, calls_of
 from sash.core.counts.measures.measures import Extra, measure
 from sash.core.counts.text.unicode_scripts import extra_tokens
 from sash.core.law.documents.grounding import Template, added_tokens, content_text, sent_texts

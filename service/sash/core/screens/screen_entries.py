@@ -7,7 +7,8 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.chat.bounds import IDS
-from sash.core.chat.messages import BareEntry, Entry, is_bare, whole_numbers, wrapped
+from sash.core.chat.json_bodies import whole_numbers
+from sash.core.chat.messages import BareEntry, Entry, is_bare, wrapped
 from sash.core.chat.mistakes import invalid
 from sash.core.chat.programs import recognise
 from sash.problems import BadRequest

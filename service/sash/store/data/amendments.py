@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 import msgspec
 
-from sash.core.chat.messages import links_in
+from sash.core.chat.tool_groups import links_in
 from sash.core.counts.models.families import USER
 from sash.core.law.records.pins import group_at, is_late, pinned_in
 from sash.core.law.records.records import RECORD_BYTES, Flags, Record, Records

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sash.core.chat.messages import orphan
+from sash.core.chat.tool_groups import orphan
 from sash.problems import (
     Conflict,
     EntryConflict,

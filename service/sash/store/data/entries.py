@@ -7,7 +7,8 @@ from hashlib import blake2b
 
 import msgspec
 
-from sash.core.chat.messages import NO_CALLS, Entry, calls_of
+from sash.core.chat.messages import Entry
+from sash.core.chat.tool_groups import NO_CALLS, calls_of
 from sash.core.counts.costs.counting import reference_tokens
 from sash.core.counts.models.families import TOOL
 from sash.core.law.documents.grounding import Template

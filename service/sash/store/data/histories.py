@@ -12,7 +12,7 @@ from typing import TypedDict, TypeVar, Unpack
 
 import msgspec
 
-from sash.core.chat.messages import Calls, calls_of, links_in
+from sash.core.chat.tool_groups import Calls, calls_of, links_in
 from sash.core.counts.costs.counting import reference_tokens
 from sash.core.counts.models.families import TOOL, USER
 from sash.core.law.records.records import Flags, Record, Records

@@ -11,9 +11,10 @@ from msgspec import Meta
 
 from sash.core.chat.arguments import ToolAsSent, ToolChoice
 from sash.core.chat.bounds import TEN_YEARS_SECONDS
-from sash.core.chat.messages import MessageAsSent, Metadata, OwnerId, calls_of, encode_message, validate_messages
+from sash.core.chat.messages import MessageAsSent, Metadata, OwnerId, encode_message, validate_messages
 from sash.core.chat.mistakes import invalid
 from sash.core.chat.regular import regular_choice, regular_tool
+from sash.core.chat.tool_groups import calls_of
 from sash.core.counts.costs.over_limits import tool_names
 from sash.core.counts.measures.measures import measure
 from sash.core.law.documents.grounding import Template, check_template, parse_template

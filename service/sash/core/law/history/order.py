@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from sash.core.chat.messages import links_in
+from sash.core.chat.tool_groups import links_in
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, TOOL
 from sash.core.law.history.lines import Gap
 from sash.core.law.history.view import History, Order

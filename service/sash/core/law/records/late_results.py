@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sash.core.chat.messages import links_in
+from sash.core.chat.tool_groups import links_in
 from sash.core.counts.models.families import TOOL
 from sash.core.counts.text.numbers import Number
 from sash.core.law.records.records import Flags, Records

@@ -15,7 +15,8 @@ import msgspec
 
 from sash.core.chat.audiences import Party
 from sash.core.chat.bounds import LONGEST_ID
-from sash.core.chat.messages import ENVELOPE, MEMBERS, BareEntry, Entry, whole_numbers, wrapped
+from sash.core.chat.json_bodies import whole_numbers
+from sash.core.chat.messages import ENVELOPE, MEMBERS, BareEntry, Entry, wrapped
 from sash.core.chat.mistakes import invalid
 from sash.core.chat.programs import recognise
 from sash.core.providers import PROVIDERS
