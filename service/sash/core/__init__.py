@@ -11,7 +11,7 @@ from the left to the right::
 
 Where to begin, by what you want to know::
 
-    a message   chat.messages                   checks and encodes it
+    a message   chat.messages                   checks and encodes it; ``chat.tool_groups`` tells its calls
                 law.measured_entries                     an entry, checked and measured
                 counts.measures.measures        its tokens in both encodings, and all else of it that costs
                 law.records.records             28 bytes of it, from which most windows are computed

@@ -19,6 +19,7 @@
         ▼
     flow.window ── a generator: yields what it needs, is sent what was read (needs.py)
         │ core.law.build.build_window    the law, which chooses the messages: a Window of seqs and figures
+        │ edits                          its messages as they are sent: cut, renamed, with lines in place of media
         │ answer.made                    figures are encoded, and stored bodies spliced in
         ▼
     Made, whose body is sent unchanged

@@ -32,7 +32,7 @@ depends only on its length:
 
 ``core.law.records`` describes records. Details are a msgpack array, of two or three parts where a message is plain. Its
 first bytes have fixed places, because scripts read them (offsets from 1, as in Lua): 1 array header, 2-11 digest of the
-entry (bin 8, 8 bytes: "the same id with the same content"), from 12 the id in its short form (``core.law.identities``).
+entry (bin 8, 8 bytes: "the same id with the same content"), from 12 the id in its short form (``law.records.identities``).
 Where bit 4 of a record's byte 3 is set, their last 8 bytes are the digest of author and audience (``core.chat.audiences``).
 
 Fields of the conversation hash: ``id`` tenant/conversation, checked on every read; ``v`` version; ``life`` a random name of
@@ -60,7 +60,7 @@ Where they do not, a key was evicted or lost, and every script says so instead o
 
 Other keys belong to no conversation and have slots of their own: owners' and tenants' lists (``owners.py``,
 ``tenants.py``), erasures that go on (``owner_erasures.py``, ``media_erasures.py``), requests under a key (``claims.py``),
-what was billed (``usage.py``), API keys, rates (``keys.py``, ``limits.py``), keys of encryption at rest
+what was billed (``usage.py``), API keys, rates (``api_keys.py``, ``limits.py``), keys of encryption at rest
 (``datakeys.py``), models' figures (``kept_models.py``), the mark by which a store that went back is noticed
 (``marks.py``), statistics.
 
