@@ -10,7 +10,7 @@ from rigs.entries import said
 
 from sash.core.chat.bounds import IDS
 from sash.core.law.records.identities import CHANCE_BITS, Identity, long_form, short_form, stamp_of, ulid_of
-from sash.store.data.id_times import ID_TIMES
+from sash.store.data.entries import ID_TIMES
 from sash.store.data.layout import pack, unpack
 
 ULIDS = st.integers(0, 2**128 - 1).map(ulid_of)

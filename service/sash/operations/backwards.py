@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from sash.operations.logging import get_logger
-from sash.store.data.entries import wall_ms
-from sash.store.data.id_times import ID_TIMES
+from sash.store.data.entries import ID_TIMES, wall_ms
 from sash.store.data.marks import Marks, WentBack
 from sash.store.redis.client import Client
 

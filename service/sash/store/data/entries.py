@@ -4,6 +4,7 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
+from typing import Final
 
 import msgspec
 
@@ -19,7 +20,6 @@ from sash.core.law.records.split_media import LARGE, Text, split
 from sash.core.providers.messages.members import NO_NAMES, Names
 from sash.core.providers.reading.native import compaction_of
 from sash.store.data.beside_entries import packed_beside
-from sash.store.data.id_times import ID_TIMES
 from sash.store.data.media_texts import plain_contents
 from sash.store.data.replies import Message
 from sash.store.data.stored_messages import NewEntry
@@ -30,6 +30,28 @@ _NO_CONTENTS: Mapping[bytes, Text] = {}
 def wall_ms() -> int:
     """Milliseconds since 1970."""
     return time.time_ns() // 1_000_000
+
+
+class IdTimes:
+    """The times with which ids of Sash's begin: they never go back, although a machine's clock may.
+
+    The largest time that was seen, in milliseconds since 1970, is this process's own, or the store's mark.
+    """
+
+    def __init__(self) -> None:
+        self.largest_ms = 0
+
+    def next(self, now_ms: int) -> int:
+        """Return the time for an id that is made at ``now_ms``: one more than the largest where the clock is behind it."""
+        self.largest_ms = now_ms if now_ms >= self.largest_ms else self.largest_ms + 1
+        return self.largest_ms
+
+    def saw(self, time_ms: int) -> None:
+        """Note a time that another process used."""
+        self.largest_ms = max(self.largest_ms, time_ms)
+
+
+ID_TIMES: Final = IdTimes()
 
 
 def new_id(now_ms: int | None = None, *, seed: str | None = None) -> str:
