@@ -116,7 +116,7 @@ def _server(package: _Package, context: Context, wanted: McpQuery, scope: ToolSc
             )
         except Problem as problem:
             return result(problem.detail, is_error=True)
-        context.watching.metrics.tools.answered(params.name, "mcp", tokens)
+        context.watching.metrics.answered_tool(params.name, "mcp", tokens)
         return result(text, is_error=text.startswith(NOT_ANSWERED))
 
     def result(text: str, *, is_error: bool = False) -> Any:

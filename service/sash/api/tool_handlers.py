@@ -72,7 +72,7 @@ async def answer_tool(request: Incoming, name: FromPath[str]) -> ToolAnswer:
         model=counted_by(context, named),
         max_tokens=wanted.max_tokens,
     )
-    context.watching.metrics.tools.answered(name, "http", tokens)
+    context.watching.metrics.answered_tool(name, "http", tokens)
     return ToolAnswer({"role": "tool", "tool_call_id": wanted.call_id, "content": text}, tokens)
 
 

@@ -135,10 +135,10 @@ async def window_of_receipt(
         made = await context.served.again(target, receipt, query, room, explain=explain)
     except ReceiptGone as problem:
         with best_effort:
-            context.watching.metrics.windows.gone(problem.members["reason"])
+            context.watching.metrics.windows.asked_again(problem.members["reason"])
         raise
     with best_effort:
-        context.watching.metrics.windows.made_again()
+        context.watching.metrics.windows.asked_again("same")
     return made, receipt
 
 

@@ -15,7 +15,6 @@ from sash import __version__
 from sash.operations.event_metrics import EventMetrics
 from sash.operations.logging import best_effort
 from sash.operations.registry import SECONDS, Registry
-from sash.operations.tool_metrics import ToolMetrics
 from sash.operations.tracing import OpenTelemetry
 from sash.operations.window_metrics import WindowMetrics
 from sash.problems import StoreFull
@@ -37,8 +36,14 @@ class Metrics:
         self.spans: OpenTelemetry | None = None
         self.windows = WindowMetrics(registry)
         self.events = EventMetrics(registry)
-        self.tools = ToolMetrics(registry)
         counter, histogram = registry.counter, registry.histogram
+        self.tool_calls = counter(
+            "sash_history_tool_calls_total",
+            "Calls of the history tools that were answered, by http or mcp.",
+            "tool",
+            "via",
+        )
+        self.tool_tokens = counter("sash_history_tool_tokens_total", "Tokens of the answers' texts.")
         self.append_seconds = histogram("sash_append_duration_seconds", "Appends, from body to answer.", SECONDS)
         self.tokenise_seconds = histogram("sash_tokenise_duration_seconds", "Counting the tokens of an input.", SECONDS)
         self.refused = counter("sash_refused_total", "Requests answered with a problem, by its type.", "problem")
@@ -104,6 +109,12 @@ class Metrics:
             _took("store_milliseconds", seconds)
             if self.spans is not None:
                 self.spans.asked_store(call, seconds, failed=failed)
+
+    def answered_tool(self, tool: str, via: str, tokens: int) -> None:
+        """Count a call of a history tool that was answered with a text of so many tokens."""
+        with best_effort:
+            self.tool_calls(tool, via).inc()
+            self.tool_tokens.inc(tokens)
 
     def embedded(self, texts: int, seconds: float) -> None:
         """Record a request to the embeddings endpoint; ``texts`` is 0 if it failed."""

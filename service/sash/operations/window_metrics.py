@@ -219,15 +219,8 @@ class WindowMetrics:
         with best_effort:
             self.refused(self.names.label(model)).inc()
 
-    def made_again(self) -> None:
-        """Count a window that was made again from its receipt."""
-        self._receipt("same")
-
-    def gone(self, reason: str) -> None:
-        """Count a receipt whose window could not be made again."""
-        self._receipt(reason)
-
-    def _receipt(self, outcome: str) -> None:
+    def asked_again(self, outcome: str) -> None:
+        """Count a receipt: ``same`` where its window was made again, else the reason why not."""
         with best_effort:
             for each in ("same", *RECEIPT_REASONS):  # created at 0, so that rates include the first event
                 self.receipts(each)
