@@ -122,7 +122,7 @@ def chat_messages(
 
 
 def chat_request(parts: FixedParts, messages: list[Body], *, before: bytes = b"", after: bytes = b"") -> bytes:
-    """``before``, the ``request`` of these messages for chat completions, and ``after``. All bytes are copied once."""
+    """``before``, the ``request`` of these messages for chat completions, and ``after``."""
     tools = b',"tools":' + parts.tools if parts.tools else b""
     choice = b',"tool_choice":' + parts.tool_choice if parts.tools and parts.tool_choice else b""
     head, end = before + b'{"messages":[', b"".join((b"]", tools, choice, b"}", after))
@@ -130,10 +130,15 @@ def chat_request(parts: FixedParts, messages: list[Body], *, before: bytes = b""
     messages[0] = head + first if isinstance(first, bytes) else (head, *first)
     last = messages[-1]
     messages[-1] = last + end if isinstance(last, bytes) else (*last, end)
+    return _listed(messages)
+
+
+def _listed(bodies: Sequence[Body]) -> bytes:
+    """The bodies with commas between them. All bytes are copied once."""
     try:
-        return b",".join(messages)  # type: ignore[arg-type] # as nearly always
+        return b",".join(bodies)  # type: ignore[arg-type] # as nearly always
     except TypeError:  # some are in pieces
-        pieces = [piece for body in messages for piece in (b",", *((body,) if isinstance(body, bytes) else body))]
+        pieces = [piece for body in bodies for piece in (b",", *((body,) if isinstance(body, bytes) else body))]
         return b"".join(pieces[1:])
 
 
@@ -201,7 +206,7 @@ def _with_others(
 
 
 def _decoded(bodies: Sequence[Body]) -> list[Object]:
-    messages: list[Object] = msgspec.json.decode(b"[" + b",".join(map(whole_body, bodies)) + b"]")
+    messages: list[Object] = msgspec.json.decode(b"[" + _listed(bodies) + b"]")
     return messages
 
 

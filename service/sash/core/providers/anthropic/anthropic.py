@@ -503,7 +503,12 @@ def _system(messages: Iterable[Said], writing: RequestWriting) -> str | list[Blo
 def _turns(step: HistoryStep, writing: RequestWriting) -> Sequence[_Turn]:  # noqa: PLR0911 - one line a kind of step
     match step:
         case PlainRun():
-            return list(map(_plain_turn, step.messages))
+            return [
+                _tool_turn(said)
+                if "tool_calls" in said or "tool_call_id" in said
+                else (said["role"], [{"type": "text", "text": said["content"]}])
+                for said in step.messages
+            ]
         case Result():
             result: Block = {"type": "tool_result", "tool_use_id": step.call.id}
             if blocks := _result_blocks(step, writing):
@@ -527,11 +532,12 @@ def _turns(step: HistoryStep, writing: RequestWriting) -> Sequence[_Turn]:  # no
             return (whole,) if whole.messages or step.role == "assistant" else ()
 
 
-def _plain_turn(message: Block) -> _Turn:
+def _tool_turn(message: Block) -> _Turn:
+    """The turn of a message of a tool group: calls, or the result of one."""
     content = message["content"]
     texts: list[Block] = [{"type": "text", "text": content}] if content and content.strip() else []
-    if (role := message["role"]) != "tool":
-        return role, texts + [_use(call["id"], **call["function"]) for call in message.get("tool_calls", ())]
+    if "tool_calls" in message:
+        return message["role"], texts + [_use(call["id"], **call["function"]) for call in message["tool_calls"]]
     result: Block = {"type": "tool_result", "tool_use_id": message["tool_call_id"]}
     return "user", [result | {"content": texts} if texts else result]
 

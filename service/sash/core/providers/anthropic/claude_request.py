@@ -356,8 +356,8 @@ def marked(request: Mapping[str, Any]) -> list[tuple[Block, Block]]:
     contents = [request.get("tools"), request.get("system"), *[message["content"] for message in request["messages"]]]
     for content in contents:
         for block in content if isinstance(content, list) else ():
-            if isinstance(inner := block.get("content"), list):
+            if "content" in block and isinstance(inner := block["content"], list):
                 found += [(block, each) for each in inner if isinstance(each, dict) and each.get("cache_control")]
-            if block.get("cache_control"):
+            if "cache_control" in block and block["cache_control"]:
                 found.append((block, block))
     return found

@@ -377,7 +377,7 @@ def _write(
     steps = [_with_place(step, writing) for step in read_steps(messages, _SHAPE, writing, takes=GEMINIS_MEDIA)]
     history = in_place(steps, messages, writing)
     said = (step for step in history if not (isinstance(step, Said) and step.is_system))
-    turns = list(_with_media(_in_call_order(said), writing))
+    turns = _with_media(_in_call_order(said), writing)
     if writing.owners:
         writing.own_rest(turns)
     contents = _joined(in_turns(turns, {"text": NOTHING_SAID}, _SHAPE))
@@ -420,7 +420,7 @@ def _joined(contents: Iterable[Block]) -> list[Block]:
     """The contents; those that Gemini accepts only as one content are joined."""
     joined: list[Block] = []
     for content in contents:
-        while joined and _goes_on(joined[-1], content):
+        while joined and joined[-1].get("role") == content.get("role") and _goes_on(joined[-1], content):
             before = joined.pop()
             content = {**before, "parts": [*before["parts"], *content["parts"]]}  # noqa: PLW2901
         joined.append(content)
@@ -428,11 +428,12 @@ def _joined(contents: Iterable[Block]) -> list[Block]:
 
 
 def _goes_on(before: Block, content: Block) -> bool:
-    """Whether results came one by one, or calls follow other words of the model, whose results or question were left out.
+    """Whether results came one by one, or calls follow other words of the model, whose results or question were left out,
+    in two contents of one role.
 
     Gemini answers 400 to fewer results than the turn before has calls, and to calls that follow the model's own turn.
     """
-    if before.get("role") != content.get("role") or {**before, "parts": 0} != {**content, "parts": 0}:
+    if {**before, "parts": 0} != {**content, "parts": 0}:
         return False
     if _has(before, "function_response") and _has(content, "function_response"):
         return True
@@ -444,23 +445,22 @@ def _has(content: Block, kind: str) -> bool:
     return isinstance(parts, list) and any(member(part, kind) is not None for part in parts)
 
 
-def _with_media(steps: Iterable[HistoryStep], writing: RequestWriting) -> Iterator[_Turn]:
-    """Yield the turns; pictures and files of results that do not go into these follow in a turn of their own.
+def _with_media(steps: Iterable[HistoryStep], writing: RequestWriting) -> list[_Turn]:
+    """Return the turns; pictures and files of results that do not go into these follow in a turn of their own.
 
     Gemini 3 takes them inside the result. Earlier models answer 400 to that, and to other parts beside several results.
     """
-    media: list[Block] = []
+    turns, media = list[_Turn](), list[Block]()
     seq = 0
     for step in steps:
         if media and not (isinstance(step, Result) or _is_answer(step)):
-            yield NativeMessages(seq, [{"role": "user", "parts": media}])
+            turns.append(NativeMessages(seq, [{"role": "user", "parts": media}]))
             media = []
-        yield from _turns(step, writing)
+        turns += _turns(step, writing)
         if isinstance(step, Result) and (beside := list(_parts(_apart(step, writing), writing))):
             media += writing.owned(beside, step.seq)
             seq = step.seq
-    if media:
-        yield NativeMessages(seq, [{"role": "user", "parts": media}])
+    return [*turns, NativeMessages(seq, [{"role": "user", "parts": media}])] if media else turns
 
 
 def _is_answer(step: HistoryStep) -> bool:
@@ -484,24 +484,23 @@ def _is_within(part: Part, writing: RequestWriting) -> bool:
     return takes_media(writing.model) and data[:5].lower() == "data:"
 
 
-def _turns(step: HistoryStep, writing: RequestWriting) -> Iterator[_Turn]:
+def _turns(step: HistoryStep, writing: RequestWriting) -> Sequence[_Turn]:
     match step:
         case PlainRun():
-            for said in step.messages:
-                yield "user" if said["role"] == "user" else "model", [{"text": said["content"]}]
+            return [("user" if each["role"] == "user" else "model", [{"text": each["content"]}]) for each in step.messages]
         case NativeMessages():
             whole = mended(step, writing)
             for content in whole.messages:
                 writing.owned(content["parts"], step.seq)
-            if whole.messages or step.role == "model":
-                yield whole
+            return (whole,) if whole.messages or step.role == "model" else ()
         case Result():
-            yield "user", writing.owned([_result(step, writing)], step.seq)
+            role, parts = "user", [_result(step, writing)]
         case Said(role="assistant"):
             texts = [{"text": part.text} for part in only_text(step.parts, writing, "assistant")]
-            yield "model", writing.owned(texts + [_call(call) for call in step.calls], step.seq)
+            role, parts = "model", texts + [_call(call) for call in step.calls]
         case _:
-            yield "user", writing.owned(list(_parts(step.parts, writing)) or [{"text": NOTHING_SAID}], step.seq)
+            role, parts = "user", list(_parts(step.parts, writing)) or [{"text": NOTHING_SAID}]
+    return ((role, writing.owned(parts, step.seq)),)
 
 
 def _call(call: Call) -> Block:

@@ -219,7 +219,7 @@ def as_ended(items: list[Placed], writing: RequestWriting) -> list[Placed]:
 
 
 def as_taken(
-    items: Sequence[Placed], functions: AbstractSet[str], as_function: Callable[[Item], Item], mends: Mends
+    items: list[Placed], functions: AbstractSet[str], as_function: Callable[[Item], Item], mends: Mends
 ) -> list[Item]:
     """Return the items as OpenAI takes them.
 
@@ -231,6 +231,11 @@ def as_taken(
     results: dict[str, str] = {}
     """The type of a call's output, by the call's id."""
     for seq, item, _ in _sent(items, mends):
+        if len(item) == _PLAIN and type(item.get("content")) is str:  # needs no mend
+            taken.append(item)
+            if seq:
+                mends.send(seq, item)
+            continue
         found = item
         if sent_so and (identity := call_of(item)) in sent_so:
             found = as_function(item)
@@ -242,7 +247,7 @@ def as_taken(
         elif kind in _RESULTS and (wanted := results.get(call_of(found), kind)) != kind:
             found = {**found, "type": wanted}
             mends.add(RESULT_KIND, seq)
-        for mend, change in () if _is_plain(item) else _CHANGES:
+        for mend, change in _CHANGES:
             if (other := change(found)) != found:
                 found = other
                 mends.add(mend, seq)
@@ -251,10 +256,6 @@ def as_taken(
             if seq:  # the others are texts alone
                 mends.send(seq, found)
     return taken
-
-
-def _is_plain(item: Item) -> bool:
-    return len(item) == _PLAIN and type(item.get("content")) is str
 
 
 def call_of(item: Item) -> str:
@@ -274,22 +275,26 @@ def _lacks(item: Mapping[str, Any], required: Mapping[str, Sequence[str]]) -> bo
 # ---- reasoning
 
 
-def _sent(items: Sequence[Placed], mends: Mends) -> list[Placed]:
+def _sent(items: list[Placed], mends: Mends) -> list[Placed]:
     """The items that are sent: each once, and reasoning with its reply's item behind it alone."""
-    followed = [*_followed(_not_empty(items, mends), mends)]
+    kept = _not_empty(items, mends)
+    if not any(["id" in item or item.get("type") == "reasoning" for _, item, _ in kept]):  # as of chat messages
+        return kept
+    followed = [*_followed(kept, mends)]
     once = [*_once(followed, mends)]
     return once if len(once) == len(followed) else [*_followed(once, mends)]
 
 
-def _not_empty(items: Sequence[Placed], mends: Mends) -> list[Placed]:
+def _not_empty(items: list[Placed], mends: Mends) -> list[Placed]:
     """The items without an assistant's messages that have no part."""
-    kept = []
-    for placed in items:
-        if placed.item.get("role") == "assistant" and placed.item.get("content") in ([], None):
-            mends.add(EMPTY_CONTENT, placed.seq)
-        else:
-            kept.append(placed)
-    return kept
+    empty = {
+        place
+        for place, (_, item, _) in enumerate(items)
+        if not item.get("content") and item.get("role") == "assistant" and item.get("content") in ([], None)
+    }
+    for place in empty:
+        mends.add(EMPTY_CONTENT, items[place].seq)
+    return [placed for place, placed in enumerate(items) if place not in empty] if empty else items
 
 
 def _once(items: Iterable[Placed], mends: Mends) -> Iterator[Placed]:

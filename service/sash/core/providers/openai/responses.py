@@ -375,28 +375,28 @@ def _write(
     return request
 
 
-def _items(step: HistoryStep, writing: RequestWriting) -> Iterator[Placed]:
+def _items(step: HistoryStep, writing: RequestWriting) -> list[Placed]:
     match step:
         case PlainRun():
-            yield from (Placed(0, message) for message in step.messages)
+            return [Placed(0, message) for message in step.messages]
         case NativeMessages():
-            yield from (Placed(step.seq, item, came=True) for item in step.messages)
+            return [Placed(step.seq, item, came=True) for item in step.messages]
         case Result():
             output = {
                 "type": "custom_tool_call_output" if step.call.custom else "function_call_output",
                 "call_id": step.call.id,
                 "output": _output_content(step, writing),
             }
-            yield Placed(step.seq, output)
+            return [Placed(step.seq, output)]
         case Said(role="assistant"):
-            if text := words(step.parts, writing, "assistant"):
-                yield Placed(step.seq, {"role": "assistant", "content": text})
-            yield from (Placed(step.seq, _call(call)) for call in step.calls)
+            text = words(step.parts, writing, "assistant")
+            said = [{"role": "assistant", "content": text}] if text else []
+            return [Placed(step.seq, each) for each in (*said, *map(_call, step.calls))]
         case Said(role="user"):
-            yield Placed(step.seq, {"role": "user", "content": _content(step.parts, writing)})
+            return [Placed(step.seq, {"role": "user", "content": _content(step.parts, writing)})]
         case _:
             texts = list(only_text(step.parts, writing, "system"))
-            yield Placed(step.seq, {"role": step.role, "content": _content(texts, writing)})
+            return [Placed(step.seq, {"role": step.role, "content": _content(texts, writing)})]
 
 
 def _output_content(result: Result, writing: RequestWriting) -> str | list[Block]:

@@ -112,27 +112,30 @@ def in_turns(turns: Iterable[tuple[str, list[Block]] | NativeMessages], opening:
     user's turn with ``opening`` is put before it, unless the assistant's message came in this form as the history's first.
     """
     key = shape.parts
-    sent: list[list[NativeMessages] | Block] = []  # pieces of one message that came, or a message that is made here
+    messages: list[Block] = []
+    pieces: list[NativeMessages] = []  # of the newest message, if it came
+    made = ""  # the role of the newest message, if it is made here
     begins_as_it_came = False  # the first message is the history's own, or a provider's compaction item
-    last: list[NativeMessages] | Block = []
     for turn in turns:
         if isinstance(turn, NativeMessages):
-            begins_as_it_came = begins_as_it_came or (not sent and (turn.begins or turn.seq <= 1))
-            left = [message for message in turn.messages if not _is_silent(message, shape)]
-            piece = msgspec.structs.replace(turn, messages=left)
-            if left and last and isinstance(last, list) and piece.follows(last[-1]):
-                last.append(piece)
-            elif left:
-                sent.append(last := [piece])
+            begins_as_it_came = begins_as_it_came or (not (messages or pieces) and (turn.begins or turn.seq <= 1))
+            if left := [message for message in turn.messages if not _is_silent(message, shape)]:
+                piece, made = msgspec.structs.replace(turn, messages=left), ""
+                if pieces and not piece.follows(pieces[-1]):
+                    messages += joined(pieces, key)
+                    pieces = []
+                pieces.append(piece)
             continue
         role, blocks = turn
-        if isinstance(last, dict) and last["role"] == role:
-            last[key] += blocks
+        if role == made:
+            messages[-1][key] += blocks
         elif blocks:
-            sent.append(last := {"role": role, key: blocks})
-    messages: list[Block] = []
-    for each in sent:
-        messages += joined(each, key) if isinstance(each, list) else (each,)
+            if pieces:
+                messages += joined(pieces, key)
+                pieces = []
+            messages.append({"role": role, key: blocks})
+            made = role
+    messages += joined(pieces, key) if pieces else ()
     if messages and messages[0].get("role") == shape.assistant and not begins_as_it_came:
         messages.insert(0, {"role": "user", key: [opening]})
     return messages
@@ -144,7 +147,7 @@ def _is_silent(message: Block, shape: Shape) -> bool:
 
 
 def joined(pieces: Sequence[NativeMessages], key: str) -> list[Block]:
-    """Return the messages of one NativeMessages, or the one message that several Wholes are pieces of."""
+    """Return the messages of one NativeMessages, or the one message that several are pieces of."""
     if len(pieces) == 1:
         return pieces[0].messages
     blocks = [block for piece in pieces for block in piece.messages[0][key]]

@@ -29,6 +29,9 @@ _TOLD_ELSEWHERE: Final = frozenset({"annotations", "audio", "cache_control", "in
 """Members of replies and cache hints beside the text: they are sent where a form has a place for them."""
 _OF_RESULTS: Final = frozenset({"text", "image_url", "file"})
 """Types of parts that results take in most forms."""
+_SPEAKERS: Final = ("user", "assistant")
+_TEXT_ALONE: Final = 2
+"""Members of a message that is a text alone: role and content."""
 _USUAL: Final = 3
 """Members of a message with calls, or of a result, that has the usual members alone: role, content, and calls or an id."""
 _SMALL_FILE: Final = 16_384
@@ -226,24 +229,16 @@ def read_steps(
     result has the id with which its call is sent. With ``renames``, the mend by which they are told, ids of calls that came
     in this form are made to fit too. ``groups``: runs may have whole tool groups.
     """
-    calls, run, index = _Calls(writing, tidy, renames), list[Block](), 0
+    calls, index = _Calls(writing, tidy, renames), 0
     while index < len(messages):
-        end = index + 1 if _is_plain(messages[index]) else calls.group_end(messages, index) if groups else index
-        if end > index:
-            if not run:
-                calls.close()
-            run += [outgoing.message for outgoing in messages[index:end]]
-            index = end
-            continue
-        if run:
+        if run := _run(messages, index, calls if groups else None):
+            calls.close()
             yield PlainRun(run)
-            run = []
-        step = _step_of(messages[index], calls, shape, takes, writing)
-        if step is not None:
-            yield step
-        index += 1
-    if run:
-        yield PlainRun(run)
+            index += len(run)
+        else:
+            if (step := _step_of(messages[index], calls, shape, takes, writing)) is not None:
+                yield step
+            index += 1
 
 
 def in_order_of_calls(steps: Iterable[HistoryStep], mend: Mend, writing: RequestWriting) -> Iterator[HistoryStep]:
@@ -267,16 +262,21 @@ def answers_call(step: HistoryStep) -> bool:
     return _order(step) >= 0
 
 
-def _is_plain(outgoing: Outgoing) -> bool:
-    """Whether a message is a text of the user or the assistant, of more than white space, without any other member."""
-    message = outgoing.message
-    content = message.get("content")
-    return (
-        len(message) == 2
-        and type(content) is str
-        and message.get("role") in ("user", "assistant")
-        and bool(content.strip())
-    )
+def _run(messages: Sequence[Outgoing], index: int, groups: "_Calls | None") -> list[Block]:
+    """The run that begins at ``index``; it has tool groups, which are noted, if the calls are given."""
+    run: list[Block] = []
+    while index + len(run) < len(messages):
+        message = messages[index + len(run)].message
+        content = message.get("content")
+        if len(message) == _TEXT_ALONE and type(content) is str and message.get("role") in _SPEAKERS:
+            if not content or content.isspace():
+                break
+            run.append(message)
+        elif groups is not None and (group := groups.group_at(messages, index + len(run))):
+            run += group
+        else:
+            break
+    return run
 
 
 def _is_plain_result(message: Block) -> bool:
@@ -493,21 +493,20 @@ class _Calls:
             self.close()
         return None, self._opened(outgoing, as_it_came=as_it_came) if role == "assistant" else []
 
-    def group_end(self, messages: Sequence[Outgoing], index: int) -> int:
-        """The end of the tool group that begins at ``index``, which is noted; ``index`` if it may not stand in a run."""
+    def group_at(self, messages: Sequence[Outgoing], index: int) -> list[Block]:
+        """The tool group that begins at ``index``, which is noted; empty if it may not stand in a run."""
         message = messages[index].message
         given = message.get("tool_calls")
         if not given or len(message) != _USUAL or message["role"] != "assistant":
-            return index
+            return []
         waiting = {call["id"] for call in given if is_usual_call(call) and self._fits(call)}
-        end = index + 1 + len(given)
-        answers = [outgoing.message for outgoing in messages[index + 1 : end]]
+        answers = [outgoing.message for outgoing in messages[index + 1 : index + 1 + len(given)]]
         answered = {each["tool_call_id"] for each in answers if _is_plain_result(each)}
         is_text = message.get("content") is None or type(message["content"]) is str
         if not is_text or not len(given) == len(answers) == len(waiting) or answered != waiting:
-            return index
+            return []
         self._ids |= waiting
-        return end
+        return [message, *answers]
 
     def _fits(self, call: Block) -> bool:
         """Whether a usual call is sent with its id and its name as they are."""
