@@ -454,8 +454,7 @@ def _joined(told: Sequence[list[Block]]) -> list[Block]:
 def _turns(step: HistoryStep, last: NativeMessages | None, names: Names, writing: RequestWriting) -> Iterator[SentTurn]:
     match step:
         case PlainRun():
-            for said in step.messages:
-                yield SentTurn(said["role"], [Sent(0, {"text": said["content"]})])
+            yield from [SentTurn(said["role"], [Sent(0, {"text": said["content"]})]) for said in step.messages]
         case NativeMessages():
             yield from _own(step, last, names, writing)
         case Result():

@@ -219,13 +219,15 @@ def _joined(turns: Iterable[SentTurn], writing: RequestWriting) -> list[SentTurn
 
 def _ended(turn: SentTurn, writing: RequestWriting) -> SentTurn:
     """Return an assistant's turn without reasoning at its end, and without cache points alone."""
-    blocks = list(turn.blocks)
-    while turn.role == "assistant" and blocks and blocks[-1].block.keys() & {"reasoningContent", "cachePoint"}:
-        if "cachePoint" in blocks[-1].block and not _ends_in_reasoning(blocks):
+    if turn.role != "assistant":
+        return turn
+    blocks = turn.blocks
+    while blocks and ("reasoningContent" in (last := blocks[-1].block) or "cachePoint" in last):
+        if "cachePoint" in last and not _ends_in_reasoning(blocks):
             break
-        mend = LAST_REASONING if "reasoningContent" in blocks[-1].block else CACHE_POINTS
-        writing.mends.add(mend, blocks.pop().seq)
-    return turn._replace(blocks=blocks)
+        writing.mends.add(LAST_REASONING if "reasoningContent" in last else CACHE_POINTS, blocks[-1].seq)
+        blocks = blocks[:-1]
+    return turn if blocks is turn.blocks else turn._replace(blocks=blocks)
 
 
 def _ends_in_reasoning(blocks: Sequence[Sent]) -> bool:
@@ -235,8 +237,10 @@ def _ends_in_reasoning(blocks: Sequence[Sent]) -> bool:
 
 def _results_first(turn: SentTurn, writing: RequestWriting) -> SentTurn:
     """Return the user's turn with its results before all else."""
+    if turn.role != "user":
+        return turn
     places = [place for place, each in enumerate(turn.blocks) if "toolResult" in each.block]
-    if turn.role != "user" or places == [*range(len(places))]:
+    if places == [*range(len(places))]:
         return turn
     late = [each for each in turn.blocks[: places[-1]] if "toolResult" not in each.block]
     for each in late:
@@ -248,15 +252,18 @@ def tell_sent(turns: Iterable[SentTurn], writing: RequestWriting) -> None:
     """Note what is sent of each message, turn by turn."""
     for turn in turns:
         blocks: dict[int, list[Block]] = {}
-        for each in turn.blocks:
-            blocks.setdefault(each.seq, []).append(each.block)
+        for seq, block in turn.blocks:
+            if seq:  # the others are texts alone
+                blocks.setdefault(seq, []).append(block)
         for seq, own in blocks.items():
             writing.mends.send(seq, {"role": turn.role, "content": own})
 
 
-def with_documents(turns: Sequence[SentTurn], writing: RequestWriting) -> list[SentTurn]:
+def with_documents(turns: list[SentTurn], writing: RequestWriting) -> list[SentTurn]:
     """Return the turns with five documents at most, none of them in a message without a text."""
     places = [id(block) for turn in turns for each in turn.blocks for block in _documents(each.block)]
+    if not places:
+        return turns
     told = set(places[:-_MOST_DOCUMENTS])
     found = []
     for turn in turns:
@@ -265,11 +272,11 @@ def with_documents(turns: Sequence[SentTurn], writing: RequestWriting) -> list[S
     return found
 
 
-def _documents(block: Block) -> Iterator[Block]:
+def _documents(block: Block) -> Sequence[Block]:
     if "document" in block:
-        yield block
-    elif isinstance(answer := block.get("toolResult"), dict):
-        yield from (each for each in answer.get("content") or () if "document" in each)
+        return (block,)
+    answer = block.get("toolResult")
+    return [each for each in answer.get("content") or () if "document" in each] if isinstance(answer, dict) else ()
 
 
 def _with_lines(sent: Sent, told: set[int], writing: RequestWriting) -> Sent:
