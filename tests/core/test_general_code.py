@@ -68,7 +68,7 @@ def own_names() -> set[str]:
         for field in provider.kinds.__struct_fields__
         for name in names_in(getattr(provider.kinds, field))
     }
-    declared |= {name for each in PROVIDERS.values() for name in (*each.free_members, *each.stored_members)}
+    declared |= {name for each in PROVIDERS.values() for name in each.free_members}
     chats = [
         path for part in CHATS for path in ((SERVICE / part).rglob("*.py") if "." not in part else [SERVICE / part])
     ]

@@ -39,9 +39,7 @@ from sash.windows.flow import advance, window
 from sash.windows.needs import SeenHistory
 
 Vendor = Literal["openai", "anthropic"]
-_FORMS: Final = {
-    each.maker: each.name for each in PROVIDERS.values() if each.compacts_in_words or each.has_openais_items
-}
+_FORMS: Final = {each.maker: each.name for each in PROVIDERS.values() if each.compacts}
 """The form of each vendor's compactions."""
 _REPLY_TOKENS: Final = 8192
 _SHARE: Final = 0.8

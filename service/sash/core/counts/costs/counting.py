@@ -240,8 +240,7 @@ def _as_remembered(measures: Sequence[Measure], model: Model) -> list[Measure]:
     """Return the measures of a request's messages without reasoning of earlier turns that the family does not bill."""
     roles = bytes(each.role for each in measures)
     asked = max(0, roles.rfind(USER))
-    forgets = isinstance(model.rules, VendorRules) and model.rules.forgets_thinking
-    if not (forgets and PROVIDERS[model.format].forgets_reasoning):
+    if not (isinstance(model.rules, VendorRules) and model.rules.forgets_thinking == model.format):
         return [*(without_free_seals(each, model) for each in measures[:asked]), *measures[asked:]]
     begins = max(0, turn_place(roles, asked))
     return [*map(_without_thinking, measures[:begins]), *measures[begins:]]

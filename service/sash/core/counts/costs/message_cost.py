@@ -159,7 +159,7 @@ def _unfitted(sent: Row, model: Model, by: Arithmetic) -> Number:
     if sent_in.is_chat_form and model.provider == OPENAI.maker:
         return 0
     more = _pair(sent, "unfitted", None, model, by)
-    return by.where(sent["role"] <= USER, more, 0) if sent_in.is_openais and not sent_in.is_chat_form else more
+    return by.where(sent["role"] <= USER, more, 0) if sent_in.has_openais_items else more
 
 
 # ---- as the form sends it
@@ -208,10 +208,10 @@ def _as_sent(row: Row, model: Model, sent_in: Provider, by: Arithmetic) -> Row:
 
 def _join(sent: Row, sent_in: Provider) -> None:
     """Join texts that the form sends as one string. Where it may send several, the dearer way counts."""
-    role = ROLES[sent["role"]]
-    if role in sent_in.one_string and not sent["estimated"]:
+    joins = sent_in.one_string.get(ROLES[sent["role"]])
+    if joins == "always" and not sent["estimated"]:  # the text of a text file is no part of the string
         del sent["parts"]
-    elif role in sent_in.one_string | sent_in.one_string_or_parts:  # the text of a text file is no part of the string
+    elif joins:
         sent["may_join"] = 1
 
 
@@ -532,7 +532,7 @@ def reasoning_cost(
         row = _as_thinking(row, by)
     if any(kind + "0" in row for kind in carried):
         cost = by.ceil(_reasoning_cost(row, carried, model, by) * model.margin)
-    has_native = not seals_alone or PROVIDERS[model.format].seals_calls
+    has_native = not seals_alone or bool(PROVIDERS[model.format].kinds.seals)
     if "form" in row and has_native and any(name in row for name in _REASONING):
         sealed = by.where(is_forgotten, 0, _sealed(row, model))
         native = _native_reasoning(Row() if seals_alone else row, sealed, model, by)

@@ -244,7 +244,7 @@ class _Weighed:
     def _add_members(self, value: dict[str, Any], reasoning: "_Weighed", key: str) -> None:
         self._add_citing(value)
         kinds, provider, unread = self._kinds, self._provider, self._kinds.unread
-        if provider.stores_items and is_reasoning(value, provider):
+        if kinds.stored and is_reasoning(value, provider):
             unread |= {"summary"}  # it is not sent to the model
             reasoning.sealed += _KEPT_BY_OPENAI if "id" in value and not value.get("encrypted_content") else 0
         if self._named is not NO_KINDS and (self._named.has(value) or self._named.has_member(key, value)):

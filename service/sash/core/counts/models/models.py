@@ -159,8 +159,9 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             billed = _OF_ITEMS.get(rules.family, rules)
             exact = exact and billed.is_settled
             rules = rules if self.is_resold else billed  # a gateway bills items as chat completions: 24 bills
-        narrows = sent_in.narrows
-        limits = self.limits if narrows is NO_LIMITS else self.limits.within(narrows)
+        limits = self.limits
+        if sent_in.resells:
+            limits = limits.within(sent_in.limits(self.known_as, self.context_window))
         return msgspec.structs.replace(self, format=form, rules=rules, exact=exact, limits=limits)
 
     @property

@@ -46,8 +46,8 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     reply in JSON, ``response_format`` for a reply's schema, whose JSON costs ``format_spelled`` times its tokens as text. A
     PDF's page costs ``page``, or ``lone_page`` if a message has no other, and its words at most ``page_words``, if they are
     billed too. A character of sealed reasoning
-    costs ``sealed``, also of a text if the family ``seals_texts``. If the family ``forgets_thinking``, all reasoning before
-    the newest turn are free. ``adaptive`` is added for adaptive thinking.
+    costs ``sealed``, also of a text if the family ``seals_texts``. In the form in which the family
+    ``forgets_thinking``, all reasoning before the newest turn is free. ``adaptive`` is added for adaptive thinking.
     """
 
     wrapped: int = 0
@@ -87,7 +87,7 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     sealed: float = 0.25
     seals_texts: bool = False
     adaptive: int = 0
-    forgets_thinking: bool = False
+    forgets_thinking: str = ""
 
     def beside_vocabulary(self) -> "VendorRules":
         """Return the rules for text that the vendor's own vocabulary counted."""
@@ -129,7 +129,7 @@ _CLAUDE = VendorRules(
     page=1_600,  # 20 bills: 1,575 for an empty page, 2,660 for a full one
     page_words=1_100,
     # 5 bills of Sonnet 4.5; older models, and Haiku 4.5, by Anthropic's documents on extended thinking
-    forgets_thinking=True,
+    forgets_thinking="anthropic",
     images=_claude_images(1568, 1_600),
 )
 # 14 bills; an image of one pixel cost 6
@@ -145,7 +145,7 @@ _CLAUDE_3 = msgspec.structs.replace(
 _CLAUDE_5 = msgspec.structs.replace(
     _CLAUDE,
     family="claude-5",
-    forgets_thinking=False,
+    forgets_thinking="",
     thinking_beside=0,
     definitions=361,
     call=63,  # 44 at most in one project, 26 in all others: 9 bills
@@ -252,7 +252,7 @@ VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
     }
     # Opus 4.5, and Opus and Sonnet 4.6: billed alike, but they keep reasoning, by the same documents
     # thinking beside definitions: one bill, 34 above the definitions
-    | {"claude-4.6": msgspec.structs.replace(_CLAUDE, forgets_thinking=False, thinking_beside=8, adaptive=14)}
+    | {"claude-4.6": msgspec.structs.replace(_CLAUDE, forgets_thinking="", thinking_beside=8, adaptive=14)}
 )
 
 HOSTED: Final = (

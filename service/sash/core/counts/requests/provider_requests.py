@@ -21,7 +21,6 @@ from sash.core.counts.models.models import Model
 from sash.core.counts.models.vendors import BUILT_IN, HOSTED, VENDORS, VendorRules
 from sash.core.counts.text import strings
 from sash.core.providers import PROVIDERS
-from sash.core.providers.form.provider import Provider
 from sash.core.providers.form.requests_read import ChatRequest
 from sash.core.providers.reading.native import read_request
 from sash.core.providers.reading.own_parts import parts_of
@@ -87,15 +86,9 @@ def _count(form: str, request: Mapping[str, Any], chat: ChatRequest, model: Mode
     besides = _hosted_tokens(chat.hosted, model, are_alone=not chat.tools) + _rest_tokens(form, chat, model)
     besides += _modes_tokens(chat, model) if PROVIDERS[form].is_openais else 0
     besides += _silent_tokens(chat, counted, model)
-    exact = counted.exact and not besides and PROVIDERS[form].is_openais and _is_whole(chat, request, PROVIDERS[form])
+    is_whole = PROVIDERS[form].is_openais and not chat.hosted and PROVIDERS[form].shows_all(request)
+    exact = counted.exact and not besides and is_whole
     return msgspec.structs.replace(counted, exact=exact, tools=counted.tools + besides, tokens=counted.tokens + besides)
-
-
-def _is_whole(chat: ChatRequest, request: Mapping[str, Any], provider: Provider) -> bool:
-    """Return whether a request shows all that is billed: no hosted tools, no stored data, no unrecorded items."""
-    items = request.get(provider.shape.messages) if provider.replies_are_items else None
-    kinds = {str(item.get("type") or "message") for item in items} if isinstance(items, list) else set()
-    return not chat.hosted and not any(map(chat.rest.get, provider.stored_members)) and kinds <= provider.billed_items
 
 
 def _as_billed(model: Model, chat: ChatRequest, request: Mapping[str, Any]) -> Model:
@@ -111,7 +104,7 @@ def _as_billed(model: Model, chat: ChatRequest, request: Mapping[str, Any]) -> M
     ):
         model = msgspec.structs.replace(model, rules=msgspec.structs.replace(model.rules, told=0))
     if isinstance(model.rules, VendorRules) and chat.rest.get("context_management"):
-        return msgspec.structs.replace(model, rules=msgspec.structs.replace(model.rules, forgets_thinking=False))
+        return msgspec.structs.replace(model, rules=msgspec.structs.replace(model.rules, forgets_thinking=""))
     behind = VENDORS.get(f"{model.rules.family}-vertex")
     if behind is None or not any(is_of_vertex(seal) for message in chat.messages for seal in _seals(message)):
         return model

@@ -3,7 +3,8 @@ summary or a note."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -22,7 +23,25 @@ from sash.core.law.history.fillers import (
 )
 from sash.core.providers import PROVIDERS, render_request
 from sash.core.providers.reading.native import read_request
+from sash.core.providers.writing.turns import Outgoing
 from sash.problems import FormatCannotCarry
+
+_CALLING: Final[tuple[dict[str, Any], ...]] = (
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
+    },
+    {"role": "tool", "tool_call_id": "call_1", "content": "seen"},
+)
+
+
+@cache
+def stand_in_tool(form: str) -> dict[str, Any] | None:
+    """Return the tool, in chat form, that a form declares where messages have calls and no tool is sent; None if it needs
+    none. Its own writing tells it."""
+    request = render_request(form, [Outgoing(seq, message) for seq, message in enumerate(_CALLING, 1)])
+    return next(iter(read_request(form, request).tools), None)
 
 
 class Line(NamedTuple):
@@ -70,7 +89,7 @@ class Fixed(msgspec.Struct, frozen=True):
 
     def defines(self, model: Model) -> bool:
         """Whether a request may have definitions, or is billed as if it had."""
-        return bool(self.tools or bare_calls_tokens(model)) or PROVIDERS[model.format].stand_in_tool is not None
+        return bool(self.tools or bare_calls_tokens(model)) or stand_in_tool(model.format) is not None
 
     def tools_tokens(self, model: Model, messages: Sequence[Measure], *, calls: bool = True) -> int:
         """Tokens of the definitions in a request of the fixed parts and ``messages``; ``calls``: some message may call."""
@@ -87,7 +106,7 @@ class Fixed(msgspec.Struct, frozen=True):
         tools, choice = self.declared(model.format)
         bare = 0
         if not tools.functions and (calls or any(map(has_calls, (*self.system, *self.few_shots)))):
-            stand_in = PROVIDERS[model.format].stand_in_tool
+            stand_in = stand_in_tool(model.format)
             tools, bare = ([stand_in], 0) if stand_in is not None else (tools, bare_calls_tokens(model))
         return bare + tools_tokens(model, tools=tools, tool_choice=choice, first_system=first)
 

@@ -16,6 +16,7 @@ from sash.core.law.documents.document_costs import Source
 from sash.core.law.documents.documents import Documents
 from sash.core.law.fixed_parts.conversation_settings import FixedParts
 from sash.core.law.fixed_parts.cost import InputPrices, input_prices
+from sash.core.law.fixed_parts.fixed import stand_in_tool
 from sash.core.law.history.enclosing import MESSAGE_BYTES
 from sash.core.law.history.fillers import few_shots_fillers, puts_user_first
 from sash.core.law.history.lines import go_on_tokens
@@ -80,12 +81,12 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     @cached_property
     def bare_calls(self) -> bool:
         """Whether no tool is given, and the provider then bills calls as if definitions came with them."""
-        return self.stands_in and PROVIDERS[self.query.format].stand_in_tool is None
+        return self.stands_in and stand_in_tool(self.query.format) is None
 
     @cached_property
     def stands_in(self) -> bool:
         """Whether no tool is given, and calls still cost definitions: Sash sends a tool, or the provider bills some."""
-        costs_some = PROVIDERS[self.query.format].stand_in_tool is not None or bare_calls_tokens(self.model) > 0
+        costs_some = stand_in_tool(self.query.format) is not None or bare_calls_tokens(self.model) > 0
         return costs_some and not self.parts.fixed.declared(self.model.format)[0].functions
 
     @cached_property

@@ -27,7 +27,7 @@ from sash.core.providers.reading.native import compaction_of, issuer_of
 
 def readable(form: str) -> str:
     """The forms of the compactions that windows in ``form`` can have, each between spaces: its own, and those with words."""
-    return "".join(f" {each.name} " for each in PROVIDERS.values() if each.name == form or each.compacts_in_words)
+    return "".join(f" {each.name} " for each in PROVIDERS.values() if each.name == form or each.compacts == "in words")
 
 
 def newest_summary(

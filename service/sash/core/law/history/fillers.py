@@ -90,10 +90,9 @@ def opening_tokens(
     if is_beside_system:  # a blank turn of the user's is left out behind it
         return longest_opening(model, form)
     calls = first.measure.extra.calls if first.measure.extra is not None else 0
-    needs_question = calls or is_followed or _is_silent(first.measure, form)  # then the next message may have calls
-    sent_in = PROVIDERS[form]
-    needs_question = sent_in.needs_question or (needs_question and sent_in.calls_need_question)
-    if is_oldest and came_in(first.measure, form) and not needs_question:
+    may_call = calls or is_followed or _is_silent(first.measure, form)  # then the next message may have calls
+    needed = PROVIDERS[form].needs_question
+    if is_oldest and came_in(first.measure, form) and (needed == "never" or (needed == "calls" and not may_call)):
         return bare_opening(model, form)
     return filler_tokens(model)
 

@@ -838,12 +838,11 @@ ANTHROPIC = Provider(
     write=_write,
     is_chat=_is_chat,
     carries=frozenset({"blocks"}),
-    seals_calls=False,
     replies_are_items=False,
     fills=True,
     is_call=lambda part: part.get("type") == "tool_use",
     compaction=_compaction,
-    compacts_in_words=True,
+    compacts="in words",
     unknown_kinds=unknown_blocks,
     kinds=PartKinds(
         reasoning=kinds("thinking", "redacted_thinking"),
@@ -862,17 +861,16 @@ ANTHROPIC = Provider(
     own_members=_MEMBERS,
     of_reply=frozenset({"id"}),
     has_cache_control=True,
+    cache_marks=frozenset({"cache_control"}),
     parts_apart=True,
     takes=CLAUDES_MEDIA,
     mends=(*OF_BLOCKS, *OF_REQUESTS, NO_REASONING, REPLY_AT_END),
     has_system_messages=takes_system_role,
-    forgets_reasoning=True,
     free_members=frozenset(
         {
             *("anthropic_version", "anthropic_beta", "betas", "container", "context_management"),
             *("mcp_servers", "inference_geo", "cache_control", "speed"),
         }
     ),
-    required="max_tokens",
     opening_tokens=12,  # 4 bills
 )

@@ -358,6 +358,6 @@ def marked(request: Mapping[str, Any]) -> list[tuple[Block, Block]]:
         for block in content if isinstance(content, list) else ():
             if "content" in block and isinstance(inner := block["content"], list):
                 found += [(block, each) for each in inner if isinstance(each, dict) and each.get("cache_control")]
-            if "cache_control" in block and block["cache_control"]:
+            if block.get("cache_control"):
                 found.append((block, block))
     return found

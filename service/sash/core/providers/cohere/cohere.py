@@ -310,7 +310,6 @@ COHERE = Provider(
     is_chat=_is_chat,
     is_like_chat=True,
     carries=frozenset(),
-    seals_calls=False,
     replies_are_items=False,
     fills=False,
     is_call=lambda part: isinstance(part.get("function"), dict),

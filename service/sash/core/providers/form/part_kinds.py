@@ -67,7 +67,8 @@ class PartKinds(msgspec.Struct, frozen=True, kw_only=True):
     nested: Kinds = NO_KINDS
     """Parts with parts of their own, under the same member as a message's."""
     stored: frozenset[str] = frozenset()
-    """Types of items that only the provider has the content of."""
+    """Types of items that only the provider has the content of. It may keep any item under its id, and refuses the id
+    without the reasoning before it."""
 
     def is_medium(self, part: Mapping[str, Any]) -> bool:
         """Whether a part is a picture, a file or a sound."""

@@ -13,7 +13,7 @@ from sash.core.providers.form.cache_marks import CacheKind, CachePrices, Caching
 from sash.core.providers.form.known_kinds import UnknownKind
 from sash.core.providers.form.own_members import OwnMembers
 from sash.core.providers.form.part_kinds import PartKinds
-from sash.core.providers.form.request_limits import NO_LIMITS, RequestLimits
+from sash.core.providers.form.request_limits import RequestLimits
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat
 from sash.core.providers.messages.mends import Mend
 from sash.core.providers.messages.pieces import Keeps, Object, Piece
@@ -51,8 +51,6 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """A pattern of the types of parts and items that only this form has; of a part without a type, a dot and its member."""
     carries: frozenset[ReasoningKind]
     """The kinds of reasoning in chat messages that this form sends."""
-    seals_calls: bool
-    """Whether reasoning is sealed on calls, and sent with them in every turn."""
     replies_are_items: bool
     """Whether a reply is several neighbouring own messages."""
     fills: bool
@@ -65,12 +63,13 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     maker: str
     """The maker of the models that this form is for, as the list of models names it."""
     resells: frozenset[str] = frozenset()
-    """Other makers whose models are sold in this form, and billed as these makers bill them."""
+    """Other makers whose models are sold in this form, and billed as these makers bill them. The seller's limits, which may
+    be smaller, then hold for every model."""
     caching: Callable[[str, CachePrices], Caching | None]
     """The prompt cache of a model of this maker, from its name and its prices; None without one."""
     mark: Callable[[Object, CacheKind | None, Places, str], Object]
     """Adds hints for a prompt cache of this kind, or of none, to a request; the last is the conversation's cache key."""
-    cache_marks: frozenset[str] = frozenset({"cache_control", "prompt_cache_key"})
+    cache_marks: frozenset[str] = frozenset()
     """Members of a request, or of its parts, that are such hints, and so no part of what a cache keeps."""
     limits: Callable[[str, int], RequestLimits]
     """The limits of a request to a model of this maker, by the model's name and its context window in tokens."""
@@ -82,27 +81,17 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a model, by its name, takes system messages that came in this form among the others."""
     is_like_chat: bool = False
     """Whether own messages look like chat messages, so that ``is_chat`` alone tells them apart."""
-    makes_ids: bool = False
-    """Whether calls and results may come without ids, which are then made of the tools' names."""
-    answers_name: Callable[[Mapping[str, Any]], str | None] = lambda _: None
-    """The tool's name in an own result without an id, which answers the oldest open call of that name; None for a result
-    with an id."""
-    narrows: RequestLimits = NO_LIMITS
-    """The limits of every request in this form, whoever made the model: a seller's may be smaller than the maker's."""
-    stand_in_tool: Object | None = None
-    """The tool, in chat form, that is declared where messages have calls or results and no tool is sent."""
+    answers_name: Callable[[Mapping[str, Any]], str | None] | None = None
+    """Given where calls and results may come without ids, which are then made of the tools' names. Returns the tool's name
+    in an own result without an id, which answers the oldest open call of that name; None for a result with an id."""
     names_files: bool = False
     """Whether each file needs a name, and a message with a file a text. Where they are missing, they are added (``…``)."""
     tells_links: bool = False
     """Whether a link to a picture is sent as a line of text, because the provider fetches none."""
-    needs_question: bool = False
-    """Whether a history of own messages may not begin with the assistant."""
-    calls_need_question: bool = False
-    """Whether a history of own messages may not begin with the assistant's calls."""
+    needs_question: Literal["never", "calls", "always"] = "never"
+    """Whether a history of own messages may not begin with the assistant: with its calls, or at all."""
     kinds: PartKinds = PartKinds()
     """What the parts of own messages are."""
-    stores_items: bool = False
-    """Whether the provider may keep an item under its id, and refuses the id without the reasoning before it."""
     own_members: OwnMembers = OwnMembers()
     """The members of own messages and their parts. Others are the client's, and are not sent."""
     of_reply: frozenset[str] = frozenset()
@@ -111,43 +100,38 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a block may have the mark ``cache_control``."""
     binds_reasoning: re.Pattern[str] | None = None
     """Names of models that refuse or drop reasoning if anything before it has changed, beside their own compaction."""
-    one_string: frozenset[str] = frozenset()
-    """Roles of messages whose text parts are sent as one string."""
-    one_string_or_parts: frozenset[str] = frozenset()
-    """Roles of messages whose text parts are sent as one string to some models, and each by itself to others."""
+    one_string: Mapping[str, Literal["always", "perhaps"]] = {}
+    """Roles of messages whose text parts are sent as one string; perhaps, if to some models alone."""
     parts_apart: bool = False
     """Whether each text part is counted by itself, and arguments of calls as objects."""
     media_apart: bool = False
     """Whether pictures and files of a tool result may be sent in a message of their own behind it."""
-    forgets_reasoning: bool = False
-    """Whether reasoning of earlier turns is not billed in this form, for models that forget it."""
     free_members: frozenset[str] = frozenset()
     """Members of a request beside its messages whose text is in no bill, beside those of every provider."""
-    stored_members: frozenset[str] = frozenset()
-    """Members of a request that refer to stored text, which is billed."""
-    billed_items: frozenset[str] = frozenset()
-    """Types of items that are billed like chat messages and their reasoning; no bill has others."""
-    required: str = ""
-    """A member that each request must have beside its messages."""
+    shows_all: Callable[[Mapping[str, Any]], bool] = lambda _: True
+    """Whether a request shows all that is billed, and has nothing beside its tools that no bill has shown."""
     opening_tokens: int = 0
     """Extra tokens of a history of own messages that begins with the assistant, for its maker's models."""
     compaction: Callable[[Object], str | None] = lambda _part: None
     """The words of a part, or of an own message, that stands for all before it; empty if only its maker can read them. None
     for all else."""
-    compacts_in_words: bool = False
-    """Whether other providers can read a compaction of this one's."""
+    compacts: Literal["", "in words", "sealed"] = ""
+    """Whether there are such parts, and whether other providers can read them."""
     unknown_kinds: Callable[[Mapping[str, Any], str], Iterable[UnknownKind]] = lambda _own, _pointer: ()
     """The kinds of items, blocks or parts in an own message at this pointer that the provider does not have."""
     is_chat_form: bool = False
     """Whether messages are sent as they are stored."""
-    has_openais_items: bool = False
-    """Whether the form is OpenAI's form of items, whose bills have rules of their own."""
     is_openais: bool = False
     """Whether the form is one of OpenAI's own, whose counts can be exact."""
 
     def takes_marks(self, kind: CacheKind) -> bool:
         """Whether a request in this form can have marks for a cache of this kind."""
         return kind != "cache_control" or self.has_cache_control
+
+    @property
+    def has_openais_items(self) -> bool:
+        """Whether the form is OpenAI's form of items, whose bills have rules of their own."""
+        return self.is_openais and self.replies_are_items
 
     @property
     def name(self) -> str:

@@ -487,7 +487,9 @@ def _is_within(part: Part, writing: RequestWriting) -> bool:
 def _turns(step: HistoryStep, writing: RequestWriting) -> Sequence[_Turn]:
     match step:
         case PlainRun():
-            return [("user" if each["role"] == "user" else "model", [{"text": each["content"]}]) for each in step.messages]
+            return [
+                ("user" if each["role"] == "user" else "model", [{"text": each["content"]}]) for each in step.messages
+            ]
         case NativeMessages():
             whole = mended(step, writing)
             for content in whole.messages:
@@ -637,7 +639,6 @@ GEMINI = Provider(
     write=_write,
     is_chat=_is_chat,
     carries=frozenset({"signatures"}),
-    seals_calls=True,
     replies_are_items=False,
     fills=True,
     is_call=lambda part: not part.keys().isdisjoint(("functionCall", "function_call")),
@@ -656,7 +657,7 @@ GEMINI = Provider(
     mark=unmarked,
     own_members=_MEMBERS,
     limits=_limits,
-    one_string=frozenset({"tool"}),
+    one_string={"tool": "always"},
     free_members=frozenset(
         {
             *("safetySettings", "safety_settings", "cachedContent", "cached_content", "labels", "http_options"),
@@ -667,8 +668,7 @@ GEMINI = Provider(
     takes=GEMINIS_MEDIA,
     mends=MENDS,
     has_system_messages=lambda _: False,
-    calls_need_question=True,
-    makes_ids=True,
+    needs_question="calls",
     answers_name=_answers_name,
     parts_apart=True,
     media_apart=True,

@@ -536,7 +536,6 @@ INTERACTIONS = Provider(
     write=_write,
     is_chat=lambda message: "role" in message,
     carries=frozenset({"signatures"}),
-    seals_calls=False,
     replies_are_items=True,
     fills=True,
     is_call=lambda step: step.get("type") == "function_call",
@@ -558,8 +557,8 @@ INTERACTIONS = Provider(
     takes=_MEDIA,
     mends=(BROKEN_ARGUMENTS, EMPTY_PART, MISSING_SIGNATURE, UNSIGNED_THOUGHT, UNTAKEN, MEDIA_TYPE),
     has_system_messages=GEMINI.has_system_messages,
-    calls_need_question=True,
-    one_string_or_parts=frozenset({"tool"}),
+    needs_question="calls",
+    one_string={"tool": "perhaps"},
     parts_apart=True,
     media_apart=True,
 )

@@ -231,31 +231,38 @@ def as_taken(
     results: dict[str, str] = {}
     """The type of a call's output, by the call's id."""
     for seq, item, _ in _sent(items, mends):
-        if len(item) == _PLAIN and type(item.get("content")) is str:  # needs no mend
-            taken.append(item)
-            if seq:
-                mends.send(seq, item)
-            continue
         found = item
-        if sent_so and (identity := call_of(item)) in sent_so:
-            found = as_function(item)
-            if identity in changed:
-                mends.add(ITEM_SHAPE, seq)
-        kind = found.get("type")
-        if kind in _NAMED:
-            results[call_of(found)] = f"{kind}_output"
-        elif kind in _RESULTS and (wanted := results.get(call_of(found), kind)) != kind:
-            found = {**found, "type": wanted}
-            mends.add(RESULT_KIND, seq)
-        for mend, change in _CHANGES:
-            if (other := change(found)) != found:
-                found = other
-                mends.add(mend, seq)
+        if len(item) != _PLAIN or type(item.get("content")) is not str:  # else a text alone, which needs no mend
+            if sent_so and (identity := call_of(item)) in sent_so:
+                found = as_function(item)
+                if identity in changed:
+                    mends.add(ITEM_SHAPE, seq)
+            found = _changed(_of_call(found, results, seq, mends), seq, mends)
         if found:
             taken.append(found)
             if seq:  # the others are texts alone
                 mends.send(seq, found)
     return taken
+
+
+def _of_call(item: Item, results: dict[str, str], seq: int, mends: Mends) -> Item:
+    """A result as its call's type has it; a call, which is noted in ``results``, and another item as they are."""
+    kind = item.get("type")
+    if kind in _NAMED:
+        results[call_of(item)] = f"{kind}_output"
+    elif kind in _RESULTS and (wanted := results.get(call_of(item), kind)) != kind:
+        mends.add(RESULT_KIND, seq)
+        return {**item, "type": wanted}
+    return item
+
+
+def _changed(item: Item, seq: int, mends: Mends) -> Item:
+    found = item
+    for mend, change in _CHANGES:
+        if (other := change(found)) != found:
+            found = other
+            mends.add(mend, seq)
+    return found
 
 
 def call_of(item: Item) -> str:
@@ -278,7 +285,8 @@ def _lacks(item: Mapping[str, Any], required: Mapping[str, Sequence[str]]) -> bo
 def _sent(items: list[Placed], mends: Mends) -> list[Placed]:
     """The items that are sent: each once, and reasoning with its reply's item behind it alone."""
     kept = _not_empty(items, mends)
-    if not any(["id" in item or item.get("type") == "reasoning" for _, item, _ in kept]):  # as of chat messages
+    named = [place for place, (_, item, _) in enumerate(kept) if "id" in item or item.get("type") == "reasoning"]
+    if not named:  # as of chat messages
         return kept
     followed = [*_followed(kept, mends)]
     once = [*_once(followed, mends)]

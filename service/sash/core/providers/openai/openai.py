@@ -144,7 +144,6 @@ OPENAI = Provider(
     write=_write,
     is_chat=lambda _: True,
     carries=frozenset({"plain", "blocks", "signatures"}),
-    seals_calls=False,
     replies_are_items=False,
     fills=False,
     is_call=lambda _: False,
@@ -155,6 +154,7 @@ OPENAI = Provider(
     limits=openai_limits,
     takes=OPENAIS_MEDIA,
     mends=(*CHAT_MENDS, *SERVER_MENDS, CALLS_APART, REPLY_AT_END),
+    cache_marks=frozenset({"prompt_cache_key"}),
     is_chat_form=True,
     is_openais=True,
 )

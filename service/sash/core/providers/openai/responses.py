@@ -477,6 +477,24 @@ def _with_result_text(own: Block, text: str, keeps: Keeps) -> Block | None:
     return {**own, "output": result_content(own.get("output"), text, "input_text", keeps)}
 
 
+_STORED: Final = ("previous_response_id", "conversation", "prompt")
+"""Members that refer to stored text, which is billed."""
+_BILLED: Final = frozenset(
+    {
+        *("message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output"),
+        "reasoning",
+    }
+)
+"""Types of items that are billed like chat messages and their reasoning; no bill has others."""
+
+
+def _shows_all(request: Mapping[str, Any]) -> bool:
+    """Whether a request refers to nothing that is stored, and has no items that no bill has shown."""
+    items = request.get("input")
+    kinds = {str(item.get("type") or "message") for item in items} if isinstance(items, list) else set()
+    return not any(map(request.get, _STORED)) and kinds <= _BILLED
+
+
 class ResponsesRequest(msgspec.Struct):
     """The arguments of ``client.responses.create``, except the model."""
 
@@ -512,11 +530,11 @@ RESPONSES = Provider(
     write=_write,
     is_chat=lambda message: has_part(message, _CHAT_PARTS),
     carries=frozenset(),
-    seals_calls=False,
     replies_are_items=True,
     fills=False,
     is_call=lambda item: item.get("type") in ("function_call", "custom_tool_call"),
     compaction=_compaction,
+    compacts="sealed",
     unknown_kinds=unknown_items,
     kinds=PartKinds(
         reasoning=kinds("reasoning"),
@@ -527,7 +545,6 @@ RESPONSES = Provider(
         unread=frozenset({"approval_request_id", "prompt_cache_breakpoint"}),
         stored=frozenset({"item_reference"}),
     ),
-    stores_items=True,
     free_members=frozenset(
         {
             *("reasoning", "store", "include", "truncation", "previous_response_id", "conversation", "background"),
@@ -535,13 +552,8 @@ RESPONSES = Provider(
             *("parallel_tool_calls", "context_management"),
         }
     ),
-    stored_members=frozenset({"previous_response_id", "conversation", "prompt"}),
-    billed_items=frozenset(
-        {
-            *("message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output"),
-            "reasoning",
-        }
-    ),
+    shows_all=_shows_all,
+    cache_marks=frozenset({"prompt_cache_key"}),
     with_result_text=_with_result_text,
     maker="openai",
     caching=_caching,
@@ -552,7 +564,6 @@ RESPONSES = Provider(
     takes=ITEMS_MEDIA,
     mends=ITEM_MENDS,
     binds_reasoning=_BOUND,
-    one_string=frozenset({"assistant", "tool"}),
+    one_string={"assistant": "always", "tool": "always"},
     is_openais=True,
-    has_openais_items=True,
 )

@@ -148,7 +148,9 @@ def makes_calls(message: Object) -> bool:
     """Return whether a chat message has calls that came in a provider's form without ids, which were made for them."""
     match message:
         case {"role": "assistant", "tool_calls": [*calls], "native": {"format": str(form)}} if form in PROVIDERS:
-            return PROVIDERS[form].makes_ids and any(isinstance(call, dict) and is_made(call) for call in calls)
+            return PROVIDERS[form].answers_name is not None and any(
+                isinstance(call, dict) and is_made(call) for call in calls
+            )
     return False
 
 
@@ -163,9 +165,8 @@ def with_own_ids(message: Object, opened: OpenCalls) -> Object:
 
 def _answers_name(message: Object) -> str | None:
     native = message.get("native")
-    if native is None or not PROVIDERS[native["format"]].makes_ids:
-        return None
-    return PROVIDERS[native["format"]].answers_name(restore(message)[0])
+    answers_name = PROVIDERS[native["format"]].answers_name if native is not None else None
+    return answers_name(restore(message)[0]) if answers_name is not None else None
 
 
 def with_open_call(message: Object, opened: OpenCalls) -> Object:
@@ -256,9 +257,7 @@ def read_compaction(given: Object | list[Object], pointer: str) -> tuple[Object,
     if not isinstance(item, dict) or item.get("type") != "compaction":
         raise InvalidEntry.at(f"#{place}", "This is no compaction item: its type is 'compaction'")
     in_words = "content" in item
-    form = next(
-        each.name for each in PROVIDERS.values() if (each.compacts_in_words if in_words else each.has_openais_items)
-    )
+    form = next(each.name for each in PROVIDERS.values() if each.compacts == ("in words" if in_words else "sealed"))
     if not in_words:
         places = [f"{pointer}/{index}" for index in range(len(items))] if isinstance(given, list) else [pointer]
         turns = read_messages(form, items, places)
@@ -337,9 +336,10 @@ def check_native(message: Mapping[str, Any], pointer: str) -> None:
     if len(pieces) > 1 and pieces[0].role != "assistant":
         raise refused
     pieces[0].at = native.at
-    if pieces[0].role == "tool" and PROVIDERS[native.format].makes_ids:  # an id may count results of others
+    makes_ids = PROVIDERS[native.format].answers_name is not None
+    if makes_ids and pieces[0].role == "tool":  # an id may count results of others
         pieces[0].answers = message.get("tool_call_id", "")
-    if pieces[0].role == "assistant" and PROVIDERS[native.format].makes_ids:
+    if makes_ids and pieces[0].role == "assistant":
         _take_made_ids(pieces, message.get("tool_calls") or ())
     kept = {name: value for name, value in message["native"].items() if name != "beside"}
     stored = {**message, "native": kept}

@@ -55,7 +55,7 @@ def _without_reasoning(own: list[Object], provider: Provider, *, seals: bool) ->
     Where the provider stores items, those of the reply then lose their ids: it refuses one without the reasoning before it.
     """
     messages = [left for message in own for left in _without_parts(message, provider, seals=seals)]
-    if provider.stores_items and len(messages) < len(own):
+    if provider.kinds.stored and len(messages) < len(own):
         return [{name: value for name, value in item.items() if name != "id"} for item in messages]
     return messages
 
