@@ -74,7 +74,8 @@ class Bodies(msgspec.Struct, frozen=True):
         """One message's JSON as it is sent, before documents are added."""
         if seq in self.edited:
             return self.edited[seq]
-        return whole_body(self.tail[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq])
+        body = self.tail[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq]
+        return body if isinstance(body, bytes) else b"".join(body)
 
     def of(self, seqs: Iterable[int]) -> list[Body]:
         """Bodies of these messages, as stored."""

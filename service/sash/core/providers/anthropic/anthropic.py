@@ -754,7 +754,7 @@ def _mark(request: Block, cache: CacheKind | None, places: Places, key: str) -> 
     ]
     names = [name for name in ("tools", "system") if name in request]
     request = request | {name: content_parts(request[name]) for name in names} | {"messages": messages}
-    contents: list[list[Block]] = [*(request[name] for name in names), *(message["content"] for message in messages)]
+    contents: list[list[Block]] = [request[name] for name in names] + [message["content"] for message in messages]
     blocks = list(chain.from_iterable(contents))
     own = marked(request)
     # Marks with a lifetime of an hour must be before marks of five minutes, such as these.
@@ -789,7 +789,7 @@ def _mark_at(contents: list[list[Block]], end: int, mark: Block) -> None:
 
 def _said_before_question(messages: list[Block]) -> int:
     """The number of blocks before the newest user message that is not only tool results; 0 if there is none."""
-    count: int = sum(len(message["content"]) for message in messages)
+    count = sum(map(len, [message["content"] for message in messages]))
     for message in reversed(messages):
         count -= len(message["content"])
         results: list[bool] = [block.get("type") == "tool_result" for block in message["content"]]
