@@ -5,6 +5,7 @@ A member without a default must be given: a provider that lacks it cannot be imp
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Literal
 
 import msgspec
@@ -25,7 +26,7 @@ ReasoningKind = Literal["plain", "blocks", "signatures"]
 """Reasoning in members of a chat message; thinking blocks; signatures on calls (``core.counts.reasoning``)."""
 
 
-class Provider(msgspec.Struct, frozen=True, kw_only=True):
+class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One form of a request, and how its provider's messages are read and written.
 
     A message, a content or an item of the provider is called its own message.
@@ -128,12 +129,12 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
         """Whether a request in this form can have marks for a cache of this kind."""
         return kind != "cache_control" or self.has_cache_control
 
-    @property
+    @cached_property
     def has_openais_items(self) -> bool:
         """Whether the form is OpenAI's form of items, whose bills have rules of their own."""
         return self.is_openais and self.replies_are_items
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The form's name, as ``format`` has it."""
         return self.shape.name
