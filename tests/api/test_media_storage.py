@@ -1,6 +1,7 @@
 """Pictures and files in object storage: a folder of files, S3, and Google's client. The store has their facts alone."""
 
 import asyncio
+import json
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -22,7 +23,7 @@ from validators.media import FORMS, shown, told
 from sash.app import create_app
 from sash.problems import StoreUnavailable
 from sash.settings import Settings
-from sash.store.data.layout import keys_of
+from sash.store.data.layout import keys_of, target_at
 from sash.store.data.marked_storage import MarkedStorage
 from sash.store.data.media_erasures import ERASURES, MediaErasures
 from sash.store.data.object_storage import open_objects
@@ -195,6 +196,36 @@ async def test_an_import_has_its_pictures(client: httpx.AsyncClient, conversatio
     assert imported.status_code == 201, imported.text
     assert await sent(client, conversation) == messages
     assert len(place.objects()) == 3
+
+
+async def test_an_import_that_takes_long_keeps_its_pictures(
+    client: httpx.AsyncClient, own: EmbeddedStore, conversation: str, place: Place
+) -> None:
+    """What is looked for while an import goes on, ten minutes or a day after its pictures came, is nothing of its own."""
+    first = {"id": "first", "message": pictured("look", 1)}
+    turns = [{"id": f"t{number}", "message": {"role": "user", "content": "on"}} for number in range(300)]
+    lines = b"".join(json.dumps(each).encode() + b"\n" for each in ({"id": conversation}, first, *turns))
+
+    async def slowly() -> AsyncIterator[bytes]:
+        yield lines
+        give_up = time.monotonic() + 20
+        while not place.objects() and time.monotonic() < give_up:
+            await asyncio.sleep(0.05)
+        async with erasures(own, place.url) as its:
+            await asyncio.sleep(0.05)
+            await its.note(target_at("default", conversation))
+            await its.erase_due(time.time_ns() // 1_000_000 + 601_000)
+            await its.sweep(datetime.now(UTC) + TOMORROW)
+        yield json.dumps({"id": "last", "message": pictured("another", 2)}).encode()
+
+    headers = {"Content-Type": "application/x-ndjson"}
+    imported = await client.post("/conversations/import", content=slowly(), headers=headers)
+    messages = await sent(client, conversation)
+    await client.delete(f"/conversations/{conversation}")
+
+    assert imported.status_code == 201, imported.text
+    assert (messages[0], messages[-1]) == (pictured("look", 1), pictured("another", 2))
+    assert place.objects() == []
 
 
 async def test_a_day_later_what_nobody_has_is_swept(

@@ -148,6 +148,13 @@ def keys_of(name: str) -> Keys:
     return Keys(*map(tag.__add__, PARTS))
 
 
+def staged_keys(name: str, place: str) -> Keys:
+    """Return the keys of a conversation while it is built (``staging.py``); ``place`` is that of its media's objects."""
+    tag = f"{PREFIX}{{{name}}}:staged-{place}:"
+    return Keys(*map(tag.__add__, PARTS))
+
+
+_PLACE_BYTES = 9
 _LIFE_BYTES = 12
 _LIFE_LENGTH = 16
 
@@ -155,6 +162,11 @@ _LIFE_LENGTH = 16
 def new_name() -> str:
     """Return a random name for a life or a write: 96 bits, 16 characters."""
     return secrets.token_urlsafe(_LIFE_BYTES)
+
+
+def new_place() -> str:
+    """Return a random word for the place of a medium's object: 72 bits, 12 characters."""
+    return secrets.token_urlsafe(_PLACE_BYTES)
 
 
 def etag_of(version: bytes, life: bytes | None, change: bytes | None) -> str:

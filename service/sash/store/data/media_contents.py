@@ -18,7 +18,6 @@ medium again writes it where it is not there, or is another. A medium without it
 
 import asyncio
 import contextlib
-import secrets
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import Any
@@ -30,7 +29,7 @@ from sash.problems import CannotOpen, MediumGone, NotFound, Problem, StoreUnavai
 from sash.processor import PROCESSOR
 from sash.store.data import script_calls
 from sash.store.data.datakeys import DataKeys
-from sash.store.data.layout import Target
+from sash.store.data.layout import Target, new_place
 from sash.store.data.marked_storage import MarkedStorage
 from sash.store.data.media_texts import HERE, About, about_of, open_text, plain_names, seal_text
 from sash.store.data.replies import Made, check_history
@@ -38,7 +37,6 @@ from sash.store.data.sealing import PLAIN, AnySealer, Purpose, UnknownKey, is_se
 from sash.store.data.stored_messages import SMALL_STEP_BYTES, NewEntry
 from sash.store.redis.client import Client
 
-_PLACE_BYTES = 9
 _AT_ONCE_BYTES = 65_536
 """Texts whose names are computed on the event loop: it takes 40 µs."""
 
@@ -189,11 +187,19 @@ class MediaContents:
     # ---- writing
 
     async def placed(
-        self, target: Target, sealer: AnySealer, entries: Sequence[NewEntry], key: str, *, again: bool = False
+        self,
+        target: Target,
+        sealer: AnySealer,
+        entries: Sequence[NewEntry],
+        key: str,
+        *,
+        again: bool = False,
+        place: str = "",
     ) -> list[NewEntry]:
         """Return entries whose media have their places. Media that are not there are written to object storage.
 
-        ``key`` is the hash of the conversation's media. ``again``: the append found that a place had changed.
+        ``key`` is the hash of the conversation's media. ``again``: the append found that a place had changed. ``place`` is
+        that of all new objects; without it each has its own.
 
         Raises StoreUnavailable, StoreFull.
         """
@@ -209,15 +215,15 @@ class MediaContents:
             if value is not None
             for place in (about_of(name, value).place,)
         }
-        fresh = {name: secrets.token_urlsafe(_PLACE_BYTES) for name in names if name not in standing}
+        fresh = {name: place or new_place() for name in names if name not in standing}
         if self._objects is None:
             fresh = dict.fromkeys(fresh, "")
         places = standing | fresh
         if self._objects is not None:
             wanted = {
-                name: (names[name], object_path(target, names[name], place))
-                for name, place in places.items()
-                if place and name in contents
+                name: (names[name], object_path(target, names[name], its))
+                for name, its in places.items()
+                if its and name in contents
             }
             await self._write(sealer, wanted, contents, fresh)
         return [_placed(entry, places, standing) if entry.record.media else entry for entry in entries]

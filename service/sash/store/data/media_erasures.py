@@ -29,7 +29,7 @@ from sash.core.law.records.details import decode_details
 from sash.problems import Problem, StoreFull, StoreUnavailable
 from sash.store.data.branches import read_content
 from sash.store.data.entries import wall_ms
-from sash.store.data.layout import PREFIX, Target, keys_of, new_name
+from sash.store.data.layout import PREFIX, Target, keys_of, new_name, staged_keys
 from sash.store.data.marked_storage import MarkedStorage
 from sash.store.data.media_texts import about_of
 from sash.store.data.object_storage import StoredObject
@@ -172,13 +172,18 @@ class MediaErasures:
         unused: list[str] = []
         for conversation, its in by_conversation.items():
             key = keys_of(conversation).media
-            fields, stands = await self._client.commands(
-                [("HMGET", key, *(name for _, name, _ in its)), ("EXISTS", key)]
+            # What is staged is looked at first: one that is published meanwhile is then found under its own name.
+            *staged, fields, stands = await self._client.commands(
+                [
+                    *(("HEXISTS", staged_keys(conversation, place).media, name) for _, name, place in its),
+                    ("HMGET", key, *(name for _, name, _ in its)),
+                    ("EXISTS", key),
+                ]
             )
             logged = set() if stands else await self._logged(conversation)
-            for (path, name, place), value in zip(its, fields, strict=True):
+            for (path, name, place), value, is_staged in zip(its, fields, staged, strict=True):
                 is_held = about_of(name, value).place == place if value is not None else (name, place) in logged
-                if not is_held:
+                if not (is_held or is_staged):
                     unused.append(path)
         return unused
 

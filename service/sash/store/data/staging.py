@@ -7,6 +7,9 @@
 
 All keys share the conversation's slot, and the append script stages the entries. A request that dies leaves only keys that
 expire. Two requests that build the same name do not disturb each other; the second to publish gets ConversationExists.
+
+The objects of a staged conversation's media have its random name for their place. So whoever looks for objects without a
+message finds those that will have one (``media_erasures.py``), however long a fork or an import takes.
 """
 
 from collections.abc import Sequence
@@ -19,7 +22,7 @@ from sash.store.data import append_script, write_scripts
 from sash.store.data.agents import packed_agents
 from sash.store.data.branches import Head, packed_content
 from sash.store.data.conversations import Conversations, entry_arguments
-from sash.store.data.layout import PARTS, Target, encode_json, new_name
+from sash.store.data.layout import Target, encode_json, new_place, staged_keys
 from sash.store.data.media_texts import kept_media
 from sash.store.data.replies import visible_owner
 from sash.store.data.script_calls import MediaMoved
@@ -28,7 +31,6 @@ from sash.store.data.stored_messages import NewEntry, seal_message
 from sash.store.redis.client import Client
 
 _KEEP_MS = 600_000
-_MEDIA = PARTS.index("media")
 _UNPUBLISHED = 1  # done: a new conversation has none
 
 
@@ -56,8 +58,8 @@ class Staging:
         self._data_keys = conversations.data_keys
         self._media = conversations.media
         self._target = target
-        prefix = target.keys.log.removesuffix("log") + f"staged-{new_name()}:"
-        self._staged = [prefix + part for part in PARTS]
+        self._place = new_place()
+        self._staged = staged_keys(target.name, self._place)
         self._token = token
         self.length = 0
         """Messages added so far."""
@@ -73,7 +75,7 @@ class Staging:
         if not entries:
             return
         sealer = await self._data_keys.sealer(self._target.tenant, self._target.name)
-        entries = await self._media.placed(self._target, sealer, entries, self._staged[_MEDIA])
+        entries = await self._media.placed(self._target, sealer, entries, self._staged.media, place=self._place)
         self._objects |= self._media.written(self._target, sealer, entries)
         call = append_script.append(
             self._staged,
@@ -108,7 +110,7 @@ class Staging:
         Raises StoreUnavailable, StoreFull.
         """
         sealer = await self._data_keys.sealer(self._target.tenant, self._target.name)
-        entries = await self._media.placed(self._target, sealer, entries, self._staged[_MEDIA])
+        entries = await self._media.placed(self._target, sealer, entries, self._staged.media, place=self._place)
         self._objects |= self._media.written(self._target, sealer, entries)
         stored = [
             seal_message(sealer, each.record, each.identity, each.body, each.grounding, each.metadata)
