@@ -18,6 +18,7 @@ from store.whole import until_ready
 
 from sash.cli import main
 from sash.store.data.media_erasures import ERASURES
+from sash.store.data.object_storage import ObjectStorage
 from sash.store.redis.embedded import EmbeddedStore
 
 MESSAGES = "/conversations/{}/messages"
@@ -198,6 +199,35 @@ async def test_an_append_after_a_message_erases_at_once(own: EmbeddedStore, conv
     assert (after, redacted, repeated) == (2, 1, 1)
     assert again["messages"][0]["duplicate"] is True
     assert (growing, len(disk.objects())) == (2, 1)
+
+
+@pytest.mark.usefixtures("raw")
+async def test_a_lost_picture_that_is_written_again_goes_with_its_last_message(
+    own: EmbeddedStore, conversation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lost picture comes again with a repeat of its message, which is erased before the picture is written: the picture is
+    erased, too, once it is due."""
+    disk = Disk(tmp_path / "media", beneath=False)
+    async with service(own, disk.folder.as_uri()) as client:
+        await append(client, conversation, {"id": "a", "message": pictured("look", 1)})
+        (lost,) = disk.objects()
+        (disk.folder / lost).unlink()
+        put = ObjectStorage.put
+
+        async def late(self: ObjectStorage, path: str, content: bytes) -> None:
+            await client.delete(f"/conversations/{conversation}/messages/1")
+            await put(self, path, content)
+
+        monkeypatch.setattr(ObjectStorage, "put", late)
+        entry = {"id": "a", "message": pictured("look", 1)}
+        repeated = await client.post(f"/conversations/{conversation}/messages", json={"messages": [entry]})
+        written = disk.objects()
+    await asyncio.sleep(0.01)
+    async with erasures(own, disk.folder.as_uri()) as its:
+        await its.erase_due(time.time_ns() // 1_000_000 + 601_000)
+
+    assert (repeated.status_code, written) == (200, [lost])
+    assert disk.objects() == []
 
 
 @pytest.mark.usefixtures("raw")

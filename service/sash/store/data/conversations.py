@@ -77,8 +77,8 @@ class Conversations:
         self.data_keys = data_keys or DataKeys(client)
         self.reader = Reader(client, self.data_keys)
         self._has_objects = storage is not None
-        self.media = MediaContents(client, self.data_keys, storage)
         self.erasures = MediaErasures(client, storage)
+        self.media = MediaContents(client, self.data_keys, storage, self.erasures)
         self.branches = Branches(client, self.data_keys)
 
     def ttl_ms(self, ttl_seconds: int | None) -> int | None:

@@ -10,7 +10,8 @@ The name is of 16 bytes; where encryption is on, it is a digest with the tenant'
 that have a medium, and the scripts that redact, rewind and erase drop it after the last one. So a medium lives as long as
 its messages, in every step. Its place is ``-`` in the store; an object's is a random word, which is used once.
 
-An object is written before the append that names it. What no message has, is erased by ``media_erasures.py``.
+An object is written before the append that names it. What no message has, is erased by ``media_erasures.py``. One that is
+written again where it was lost is noted there: its last message may have been erased meanwhile.
 
 A name in the log is no proof that the bytes are there. What is read is compared with its name, and an append that brings a
 medium again writes it where it is not there, or is another. A medium without its bytes is lost: all but it is still read.
@@ -31,6 +32,7 @@ from sash.store.data import script_calls
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.layout import Target, new_place
 from sash.store.data.marked_storage import MarkedStorage
+from sash.store.data.media_erasures import MediaErasures
 from sash.store.data.media_texts import HERE, About, about_of, open_text, plain_names, seal_text
 from sash.store.data.replies import Made, check_history
 from sash.store.data.sealing import PLAIN, AnySealer, Purpose, UnknownKey, is_sealed
@@ -44,10 +46,13 @@ _AT_ONCE_BYTES = 65_536
 class MediaContents:
     """The contents of all conversations' media: in ``objects`` where that is given, else in the store."""
 
-    def __init__(self, client: Client, data_keys: DataKeys, objects: MarkedStorage | None = None) -> None:
+    def __init__(
+        self, client: Client, data_keys: DataKeys, objects: MarkedStorage | None, erasures: MediaErasures
+    ) -> None:
         self._client = client
         self._data_keys = data_keys
         self._objects = objects
+        self._erasures = erasures
         self.lost: Counter[str] = Counter()
         """How often media were read that are lost: ``missing`` ones, and ``altered`` ones."""
 
@@ -225,7 +230,8 @@ class MediaContents:
                 for name, its in places.items()
                 if its and name in contents
             }
-            await self._write(sealer, wanted, contents, fresh)
+            if await self._write(sealer, wanted, contents, fresh):
+                await self._erasures.note(target)
         return [_placed(entry, places, standing) if entry.record.media else entry for entry in entries]
 
     async def _write(
@@ -234,21 +240,24 @@ class MediaContents:
         wanted: Mapping[bytes, tuple[bytes, str]],
         contents: Mapping[bytes, Text],
         fresh: Container[bytes],
-    ) -> None:
+    ) -> bool:
         """Write media, each by its stored name and its path, to object storage. One that is not ``fresh`` is written where
-        its object is not there, or is another."""
+        its object is not there, or is another; returns whether one was."""
         objects = self._objects
         assert objects is not None  # noqa: S101 - asked before
 
-        async def write(name: bytes) -> None:
+        async def write(name: bytes) -> bool:
             stored, path = wanted[name]
             if name not in fresh and _is(contents[name], sealer, stored, await objects.get(path)):
-                return
+                return False
             await objects.put(path, seal_text(sealer, name, contents[name]))
+            return name not in fresh
 
-        for each in await asyncio.gather(*map(write, wanted), return_exceptions=True):
+        written = await asyncio.gather(*map(write, wanted), return_exceptions=True)
+        for each in written:
             if isinstance(each, BaseException):
                 raise each
+        return any(written)
 
     async def discard(self, target: Target, sealer: AnySealer, entries: Iterable[NewEntry]) -> None:
         """Remove the objects that were written for entries which were refused. What is left of them is swept later."""
