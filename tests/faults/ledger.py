@@ -87,7 +87,7 @@ async def read_history(port: int, conversation: str) -> list[str]:
     wire, texts, cursor, give_up = Wire(port, timeout_seconds=30), [], "", time.monotonic() + 60
     while True:
         more = f"&cursor={quote(cursor)}" if cursor else ""
-        reply = await wire.ask("GET", f"/conversations/{conversation}/messages?limit=1000{more}")
+        reply = await wire.ask("GET", f"/conversations/{conversation}/messages?limit=200{more}")
         if reply.status == 503 and time.monotonic() < give_up:
             await asyncio.sleep(0.05)
             continue

@@ -1,6 +1,7 @@
 """Every fault by name."""
 
 from faults.agreements_killed import agreements_killed
+from faults.all_killed import all_killed
 from faults.clients_killed import clients_killed
 from faults.cluster_work import cluster_primary_frozen, cluster_reshaped
 from faults.hostile import disk_full, disk_full_everysec, slow_clients
@@ -14,6 +15,7 @@ SCENARIOS: dict[str, Scenario] = {
     "service-killed": service_killed,
     "clients-killed": clients_killed,
     "agreements-killed": agreements_killed,
+    "all-killed": all_killed,
     "rolling": rolling,
     "cancelled": cancelled,
     "replies-dropped": replies_dropped,
