@@ -49,8 +49,8 @@ def test_a_folder_is_taken_over_and_swapped(old: Path) -> None:
     new = old.with_name("new")
     first, second = migrate(str(old), str(new)), migrate(str(old), str(new), "--swap")
     assert first.exit_code == second.exit_code == 0, first.output + second.output
-    assert json.loads(first.stdout) == {"tenants": 2, "conversations": 2, "present": 0, "messages": 6, "failed": []}
-    assert json.loads(second.stdout) == {"tenants": 2, "conversations": 2, "present": 2, "messages": 0, "failed": []}
+    assert json.loads(first.stdout) == {"tenants": 2, "conversations": 2, "present": 0, "messages": 6, "failed": [], "alone": []}
+    assert json.loads(second.stdout) == {"tenants": 2, "conversations": 2, "present": 2, "messages": 0, "failed": [], "alone": []}
     assert (old.with_name("data.before") / "appendonlydir").is_dir()
     assert (old / "appendonlydir").is_dir()
     assert not new.exists()
@@ -73,6 +73,34 @@ def test_a_killed_migration_goes_on(old: Path) -> None:
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
     assert (told["conversations"], told["failed"]) == (2, [])
+
+
+@pytest.mark.nightly  # as above
+def test_what_was_erased_between_two_runs_is_named(tmp_path: Path) -> None:
+    """What was erased, redacted or rewound between two runs is left and named; what has only grown is caught up with."""
+    old, new = Served(tmp_path / "old"), Served(tmp_path / "new")
+    old.start()
+    new.start()
+    try:
+        with httpx.Client(base_url=old.url) as client:
+            for name in ("erased", "grown", "redacted", "rewound"):
+                entries = [{"id": f"m-{n}", "role": "user", "content": f"{name} {n}"} for n in range(3)]
+                client.post(f"/conversations/{name}/messages", json={"messages": entries}).raise_for_status()
+            assert migrate(old.url, new.url).exit_code == 0
+            client.delete("/conversations/erased").raise_for_status()
+            client.post("/conversations/grown/messages", json={"messages": [{"role": "user", "content": "on"}]})
+            client.delete("/conversations/redacted/messages/2").raise_for_status()
+            client.post("/conversations/rewound/rewind", json={"to_seq": 1}).raise_for_status()
+        result = migrate(old.url, new.url)
+        grown = httpx.get(f"{new.url}/conversations/grown").json()["messages"]["count"]
+    finally:
+        old.stop()
+        new.stop()
+    told = json.loads(result.stdout)
+    assert result.exit_code == 1
+    assert sorted(each.partition(":")[0] for each in told["failed"]) == ["default/redacted", "default/rewound"]
+    assert told["alone"] == ["default/erased"]
+    assert grown == 4
 
 
 @pytest.mark.parametrize("command", ["migrate", "doctor"])

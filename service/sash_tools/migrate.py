@@ -10,6 +10,7 @@ from sash.commands.source_error import SourceError
 from sash.commands.terminal import plain_errors, print_json, shape_option, wants_json
 from sash_tools.transfer import shown_failures
 
+_SHOWN: Final = 10
 _OWN: Final = f"{shlex.quote(sys.executable)} -m sash"
 
 
@@ -50,7 +51,7 @@ def migrate(
         if source.folder is not None and not (source.folder / "appendonlydir").is_dir():
             raise SourceError(f"{old} is no data folder: it has no appendonlydir")
         migrated = migrated_between(source, target)
-        if swaps and not migrated.failed:
+        if swaps and not (migrated.failed or migrated.alone):
             swap(source.folder, target.folder)  # type: ignore[arg-type] # both are folders, as above
     if wants_json(as_json):
         print_json(migrated)
@@ -59,6 +60,12 @@ def migrate(
             f"{migrated.conversations} conversations of {migrated.tenants} tenants are in {new}, {migrated.present} of them "
             f"since before; {migrated.messages} messages were sent"
         )
+    if migrated.alone:
+        click.echo(f"sash: only in {new}, begun there, or erased in {old} since a run before:", err=True)
+        click.echo("".join(f"  {each}\n" for each in migrated.alone[:_SHOWN]), err=True, nl=False)
+        if swaps:
+            click.echo("sash: nothing was swapped: erase them there, or take an empty folder", err=True)
+            sys.exit(1)
     if migrated.failed:
         shown_failures(migrated.failed, migrated.conversations + len(migrated.failed), ": run it again")
         sys.exit(1)

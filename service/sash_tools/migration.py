@@ -5,7 +5,8 @@
     old folder ─ serve by the version that wrote it ─▶ export ─▶ import ─▶ serve by this version ─ new folder
 
 Nothing is changed in the old folder, and nothing is deleted. A second run goes on: conversations that are in the new place
-as they are in the old one are not sent again.
+as they are in the old one are not sent again. What was erased, rewound or changed in the old place between two runs is in the
+new one as it was. Nobody can tell it from what was written there, so it is left, and named.
 """
 
 import contextlib
@@ -31,7 +32,7 @@ from sash_client.client import Ask, Sash, SashError
 from sash_tools.history_file import read_conversations
 from sash_tools.importing import ImportReport, is_unchanged, send
 from sash_tools.server import ask, client_of, read_key, server_at
-from sash_tools.transfer import GONE, export_one, listed_ids
+from sash_tools.transfer import CONFLICT, GONE, export_one, listed_ids
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -40,16 +41,26 @@ _START_SECONDS: Final = 900.0
 _STOP_SECONDS: Final = 120.0
 _SAID_SECONDS: Final = 10.0
 _ENDS_WITH: Final = Path(__file__).with_name("ends_with.py")
+_PASSING: Final = {"version", "etag", "updated_at", "expires_at"}
+
+
+class _Otherwise(Exception):  # noqa: N818 - it reads as what happened
+    """A conversation is in the new place as it is not in the old one."""
+
+    def __str__(self) -> str:
+        return "it is otherwise in the new place: it changed since a run before. Erase it there, and run again"
 
 
 class Migrated(msgspec.Struct):
-    """The figures of a migration. ``present`` were in the new place before, as they are in the old one."""
+    """The figures of a migration. ``present`` were in the new place before, as they are in the old one; ``alone`` are in the
+    new one, and not in the old one."""
 
     tenants: int = 0
     conversations: int = 0
     present: int = 0
     messages: int = 0
     failed: list[str] = msgspec.field(default_factory=list)
+    alone: list[str] = msgspec.field(default_factory=list)
 
 
 class Place:
@@ -159,32 +170,45 @@ def _migrated(source: Place, target: Place, tenants: set[str]) -> Migrated:
             for done, each in enumerate(wanted, 1):
                 try:
                     _move(reader, old, new, each, migrated)
-                except SashError as error:
+                except (SashError, _Otherwise) as error:
                     migrated.failed.append(f"{tenant}/{each}: {error}")
                 progress.advance(task)
                 if time.monotonic() > said + _SAID_SECONDS:
                     said = time.monotonic()
                     click.echo(f"sash: {tenant}: {done} of {len(wanted)} conversations", err=True)
+        there, here = ({*listed_ids(*place.address(tenant), None)} for place in (target, source))
+        migrated.alone += [f"{tenant}/{each}" for each in sorted(there - here)]
     return migrated
 
 
 def _move(reader: httpx2.Client, old: Sash, new: Sash, identity: str, migrated: Migrated) -> None:
-    """Take one conversation over, unless it is there as it was. Raises SashError, SourceError."""
+    """Take one conversation over, unless it is there as it was. Raises SashError, SourceError, _Otherwise."""
     before = _found(old, identity)
     if before is None:  # it was erased meanwhile
         return
-    if not is_unchanged(_found(new, identity), before):
+    standing = _found(new, identity)
+    if not is_unchanged(standing, before):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "conversation.ndjson"
             with file.open("wb") as written:
                 export_one(reader, identity, written.write)
             (read,) = read_conversations(str(file))
             report = ImportReport()
-            send(new, read, report, lambda _: None)
+            try:
+                send(new, read, report, lambda _: None)
+            except SashError as refused:
+                raise refused if standing is None or refused.status != CONFLICT else _Otherwise from None
             migrated.messages += report.messages
+            if standing is not None and not _is_caught_up(_found(new, identity), before):
+                raise _Otherwise
     else:
         migrated.present += 1
     migrated.conversations += 1
+
+
+def _is_caught_up(found: Mapping[str, object] | None, before: Mapping[str, object]) -> bool:
+    """Return whether a conversation that was there is as in the old place, but for when and how often it changed."""
+    return found is not None and all(found.get(name) == value for name, value in before.items() if name not in _PASSING)
 
 
 def _found(server: Sash, identity: str) -> Mapping[str, object] | None:

@@ -39,7 +39,7 @@ _STORES = {"redis", "rediss", "unix"}
 _KEYS = ("message_store:*", "agents:session:*:messages")
 """Keys of the lists of LangChain's RedisChatMessageHistory and the Agents SDK's RedisSession."""
 _SHOWN_FAILURES = 10
-GONE = 404
+GONE, CONFLICT = 404, 409
 _HOPELESS = {401, 404, 408, 429, 502, 503, 504, 507}
 """Refusals that the next conversation would get too: no key, no memory, a server that is busy. Below 400 is no Sash."""
 

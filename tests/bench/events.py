@@ -23,7 +23,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import redis
@@ -162,7 +162,11 @@ async def measure(followers: int, conversations: int, seconds: float, rounds: in
             before = service.memory()
             async with followed(port, followers, conversations) as crowd:
                 kilobytes = (service.memory() - before) / followers / 1024
+                programs = {"the worker": service.worker(), "the store": service.store(), "the followers": os.getpid()}
+                since, began = {name: scheduled(pid) for name, pid in programs.items()}, time.monotonic()
                 await timed(port, crowd, conversations, seconds)
+                took = time.monotonic() - began
+                shares = {name: scheduled(pid) - since[name] for name, pid in programs.items()}
                 delays = sorted(crowd.delays)
                 at = [delays[int(len(delays) * share)] * 1000 for share in (0.5, 0.99)]
                 rows.append(
@@ -173,6 +177,9 @@ async def measure(followers: int, conversations: int, seconds: float, rounds: in
                         "p99 ≤ 50 ms",
                     )
                 )
+                for name, share in shares.items():
+                    what = f"while the events are timed, {name} ran / waited for a processor"
+                    rows.append((what, f"of {took:.0f} s", f"{share.ran:.1f} s / {share.waited:.1f} s", ""))
                 rows.append(("a follower's memory in the worker", "", f"{kilobytes:.0f} kB", ""))
             alone, beside, told = [], [], []
             for _ in range(rounds):
@@ -192,6 +199,23 @@ async def measure(followers: int, conversations: int, seconds: float, rounds: in
                 )
         await service.stop()
     return rows
+
+
+class Scheduled(NamedTuple):
+    """How long a process ran, and how long its main thread was ready and had no processor, in seconds."""
+
+    ran: float
+    waited: float
+
+    def __sub__(self, other: "Scheduled") -> "Scheduled":
+        return Scheduled(self.ran - other.ran, self.waited - other.waited)
+
+
+def scheduled(pid: int) -> Scheduled:
+    """Return the times of a process. The main thread has the worker's event loop, and the store's commands."""
+    folder = Path(f"/proc/{pid}")
+    ran = sum(int((each / "schedstat").read_text().split()[0]) for each in (folder / "task").iterdir())
+    return Scheduled(ran / 1e9, int((folder / "schedstat").read_text().split()[1]) / 1e9)
 
 
 # ---- kills

@@ -16,7 +16,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -60,7 +60,6 @@ class Told:
     erased: set[str] = field(default_factory=set)
     """Those that an acknowledged erasure took."""
     turns: int = 0
-    deletes: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -118,6 +117,7 @@ class Asker:
         self._client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{service.port}", timeout=20)
         self.chance = chance
         self.requests = 0
+        self.answers = 0
         self.failures = 0
         self.wrong: list[str] = []
 
@@ -133,6 +133,7 @@ class Asker:
                 if answer.status_code == 500:
                     self.wrong.append(f"{method} {path} was 500: {answer.text[:200]}")
                 if answer.status_code < 500:
+                    self.answers += 1
                     if answer.status_code not in (200, 201, 204, 404, 409, 412, 410):
                         self.wrong.append(f"{method} {path} was {answer.status_code}: {answer.text[:200]}")
                     return answer
@@ -176,7 +177,7 @@ class Hand(Asker):
             self._swap: 10,
             self._rewind: 4,
             self._drop: 5,
-            self._erase: 1,
+            self._erase: 2,
         }
         while True:
             (move,) = self.chance.choices(list(moves), list(moves.values()))
@@ -435,6 +436,15 @@ async def objects_left(store: Server, url: str, folder: Path) -> list[str]:
     return wrong
 
 
+async def _answered(everybody: Sequence[Asker], more: int) -> None:
+    """Wait until so many more requests were answered, half a minute at most."""
+    wanted = sum(each.answers for each in everybody) + more
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(30):
+            while sum(each.answers for each in everybody) < wanted:  # noqa: ASYNC110 - others count
+                await asyncio.sleep(0.01)
+
+
 async def all_killed(folder: Path, scale: Scale) -> Row:
     """Kill worker, service and store in turn under every kind of change, with pictures in a folder."""
     store, chance, chats = Server(scale.binary, folder / "store"), random.Random(scale.seed), Chats(scale.seed)
@@ -446,7 +456,8 @@ async def all_killed(folder: Path, scale: Scale) -> Row:
         everybody: list[Hand | Copier] = [*hands, copier]
         at_work = [asyncio.ensure_future(each.run()) for each in everybody]
         for number in range(kills):
-            await asyncio.sleep(0.3 + chance.random() * 1.2)
+            await _answered(everybody, chance.randrange(1, 60))
+            await asyncio.sleep(chance.random() / 10)
             what = ("worker", "store", "service", "both")[number % 4]
             did[what] += 1
             await kill(what, service, store)
