@@ -49,8 +49,22 @@ def test_a_folder_is_taken_over_and_swapped(old: Path) -> None:
     new = old.with_name("new")
     first, second = migrate(str(old), str(new)), migrate(str(old), str(new), "--swap")
     assert first.exit_code == second.exit_code == 0, first.output + second.output
-    assert json.loads(first.stdout) == {"tenants": 2, "conversations": 2, "present": 0, "messages": 6, "failed": [], "alone": []}
-    assert json.loads(second.stdout) == {"tenants": 2, "conversations": 2, "present": 2, "messages": 0, "failed": [], "alone": []}
+    assert json.loads(first.stdout) == {
+        "tenants": 2,
+        "conversations": 2,
+        "present": 0,
+        "messages": 6,
+        "failed": [],
+        "alone": [],
+    }
+    assert json.loads(second.stdout) == {
+        "tenants": 2,
+        "conversations": 2,
+        "present": 2,
+        "messages": 0,
+        "failed": [],
+        "alone": [],
+    }
     assert (old.with_name("data.before") / "appendonlydir").is_dir()
     assert (old / "appendonlydir").is_dir()
     assert not new.exists()

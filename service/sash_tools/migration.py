@@ -5,8 +5,8 @@
     old folder ─ serve by the version that wrote it ─▶ export ─▶ import ─▶ serve by this version ─ new folder
 
 Nothing is changed in the old folder, and nothing is deleted. A second run goes on: conversations that are in the new place
-as they are in the old one are not sent again. What was erased, rewound or changed in the old place between two runs is in the
-new one as it was. Nobody can tell it from what was written there, so it is left, and named.
+as they are in the old one are not sent again. What was erased, rewound or changed in the old place between two runs is as it
+was in the new one. Nobody can tell it from what was written there, so it is left, and named.
 """
 
 import contextlib

@@ -209,7 +209,7 @@ async def test_an_import_that_takes_long_keeps_its_pictures(
     async def slowly() -> AsyncIterator[bytes]:
         yield lines
         give_up = time.monotonic() + 20
-        while not place.objects() and time.monotonic() < give_up:
+        while not place.objects() and time.monotonic() < give_up:  # noqa: ASYNC110 - the storage tells nobody
             await asyncio.sleep(0.05)
         async with erasures(own, place.url) as its:
             await asyncio.sleep(0.05)
