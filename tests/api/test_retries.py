@@ -7,7 +7,10 @@ import httpx
 import pytest
 from rigs.dialogue import append, etag_of, history, problem, user
 
-from sash.store.data.layout import PREFIX
+from sash.core.law.fixed_parts.conversation_settings import ConversationSettings
+from sash.store.data.layout import PREFIX, Target
+from sash.store.data.owners import Owners
+from sash.store.data.staging import Staging
 
 
 @pytest.fixture
@@ -119,6 +122,31 @@ async def test_a_fork_that_was_made(
 
     assert (again.status_code, again.json()["system"]) == (201, "changed")
     assert await texts(client, copy) == ["one", "two"]
+
+
+async def test_a_fork_of_what_is_redacted_meanwhile_is_never_there(
+    client: httpx.AsyncClient, conversation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A message that is redacted while a fork reads it is in no copy, not even until the fork has been refused."""
+    path, copy, published = f"/conversations/{conversation}", f"{conversation}-copy", []
+    await append(client, conversation, user("one"), user("two"))
+    put, publish = Owners.put, Staging.publish
+
+    async def late(self: Owners, target: Target, settings: ConversationSettings) -> None:
+        if target.id == copy:
+            await client.delete(f"{path}/messages/1")
+        await put(self, target, settings)
+
+    async def noted(self: Staging, **rest: Any) -> None:
+        published.append(rest)
+        await publish(self, **rest)
+
+    monkeypatch.setattr(Owners, "put", late)
+    monkeypatch.setattr(Staging, "publish", noted)
+    refused = await client.post(f"{path}/fork", json={"id": copy})
+
+    assert (refused.status_code, published) == (409, [])
+    assert (await client.get(f"/conversations/{copy}")).status_code == 404
 
 
 @pytest.mark.parametrize("how", ["create", "import"])

@@ -271,6 +271,7 @@ async def _copy(request: Incoming, source: Target, copy: Target, state: State, a
                 request.exchange.extend()
         await _copy_branches(request, source, staging, state, at_seq)
         await context.store.owners.put(copy, settings)
+        await _require_as_read(context, source, state)  # a kill behind the next step leaves its copy
         now = wall_ms()
         await staging.publish(
             settings=state.settings,
@@ -310,19 +311,22 @@ async def _contents(context: Context, source: Target, part: list[Message], state
         raise changed() from None
 
 
+async def _require_as_read(context: Context, source: Target, state: State) -> None:
+    """Raise NotFound or Conflict unless the original stands as it was read."""
+    now = await context.store.reader.get(source)
+    if (now.made, now.summary) != (state.made, state.summary):
+        raise changed()
+
+
 async def _require_unedited(context: Context, source: Target, copy: Target, state: State) -> None:
     """Erase the copy unless the original stands as it was read: the copy would bring back what was taken away meanwhile.
 
     Raises NotFound, Conflict, StoreUnavailable.
     """
     try:
-        now = await context.store.reader.get(source)
-        if (now.made, now.summary) == (state.made, state.summary):
-            return
-        problem: Problem = changed()
-    except Problem as unread:
-        problem = unread
-    with contextlib.suppress(NotFound):  # somebody has erased the copy already
-        copied = await context.store.reader.get(copy)
-        await context.store.owners.erase_listed(copy, few_settings(copied.settings).owner, life=copied.life)
-    raise problem
+        await _require_as_read(context, source, state)
+    except Problem:
+        with contextlib.suppress(NotFound):  # somebody has erased the copy already
+            copied = await context.store.reader.get(copy)
+            await context.store.owners.erase_listed(copy, few_settings(copied.settings).owner, life=copied.life)
+        raise
