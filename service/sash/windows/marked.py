@@ -1,6 +1,6 @@
 """What is known of a window's messages that are not sent as they are stored, found by their roles and numbers alone."""
 
-from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 
 import numpy as np
 
@@ -21,35 +21,35 @@ from sash.core.providers.openai.server_mends import refused_by
 
 def marked_in(window: Window, history: History, model: Model, *, drops: bool) -> Marked:
     """What chat completions do not get as it is stored, of the window's messages. ``drops`` is as in ``Marked``."""
-    beside, odd = _in_details(window, history) if history.records.details else ({}, {})
-    if bits := refused_by(model.provider, model.known_as):  # nothing by OpenAI's own
-        for seq, each in _of_window(window, history, _by_servers(history.records) & bits):
-            odd[seq] = odd.get(seq, 0) | each
+    records, seqs, sent = history.records, history.seqs, set(window.seqs)
+    bits = refused_by(model.provider, model.known_as)  # none by OpenAI's own
+    marks: Number = _by_servers(records) & bits if bits else 0
+    beside: dict[int, NativeParts] = {}
+    odd: dict[int, int] = {}
+    if records.details:
+        marks = marks | records.columns["odd"]
+        beside, odd = _in_details(records, seqs, sent)
+    if isinstance(marks, np.ndarray):
+        places = np.flatnonzero(marks)
+        pairs = zip(seqs[places].tolist(), marks[places].tolist(), strict=True)
+        odd |= {seq: odd.get(seq, 0) | each for seq, each in pairs if seq in sent}
     return Marked(beside, odd, model.provider, model.known_as, drops)
 
 
-def _in_details(window: Window, history: History) -> tuple[dict[int, NativeParts], dict[int, int]]:
-    """Native parts of the window's messages, and what chat completions refuse in them, by seq."""
-    records, seqs, sent = history.records, history.seqs, set(window.seqs)
+def _in_details(
+    records: Records, seqs: Number, sent: AbstractSet[int]
+) -> tuple[dict[int, NativeParts], dict[int, int]]:
+    """Native parts of the messages ``sent``, and what chat completions refuse in those without a row, by seq."""
     extras = ((seqs.item(index), records.details[index].extra) for index in records.rare)
     found = {seq: extra for seq, extra in extras if extra is not None and seq in sent}
     beside = {seq: extra.beside for seq, extra in found.items() if extra.beside is not None}
     odd = {seq: extra.odd for seq, extra in found.items() if extra.odd}
-    forms, bits, sizes = (records.columns[name] for name in ("form", "odd", "beside_size"))
+    forms, sizes = records.columns["form"], records.columns["beside_size"]
     if isinstance(forms, np.ndarray):  # a message with a row has no parts that only its provider takes
         native = np.flatnonzero(forms)
         rows = zip(seqs[native].tolist(), forms[native].tolist(), sizes[native].tolist(), strict=True)
         beside |= {seq: NativeParts(form_named(form), size) for seq, form, size in rows if seq in sent}
-    if isinstance(bits, np.ndarray):
-        odd |= _of_window(window, history, bits)
     return beside, odd
-
-
-def _of_window(window: Window, history: History, marks: Number) -> Iterator[tuple[int, int]]:
-    """Yield the seqs of the window's messages that have marks, and these; ``marks`` are those of each message."""
-    sent, places = set(window.seqs), np.flatnonzero(marks)
-    pairs = zip(history.seqs[places].tolist(), marks[places].tolist(), strict=True)
-    return (pair for pair in pairs if pair[0] in sent)
 
 
 def _by_servers(records: Records) -> Number:
