@@ -221,6 +221,27 @@ async def test_what_claude_takes_is_sent_as_it_came(client: httpx.AsyncClient, c
     assert "mended" not in made
 
 
+@pytest.mark.parametrize(
+    "signature",
+    ["cfa12f9d651953943c7a33278051b61f586e2eae016258ad6b824836778406bd", "8a5e1f0c-9d1b-4c1e-8f3e-2b7d8c9e0f1a"],
+)
+async def test_thinking_that_another_maker_signed_is_not_sent_to_claude(
+    client: httpx.AsyncClient, conversation: str, signature: str
+) -> None:
+    """Others write a digest or an identifier as the signature; Claude answers 400 to it, and they want it back."""
+    messages = [ASKED, reply({"type": "thinking", "thinking": "hm", "signature": signature}, USE), said(RESULT)]
+    await append(client, conversation, *messages, format="anthropic")
+
+    made = await window(client, conversation, model=CLAUDE, format="anthropic")
+
+    assert made["request"]["messages"] == [ASKED, reply(USE), said(RESULT)]
+    assert made["mended"]["reasons"] == {"unsigned_thinking": 1}
+    bedrock = await window(client, conversation, model="us.anthropic.claude-opus-4-8-v1:0", format="converse")
+    assert "reasoningContent" not in str(bedrock["request"])
+    own = await window(client, conversation, model="minimax-m2.5", format="anthropic")
+    assert own["request"]["messages"] == messages
+
+
 async def test_other_models_get_their_unsigned_thinking_back(client: httpx.AsyncClient, conversation: str) -> None:
     """DeepSeek, GLM and Kimi take Anthropic's form, sign no thinking, and refuse a tool loop without it."""
     messages = [ASKED, reply({"type": "thinking", "thinking": "hm", "signature": ""}, USE), said(RESULT)]

@@ -92,6 +92,23 @@ async def test_a_beginning_stays_the_end(client: httpx.AsyncClient, conversation
     assert made["tokens"]["total"] == await counted(client, made, "openai")
 
 
+@pytest.mark.parametrize(
+    ("form", "model"),
+    [
+        ("anthropic", "claude-opus-4-8"),
+        ("openai", "claude-opus-4-8"),
+        ("converse", "us.meta.llama4-scout-17b-instruct-v1:0"),
+    ],
+)
+async def test_a_beginning_is_asked_on_where_none_is_taken(
+    client: httpx.AsyncClient, conversation: str, form: str, model: str
+) -> None:
+    """A reply that says to be a prefix is a half reply to those who go on with none."""
+    await append(client, conversation, user("a poem"), {"role": "assistant", "content": "Roses are", "prefix": True})
+    made = await window(client, conversation, model=model, format=form)
+    assert texts(made, form)[-2:] == [("assistant", "Roses are"), ("user", LINE)]
+
+
 SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "new"}}
 
 

@@ -269,6 +269,33 @@ async def test_a_chat_that_begins_with_the_assistant(
     assert next(each for each in same if each["role"] != "system")["role"] == "assistant"
 
 
+CALLED_ALONE = [
+    {"role": "system", "content": "Be brief."},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "find", "arguments": "{}"}}],
+    },
+    {"role": "tool", "tool_call_id": "call_1", "content": "Hall 2."},
+]
+"""A history without a question, as an agent's that was started by a timer."""
+
+
+@pytest.mark.parametrize("model", ["glm-5.1", "qwen3.5-27b"])
+async def test_a_request_without_a_question_gets_one(client: httpx.AsyncClient, conversation: str, model: str) -> None:
+    """Who wants some message of the user's gets a turn of the user's where there is none, told and counted, else nothing."""
+    await append(client, conversation, *CALLED_ALONE)
+
+    made = await sent(client, conversation, model)
+
+    assert [each["role"] for each in made["request"]["messages"]] == ["system", "user", "assistant", "tool"]
+    assert made["mended"]["reasons"]["user_first"] == 1
+    await append(client, conversation, user("Where is it?"))
+    made = await sent(client, conversation, model)
+    assert [each["role"] for each in made["request"]["messages"]] == ["system", "assistant", "tool", "user"]
+    assert "user_first" not in made.get("mended", {"reasons": {}})["reasons"]
+
+
 async def test_a_left_out_greeting_costs_no_turn(client: httpx.AsyncClient, conversation: str) -> None:
     """An empty greeting is left out: the request begins with the user as it is, and nothing is counted before it."""
     await append(client, conversation, assistant(""), user("Who is first?"))

@@ -93,7 +93,11 @@ def test_each_alphabet_has_a_meaning() -> None:
         ("groq/deepseek-v4-pro", {"reasoning": "refused"}),
         ("hosted_vllm/google/gemma-3-27b-it", {"alternation": "turns", "system": "one"}),
         ("openrouter/perplexity/sonar-pro", {"alternation": "turns"}),
-        ("mistral-large-latest", {"call_ids": "nine", "ending": "no_reply", "members": "own", "system": "first"}),
+        ("mistral-large-latest", {"call_ids": "nine", "ending": "prefix", "members": "own", "system": "first"}),
+        ("mistralai/Devstral-Small-2-24B-Instruct-2512", {"alternation": "turns", "beginning": "user"}),
+        ("glm-5.1", {"beginning": "asked", "empty_question": "refused"}),
+        ("hosted_vllm/Qwen/Qwen3.5-27B", {"beginning": "asked", "system": "one"}),
+        ("hosted_vllm/Qwen/Qwen3-32B", {"beginning": None, "system": None}),
         ("venice/openai-gpt-54-pro", {"empty_reply": "refused"}),
         ("gpt-4o", {"tool_names": "plain", "members": "known"}),
     ],
@@ -102,6 +106,13 @@ def test_a_destination_wants_what_all_that_read_it_want(model: str, wanted: dict
     """The facts of maker, host and template hold together; of one kind the strictest."""
     values = meet("openai", find_model(model).provider, model).values
     assert {kind: values.get(kind) for kind in wanted} == wanted
+
+
+@pytest.mark.parametrize("model", ["kimi-k2.5", "deepseek-v4-pro", "claude-opus-4-8"])
+def test_a_maker_has_one_alphabet_in_each_form_that_it_serves(model: str) -> None:
+    """Declared tools have names of the same alphabet in chat completions and in Claude's form."""
+    maker = find_model(model).provider
+    assert {meet(form, maker, model).values["tool_names"] for form in ("openai", "anthropic")} == {"plain"}
 
 
 def test_openai_takes_what_others_refuse() -> None:

@@ -51,6 +51,7 @@ CHAT = (
         "openrouter/google/gemini-2.5-pro",
         "hosted_vllm/google/gemma-3-27b-it",
         "hosted_vllm/meta-llama/Llama-3.1-8B-Instruct",
+        "hosted_vllm/mistralai/Devstral-Small-2-24B-Instruct-2512",
     ),
 )
 DESTINATIONS = (

@@ -60,13 +60,17 @@ def shown(part: Object) -> Object:
 
 
 RULE_BREAKERS: dict[str, tuple[str, ...]] = {
-    "alternation": ("google/gemma-3-27b-it", "sonar-pro", "openrouter/perplexity/sonar"),
+    "alternation": (
+        *("google/gemma-3-27b-it", "sonar-pro", "openrouter/perplexity/sonar"),
+        "mistralai/Devstral-Small-2-24B-Instruct-2512",
+    ),
     "arguments": ("deepseek-chat", "qwen3.5-plus", "hosted_vllm/google/gemma-3-27b-it"),
     "beginning": ("google/gemma-3-27b-it", "ollama/gemma3:4b", "sonar-pro", "deepinfra/Qwen/Qwen3-32B"),
     "call_ids": ("mistral-large-latest",),
     "calls": ("llama-3.3-70b",),
-    "empty_question": ("kimi-k2.5", "qwen3.5-plus"),
+    "empty_question": ("kimi-k2.5", "qwen3.5-plus", "glm-5.1", "grok-4"),
     "files": ("deepseek-chat", "o3-mini"),
+    "empty_text": ("glm-5.1", "claude-opus-4-8", "openrouter/anthropic/claude-opus-4.8", "deepinfra/Qwen/Qwen3-32B"),
     "empty_reply": ("deepseek-chat", "llama-3.3-70b", "venice/openai-gpt-54-pro"),
     "ending": ("mistral-large-latest", "claude-opus-4-8", "deepseek-reasoner"),
     "links": ("ollama/gemma3:4b",),
@@ -82,7 +86,7 @@ RULE_BREAKERS: dict[str, tuple[str, ...]] = {
     ),
     "reasoning": ("groq/qwen/qwen3-32b", "cerebras/zai-glm-4.7", "gpt-4o", "mistral-large-latest"),
     "reasoning_in": ("kimi-k2.5", "deepseek-v4-pro", "openrouter/moonshotai/kimi-k2.5"),
-    "speakers": ("grok-4",),
+    "speakers": ("grok-4", "minimax-m2.5"),
     "system_text": ("groq/qwen/qwen3-32b", "cerebras/zai-glm-4.7"),
     "videos": ("gpt-5", "claude-opus-4-8"),
     "sounds": ("gpt-4o-mini", "gpt-5", "deepseek-chat", "glm-4.6"),
@@ -98,6 +102,10 @@ BROKEN: dict[str, list[Object]] = {
     "calls": [ASKED, CALLED_TWICE, result("call_1"), result("call_2")],
     "empty_question": [{"role": "user", "content": ""}],
     "empty_reply": [ASKED, {"role": "assistant", "content": ""}],
+    "empty_text": [
+        shown({"type": "text", "text": " "}),
+        {"role": "assistant", "content": [{"type": "text", "text": ""}]},
+    ],
     "ending": [ASKED, REPLY],
     "links": [shown({"type": "image_url", "image_url": {"url": "https://x.test/a.png"}})],
     "members": [ASKED, {**REPLY, "reasoning_content": "Hm."}],

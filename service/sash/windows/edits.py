@@ -28,6 +28,7 @@ from sash.core.law.records.records import RESULTS, Record
 from sash.core.law.render import Bodies
 from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS
+from sash.core.providers.destinations.destination import meet
 from sash.core.providers.destinations.tool_names import renamed
 from sash.core.providers.messages.endings import GO_ON, is_asked_on
 from sash.core.providers.messages.hosted import media_line
@@ -76,7 +77,8 @@ def with_line_to_go_on(window: Window, bodies: Bodies, few_shots: Sequence[bytes
     """
     seqs = reversed(window.seqs[: window.seqs.index(window.goes_on) + 1])
     newest_first = chain(map(bodies.body, seqs), reversed(few_shots))
-    if is_asked_on(map(msgspec.json.decode, newest_first), model.format):
+    to = meet(model.format, model.provider, model.known_as)
+    if is_asked_on(map(msgspec.json.decode, newest_first), to):
         return _replace(window, lines={**window.lines, window.goes_on: [_encode(GO_ON)]})
     return _replace(sparing(window, "priming", go_on_tokens(model)), goes_on=0)
 

@@ -29,7 +29,7 @@ from sash.core.providers.anthropic.claude_mends import (
     FOREIGN,
     OF_BLOCKS,
     UNSIGNED_THINKING,
-    fit_name,
+    called_name,
     is_claude,
     is_signed,
     mended,
@@ -194,7 +194,7 @@ class _SearchResult(msgspec.Struct):
 
 class _Thinking(msgspec.Struct):
     thinking: str
-    signature: str = ""
+    signature: str | None = None
 
 
 class _Compaction(msgspec.Struct):
@@ -564,7 +564,7 @@ def _thinking(step: Said, writing: RequestWriting) -> list[Block]:
 
 def _uses(step: Said, writing: RequestWriting) -> Iterator[Block]:
     for call in step.calls:
-        name = fit_name(call.name) if is_claude(writing.model) else call.name
+        name = called_name(call.name, writing)
         if name != call.name:
             writing.mends.add(CALL_NAME, step.seq)
         yield _use(call.id, name, call.arguments, custom=call.custom)

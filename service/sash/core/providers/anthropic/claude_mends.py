@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from sash.core.providers.anthropic.claude_titles import NESTED_MARK, TITLE, cited, marked_outside, titled
+from sash.core.providers.destinations.destination import meet
 from sash.core.providers.messages.call_inputs import BROKEN_ARGUMENTS, with_object
 from sash.core.providers.messages.hosted import media_line
 from sash.core.providers.messages.mends import Mend
@@ -39,9 +40,12 @@ from sash.core.providers.writing.turns import NOTHING_SAID, Block, RequestWritin
 
 UNSIGNED_THINKING: Final = Mend(
     name="unsigned_thinking",
-    refused="A thinking block without its signature, or a redacted one without its data; by Claude alone",
+    refused="A thinking block without its signature, or a redacted one without its data; one that another maker signed in "
+    "this form, such as MiniMax with a digest; by Claude alone",
     sent="The message without the block",
-    evidence="'thinking.signature: Field required' (WordPress/ai-provider-for-anthropic 27; extended-thinking)",
+    evidence="'thinking.signature: Field required' (WordPress/ai-provider-for-anthropic 27; extended-thinking); 'Invalid "
+    "`signature` in `thinking` block' behind another maker's replies (decolua/9router 922, NanmiCoder/cc-haha 982, "
+    "caozhiyuan/copilot-api 78)",
 )
 LAST_THINKING: Final = Mend(
     name="last_thinking",
@@ -81,6 +85,7 @@ _WITHOUT_SYSTEM_ROLE: Final = re.compile(r"claude-(?:v?[123]\b|instant|(?:opus|s
 FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")
 """Characters that ids and names may not have."""
 LONGEST_NAME: Final = 128
+_DIGEST: Final = re.compile(r"[0-9a-f]{32,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
 
 
@@ -91,6 +96,12 @@ def fit_name(name: str) -> str:
     'files_read_all'
     """
     return FOREIGN.sub("_", name)[:LONGEST_NAME]
+
+
+def called_name(name: str, writing: RequestWriting) -> str:
+    """Return a called tool's name as the destination takes it."""
+    is_plain = is_claude(writing.model) or "tool_names" in meet("anthropic", writing.maker, writing.model).values
+    return fit_name(name) if is_plain else name
 
 
 def takes_system_role(model: str) -> bool:
@@ -110,7 +121,16 @@ def is_claude(model: str) -> bool:
 def is_signed(block: Block) -> bool:
     """Return whether a block is no thinking, or has what proves that it is Claude's."""
     seal = {"thinking": "signature", "redacted_thinking": "data"}.get(str(block.get("type")))
-    return seal is None or bool(block.get(seal))
+    return seal is None or is_claudes(block.get(seal))
+
+
+def is_claudes(signature: object) -> bool:
+    """Return whether a signature may be Claude's: it is in base64. Others write a digest or an identifier in its place.
+
+    >>> is_claudes("EqoBCkgIARABGAIiQL2U"), is_claudes("8a5e1f0c-9d1b-4c1e-8f3e-2b7d8c9e0f1a"), is_claudes("")
+    (True, False, False)
+    """
+    return isinstance(signature, str) and bool(signature) and not _DIGEST.fullmatch(signature)
 
 
 def mended(whole: NativeMessages, writing: RequestWriting) -> NativeMessages:
@@ -217,7 +237,7 @@ def _line(block: Block, part: Block) -> Block:
 
 
 def _use(block: Block, identity: str, name: str, seq: int, writing: RequestWriting) -> Block:
-    fit = fit_name(name) if is_claude(writing.model) else name
+    fit = called_name(name, writing)
     if fit != name:
         writing.mends.add(CALL_NAME, seq)
     return block if (identity, fit) == (block["id"], name) else {**block, "id": identity, "name": fit}

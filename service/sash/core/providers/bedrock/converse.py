@@ -15,7 +15,7 @@ import msgspec
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.chat.result_values import returned_content
-from sash.core.providers.anthropic.claude_mends import is_claude
+from sash.core.providers.anthropic.claude_mends import is_claude, is_claudes
 from sash.core.providers.bedrock.converse_apart import WORDS_APART, with_calls_apart
 from sash.core.providers.bedrock.converse_files import (
     BEDROCKS_MEDIA,
@@ -476,7 +476,7 @@ def _reasoning(step: Said, writing: RequestWriting) -> Iterator[Block]:
     """Yield Claude's signed thinking as reasoning; signatures are the same at Anthropic and at Bedrock."""
     for block in step.thinking:
         signature = block.get("signature")
-        if block.get("type") == "thinking" and signature and is_claude(writing.model):
+        if block.get("type") == "thinking" and is_claudes(signature) and is_claude(writing.model):
             yield {"reasoningContent": {"reasoningText": {"text": block["thinking"], "signature": signature}}}
         else:
             writing.mends.add(UNSIGNED_REASONING, step.seq)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from sash.core.providers.anthropic.claude_mends import is_claude
+from sash.core.providers.anthropic.claude_mends import is_claude, is_claudes
 from sash.core.providers.bedrock.converse_files import DOCUMENT_NAME, KINDS, document_text, read_media
 from sash.core.providers.messages.call_inputs import BROKEN_ARGUMENTS
 from sash.core.providers.messages.hosted import media_line
@@ -146,7 +146,7 @@ def fit(name: str) -> str:
 def is_signed(block: Block) -> bool:
     """Whether reasoning has what proves that it is Claude's."""
     match block["reasoningContent"]:
-        case {"reasoningText": {"signature": str(signature)}} if signature:
+        case {"reasoningText": {"signature": str(signature)}} if is_claudes(signature):
             return True
         case {"redactedContent": str(data)} if data:
             return True

@@ -24,6 +24,7 @@ Kind = Literal[
     "calls",
     "empty_question",
     "empty_reply",
+    "empty_text",
     "ending",
     "files",
     "links",
@@ -43,13 +44,20 @@ VALUES: Final[Mapping[Kind, Mapping[str, str]]] = MappingProxyType(
     {
         "alternation": {"turns": "user and assistant in turn, beside calls and results"},
         "arguments": {"object": "a call's arguments are a JSON object"},
-        "beginning": {"user": "the first message beside system messages is no reply"},
+        "beginning": {
+            "asked": "some message is the user's",
+            "user": "the first message beside system messages is no reply",
+        },
         "beside_calls": {"nothing": "neither words nor pictures beside calls, or beside results"},
         "call_ids": {"nine": "a call's id is nine letters and digits"},
         "calls": {"one": "each message with calls has one"},
         "empty_question": {"refused": "each message of the user's has a text or a picture"},
         "empty_reply": {"refused": "each message of the assistant's has a text or calls"},
-        "ending": {"no_reply": "the last message is no reply without calls"},
+        "empty_text": {"refused": "no part of a message is a text without a visible character"},
+        "ending": {
+            "prefix": "the last message is no reply without calls, or one with `prefix`",
+            "no_reply": "the last message is no reply without calls",
+        },
         "files": {"refused": "no files, such as PDFs"},
         "links": {"refused": "no pictures by their addresses, only with their bytes"},
         "members": {

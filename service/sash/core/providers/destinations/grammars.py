@@ -3,12 +3,16 @@
 from datetime import date
 from typing import Final
 
-from sash.core.providers.destinations.facts import Fact
+from sash.core.providers.destinations.facts import Fact, Kind
 
 _CHAT: Final = frozenset({"openai"})
 _DAY: Final = date(2026, 11, 29)
 _CLAUDES: Final = r"claude-(?:v?[123]\b|instant|(?:opus|sonnet|haiku)-(?:3|4(?![.-][6-9]\b)))"
 """Claude's models that go on with a reply at the end."""
+_QWENS: Final = r"qwen-?(3\.[5-9]|[4-9])"
+_MISTRALS: Final = r"(?:devstral|magistral|ministral|mistral|mixtral)[\w.-]*-instruct"
+"""Names of Mistral's weights, as they are published for others to run. Those of its own models are without the word."""
+_OF_MISTRALS: Final[tuple[tuple[Kind, str], ...]] = (("alternation", "turns"), ("beginning", "user"))
 
 _OWN_TEMPLATES: Final = (
     *(
@@ -82,12 +86,38 @@ TEMPLATES: Final = (
         evidence="'System message must be at the beginning.', as of Qwen 3.5",
         read_on=_DAY,
     ),
+    *(
+        Fact(
+            of="template",
+            name="mistral",
+            kind=kind,
+            value=value,
+            models=_MISTRALS,
+            forms=_CHAT,
+            evidence="'After the optional system message, conversation roles must alternate user and assistant roles except "
+            "for tool calls and results' by vLLM and llama.cpp (vllm-project/vllm 6862, anomalyco/opencode 5034, "
+            "SWE-agent/mini-swe-agent 759, sterlp/eclipse-peon-ai 75)",
+            read_on=_DAY,
+        )
+        for kind, value in _OF_MISTRALS
+    ),
+    Fact(
+        of="template",
+        name="qwen3.5",
+        kind="beginning",
+        value="asked",
+        models=_QWENS,
+        forms=_CHAT,
+        evidence="'No user query found in messages.' (vllm-project/vllm 36432, langgenius/dify 33152, "
+        "lmstudio-ai/lmstudio-bug-tracker 1572)",
+        read_on=_DAY,
+    ),
     Fact(
         of="template",
         name="qwen3.5",
         kind="system",
         value="one",
-        models=r"qwen-?(3\.[5-9]|[4-9])",
+        models=_QWENS,
         forms=_CHAT,
         evidence="'System message must be at the beginning.' (vllm-project/vllm 41114, QwenLM/Qwen3.8 244)",
         read_on=_DAY,

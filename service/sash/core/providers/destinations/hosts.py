@@ -71,7 +71,8 @@ UNRECORDED: Final = "unrecorded"
 """The name of every host of which nothing is recorded. What it refuses is what some other host does."""
 AS_MADE: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "azure": "what OpenAI's own servers refuse (learn.microsoft.com, Azure OpenAI in Foundry Models, reference)",
+        "azure": "what OpenAI's own servers refuse (learn.microsoft.com, Azure OpenAI in Foundry Models, reference); "
+        "reasoning as the maker's servers take it (earendil-works/pi 9645)",
         "fireworks": "'Extra inputs are not permitted' is reported of members of requests, and of none of messages "
         "(web-infra-dev/midscene 1322, FlowiseAI/Flowise 2866); a picture is refused as by the model "
         "(machine-theory/lm-council 14)",
@@ -108,6 +109,7 @@ _STRICTEST: Final[tuple[tuple[Kind, str], ...]] = (
     ("beginning", "user"),
     ("empty_question", "refused"),
     ("empty_reply", "refused"),
+    ("empty_text", "refused"),
     ("ending", "no_reply"),
     ("members", "known"),
     ("reasoning", "refused"),

@@ -18,6 +18,21 @@ _NO_BLANKS: Final = (
     "Moonshot answers 400: \"the message at position 307 with role 'assistant' must not be empty\", as reported of replies "
     "(MoonshotAI/kimi-code 1985); Alibaba: 'The content field is a required field.' (QwenLM/qwen-code 5265)"
 )
+_NO_BLANK_TEXTS: Final = (
+    "'messages: text content blocks must be non-empty', also behind LiteLLM and Databricks (BerriAI/litellm 22930, "
+    "cecli-dev/cecli 102, databricks/databricks-ai-bridge 333, open-webui/open-webui 21918)"
+)
+_NO_EMPTY_ELEMENTS: Final = (
+    "400: 'An empty message was provided. Every message needs at least one non-empty content element.' "
+    "(langbot-app/LangBot 1205)"
+)
+_BLANK_QUESTIONS: Final = (
+    *((name, _NO_BLANKS) for name in ("moonshotai", "qwen")),
+    ("anthropic", _NO_BLANK_TEXTS),
+    ("zhipuai", "Z.ai answers 400 to a blank message of the user's: 'messages 参数非法' (openclaw/openclaw 75421)"),
+    ("x-ai", _NO_EMPTY_ELEMENTS),
+)
+"""Makers whose servers take no empty question, and what they were reported to answer."""
 _DEEPSEEKS: Final = r"v([4-9]|\d\d)"
 _KIMIS: Final = r"kimi-k(2-thinking|2[.p-][5-9]|[3-9])"
 _CONTENT: Final = (
@@ -84,7 +99,7 @@ MAKERS: Final = (
         of="maker",
         name="mistral",
         kind="ending",
-        value="no_reply",
+        value="prefix",
         forms=_CHAT,
         evidence="'Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant' "
         "(crewAIInc/crewAI 2194, huggingface/smolagents 757, NEKOparapa/AiNiee 641)",
@@ -94,7 +109,7 @@ MAKERS: Final = (
         of="maker",
         name="deepseek",
         kind="ending",
-        value="no_reply",
+        value="prefix",
         models="reasoner",
         forms=_CHAT,
         evidence="'The last message of deepseek-reasoner must be a user message, or an assistant message with prefix mode "
@@ -204,8 +219,14 @@ MAKERS: Final = (
         read_on=_DAY,
     ),
     *(
-        Fact(of="maker", name=name, kind="tool_names", value="plain", forms=_CHAT, evidence=_NAMES, read_on=_DAY)
-        for name in ("openai", "mistral", "deepseek", "moonshotai")
+        Fact(of="maker", name=name, kind="tool_names", value="plain", forms=forms, evidence=evidence, read_on=_DAY)
+        for name, forms, evidence in (
+            ("openai", _CHAT, _NAMES),
+            ("mistral", _CHAT, _NAMES),
+            ("deepseek", _SPOKEN, _NAMES),
+            ("moonshotai", _SPOKEN, _NAMES),
+            ("anthropic", _CHAT, "As of Claude's own form, whoever passes the request on (apify/tester-mcp-client 11)"),
+        )
     ),
     Fact(
         of="maker",
@@ -229,9 +250,35 @@ MAKERS: Final = (
             kind="empty_question",
             value="refused",
             forms=_CHAT,
-            evidence=_NO_BLANKS,
+            evidence=evidence,
             read_on=_DAY,
         )
-        for name in ("moonshotai", "qwen")
+        for name, evidence in _BLANK_QUESTIONS
+    ),
+    *(
+        Fact(of="maker", name=name, kind="empty_text", value="refused", forms=_CHAT, evidence=evidence, read_on=_DAY)
+        for name, evidence in (
+            ("anthropic", _NO_BLANK_TEXTS),
+            ("zhipuai", "400: 'messages[2].content[1].text: cannot be empty' (zed-industries/zed 37751, 38153)"),
+        )
+    ),
+    Fact(
+        of="maker",
+        name="minimax",
+        kind="speakers",
+        value="users",
+        forms=_CHAT,
+        evidence="2013 ('invalid chat setting') to a tool's message with a name (temm1e-labs/temm1e 29)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="maker",
+        name="zhipuai",
+        kind="beginning",
+        value="asked",
+        forms=_CHAT,
+        evidence="Z.ai answers 400 to a request without a message of the user's: '[1214] The messages parameter is illegal' "
+        "(diegosouzapw/OmniRoute 11209, openclaw/openclaw 73688, anomalyco/opencode 2557)",
+        read_on=_DAY,
     ),
 )

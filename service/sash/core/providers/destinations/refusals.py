@@ -6,7 +6,7 @@ windows, in a running service one in a hundred. A rule of a format itself is jud
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice, pairwise
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -81,6 +81,13 @@ def _is_empty_question(message: Object) -> bool:
     return message["role"] == "user" and not message.get("content")
 
 
+def _has_blank_text(message: Object) -> bool:
+    content = message.get("content")
+    return isinstance(content, list) and any(
+        part.get("type") == "text" and not part["text"].strip() for part in content
+    )
+
+
 def _has_broken_arguments(message: Object) -> bool:
     return any("function" in call and not _is_object(call["function"].get("arguments")) for call in _calls(message))
 
@@ -104,9 +111,10 @@ def _neighbours(_request: Object, messages: list[Object], _value: str) -> Iterat
             yield f"#/messages/{index + 1}"
 
 
-def _beginning(_request: Object, messages: list[Object], _value: str) -> Iterator[str]:
-    said = ((index, each) for index, each in enumerate(messages) if each["role"] not in ("system", "developer"))
-    yield from (f"#/messages/{index}" for index, each in islice(said, 1) if each["role"] == "assistant")
+def _beginning(_request: Object, messages: list[Object], value: str) -> Iterator[str]:
+    said = [(index, each["role"]) for index, each in enumerate(messages) if each["role"] not in ("system", "developer")]
+    is_asked = value == "asked" and any(role == "user" for _, role in said)
+    yield from (f"#/messages/{index}" for index, role in said[:1] if role == "assistant" and not is_asked)
 
 
 def _system(_request: Object, messages: list[Object], value: str) -> Iterator[str]:
@@ -139,9 +147,14 @@ def _reasoning_in(_request: Object, messages: list[Object], value: str) -> Itera
             yield f"#/messages/{index}/reasoning"
 
 
-def _ending(_request: Object, messages: list[Object], _value: str) -> Iterator[str]:
+def _ending(_request: Object, messages: list[Object], value: str) -> Iterator[str]:
     last = messages[-1]
-    if last["role"] != "assistant" or last.get("prefix") or _calls(last) or last.get("function_call"):
+    if (
+        last["role"] != "assistant"
+        or (value == "prefix" and last.get("prefix"))
+        or _calls(last)
+        or last.get("function_call")
+    ):
         return
     blocks = _blocks(last)
     is_said = [each.get("type") in _SPOKEN or "type" not in each for each in blocks[-1:]]
@@ -201,6 +214,7 @@ _JUDGES: Final[Mapping[Kind, _Judge]] = MappingProxyType(
         "calls": _each(lambda message: len(_calls(message)) > 1),
         "empty_question": _each(_is_empty_question),
         "empty_reply": _each(_is_empty_reply),
+        "empty_text": _each(_has_blank_text),
         "ending": _ending,
         "files": _without("files"),
         "links": _links,

@@ -7,7 +7,7 @@ that says to be a beginning (``prefix``) is taken by the servers that have the m
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from sash.core.providers.destinations.destination import evidence_of
+from sash.core.providers.destinations.destination import Destination, evidence_of
 from sash.core.providers.messages.hosted import is_paused
 from sash.core.providers.messages.mends import Mend
 from sash.core.providers.messages.words_said import has_word
@@ -23,12 +23,13 @@ REPLY_AT_END: Final = Mend(
 )
 
 
-def is_asked_on(newest_first: Iterable[Mapping[str, Any]], form: str) -> bool:
+def is_asked_on(newest_first: Iterable[Mapping[str, Any]], to: Destination) -> bool:
     """Return whether the history ends with a reply that is refused there: the newest with words, if only such without words
-    follow, which has no calls, and is neither a ``prefix`` nor paused, as its own ``form`` tells."""
+    follow, which has no calls, is no ``prefix`` where one is taken, and is not paused, as its own form tells."""
+    takes_prefix = to.values.get("ending") == "prefix"
     for message in newest_first:
         if message["role"] != "assistant" or message.get("tool_calls") or message.get("function_call"):
             return False
-        if has_word(message, blanks=form == "openai"):
-            return not (message.get("prefix") or is_paused(message, form))
+        if has_word(message, blanks=to.form == "openai"):
+            return not ((takes_prefix and message.get("prefix")) or is_paused(message, to.form))
     return False

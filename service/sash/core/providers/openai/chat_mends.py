@@ -30,7 +30,7 @@ from sash.core.providers.writing.media_types import (
     picture_type,
     typed,
 )
-from sash.core.providers.writing.shared_mends import CALL_ID
+from sash.core.providers.writing.shared_mends import BLANK_TEXT, CALL_ID
 
 Message = dict[str, Any]
 
@@ -96,6 +96,7 @@ FILED: Final = Mend(
 CHAT_MENDS: Final = (
     EMPTY_CONTENT,
     EMPTY_MEMBER,
+    BLANK_TEXT,
     NAME,
     CALL_ID,
     SPOKEN,
@@ -108,7 +109,7 @@ CHAT_MENDS: Final = (
 )
 
 _CONTENT, _MEMBERS, NAMES, _IDS, _AUDIO, MEDIA, _LINKED, _OTHERS, _STRICT = (1 << bit for bit in range(9))
-_UNTAKEN, _NO_BYTES, OTHER_TYPE, _FILED, SEALED = (1 << bit for bit in range(9, 14))
+_UNTAKEN, _NO_BYTES, OTHER_TYPE, _FILED, SEALED, _BLANKS = (1 << bit for bit in range(9, 15))
 """The bits of what is refused. ``SEALED``: reasoning in items that OpenAI's models alone can read."""
 UNTAKEN_BY_SOME, NO_PICTURE, EMPTY, RARE = 3, 4, 5, 6
 """What a picture is that some forms do not take, kept in the place of its detail: a HEIC, or an address that is none of the
@@ -157,6 +158,8 @@ def oddities(message: Mapping[str, Any]) -> int:
     if role == "user" and isinstance(content, list):
         for part in content:
             found |= _LINKED if _is_linked(part) else _medium_oddity(part)
+    if isinstance(content, list) and any(map(_is_blank, content)):
+        found |= _BLANKS
     if any(name in message and not message[name] for name in ("tool_calls", "name")):
         found |= _MEMBERS
     if role == "assistant" and isinstance(audio := message.get("audio"), dict) and audio.keys() > {"id"}:
@@ -231,6 +234,17 @@ def digest_of(text: str) -> str:
 def _filled(message: Message) -> Message:
     content = message.get("content")
     return {**message, "content": ""} if content is None or content == [] else message
+
+
+def _is_blank(part: Mapping[str, Any]) -> bool:
+    return part.get("type") == "text" and not part["text"].strip()
+
+
+def _without_blanks(message: Message) -> Message:
+    """The message without the blank texts among its parts; an empty text if there is no other part."""
+    content = message["content"]
+    left = [part for part in content if not _is_blank(part)] if isinstance(content, list) else content
+    return {**message, "content": left or ""}
 
 
 def _without_empties(message: Message) -> Message:
@@ -460,6 +474,7 @@ _CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message], frozenset[s
     (_MEMBERS, EMPTY_MEMBER, _without_empties, None),
     (_AUDIO, SPOKEN, _unspoken, None),
     (MEDIA, AS_TEXT, told, None),
+    (_BLANKS, BLANK_TEXT, _without_blanks, named("maker", "empty_text") | named("host", "empty_text")),
     (_LINKED, AS_TEXT, _unlinked, _OPENAIS),
     (_NO_BYTES, UNTAKEN, _in_lines(_NO_BYTES), None),
     (_UNTAKEN, UNTAKEN, _in_lines(_UNTAKEN), _OPENAIS),

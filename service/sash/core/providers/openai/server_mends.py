@@ -53,19 +53,20 @@ SYSTEM_FIRST: Final = Mend(
 )
 EMPTY_QUESTION: Final = Mend(
     name="empty_question",
-    refused="A user's message without a text and without a picture, by Moonshot and Alibaba",
+    refused="A user's message without a text and without a picture, by Moonshot, Alibaba, Z.ai, xAI and Claude",
     sent="`…` as its text",
     evidence=evidence_of("empty_question"),
 )
 ALTERNATING: Final = Mend(
     name="alternating",
-    refused="Neighbouring messages of one role, by templates of Gemma and by Perplexity",
+    refused="Neighbouring messages of one role, by templates of Gemma and of Mistral's weights, and by Perplexity",
     sent="One message with the texts of both, with a blank line between them",
     evidence=evidence_of("alternation"),
 )
 USER_FIRST: Final = Mend(
     name="user_first",
-    refused="A request that begins with the assistant, such as with a greeting, by templates of Gemma and by Perplexity",
+    refused="A request that begins with the assistant, such as with a greeting, by templates of Gemma and of Mistral's "
+    "weights, and by Perplexity; one without a message of the user's, by Z.ai and by templates of Qwen 3.5 and later",
     sent="Before it a message of the user's: `…`",
     evidence=evidence_of("beginning"),
 )
@@ -78,7 +79,7 @@ REASONING_MEMBER: Final = Mend(
 )
 SPEAKER: Final = Mend(
     name="speaker",
-    refused="`name` of a message that is not the user's, by Grok",
+    refused="`name` of a message that is not the user's, by Grok and MiniMax",
     sent="The message without it",
     evidence=evidence_of("speakers"),
 )
@@ -186,14 +187,16 @@ def in_alternation(bodies: list[Any], maker: str, model: str, mends: Mends) -> l
 
 def with_user_first(bodies: list[Any], maker: str, model: str, mends: Mends) -> list[Any]:
     """Return the bodies of a request's messages with a user's message of ``…`` before the assistant's, where the first
-    message beside system messages is the assistant's and is refused."""
-    if "beginning" not in to_server(maker, model):
+    message beside system messages is the assistant's and is refused; if a question behind it is enough, only without one."""
+    wanted = to_server(maker, model).get("beginning")
+    if wanted is None:
         return bodies
     for index, body in enumerate(bodies):
         role = _read_role(whole_body(body)).role
         if role in SYSTEM_ROLES:
             continue
-        if role != "assistant":
+        is_asked = wanted == "asked" and any(_read_role(whole_body(each)).role == "user" for each in bodies[index:])
+        if role != "assistant" or is_asked:
             break
         mends.add(USER_FIRST, 0)
         return [*bodies[:index], _OPENING, *bodies[index:]]

@@ -34,7 +34,7 @@ CALL_NAME: Final = Mend(
     name="call_name",
     is_free=True,
     refused="A called tool's name that is not of letters, digits, `_` and `-`, or is longer than 128, at Bedrock 64; by "
-    "Claude and Bedrock",
+    "Claude and Bedrock, and in Claude's form by DeepSeek and Moonshot",
     sent="The name with `_` in their place, cut to that length",
     evidence="The pattern of names is ^[a-zA-Z0-9_-]{1,128}$ (platform.claude.com, tool use, 'Specifying client tools'); "
     "botocore's service model: `ToolName` is [a-zA-Z0-9_-]+ with 1 to 64 characters",

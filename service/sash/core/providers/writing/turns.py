@@ -75,6 +75,7 @@ class RequestWriting:
         self.errors: list[Pointer] = []
         self.mends = Mends() if mends is None else mends
         self.model = model
+        self.maker = maker
         self.fills_reasoning = fills_reasoning(format_name, maker, model)
         """Whether each message with calls needs reasoning."""
         self.drops = drops
