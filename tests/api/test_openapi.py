@@ -130,7 +130,10 @@ SENT = {f"#/components/schemas/{name}" for name in ("SentMessage", "Message")}
 
 
 def test_every_union_of_objects_has_a_discriminator() -> None:
-    """A union of objects names the property that tells them apart, and each of its values maps to one schema."""
+    """A union of objects names the property that tells them apart, and each of its values maps to one schema.
+
+    Of a chat message it is a named word, which Go's generated code checks by default.
+    """
     for place, node in nodes(CONTRACT):
         if place in SENT or not has_type(place):
             continue
@@ -139,10 +142,12 @@ def test_every_union_of_objects_has_a_discriminator() -> None:
         if len(objects) > 1:
             tag = node["discriminator"]["propertyName"]
             mapping = node["discriminator"]["mapping"]
-            assert [{"$ref": each} for each in mapping.values()] == either, place
+            assert [{"$ref": each} for each in dict.fromkeys(mapping.values())] == either, place
             for value, reference in mapping.items():
                 said = resolved({"$ref": reference})
-                assert said["properties"][tag] == {"type": "string", "const": value}, place
+                words = resolved(said["properties"][tag])
+                assert value in words.get("enum", [words.get("const")]), place
+                assert ("enum" in words) == (place == "#/components/schemas/ChatMessage"), place
                 assert tag in said["required"], place
 
 

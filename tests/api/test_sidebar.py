@@ -82,6 +82,20 @@ async def test_a_filter_costs_a_bound(client: httpx.AsyncClient, fresh: Callable
     assert await listed(client, owner=owner, limit=3, **{"metadata.title": "rare"}) == [rare]
 
 
+async def test_a_title_is_found_behind_others_of_the_tenant(
+    client: httpx.AsyncClient, fresh: Callable[[], str], owner: str
+) -> None:
+    """Without an owner, too, a page goes on behind those that do not match: it is not empty because they are newer."""
+    for _ in range(2):
+        await talk(client, fresh(), owner, metadata={"title": f"Trip of {owner}"})
+    for _ in range(12):
+        await talk(client, fresh(), fresh())
+
+    for limit, count in ((1, 1), (10, 2)):
+        answer = await client.get("/conversations", params={"limit": limit, "title": f"TRIP OF {owner}"})
+        assert len(answer.json()["conversations"]) == count
+
+
 @pytest.mark.parametrize("query", ["metadata.=x", "metadata.title=a&metadata.title=b", "metadata=x"])
 async def test_wrong_filters(client: httpx.AsyncClient, query: str) -> None:
     """A filter without a name, or given twice, is 400."""

@@ -210,3 +210,19 @@ def test_a_phone_does_not_scroll_sideways(browser: Browser, filled: Served, view
     browser.open(f"{filled.url}/dashboard#{view}")
     browser.wait("document.querySelector('#list table, [data-log]')")
     assert browser.run("return document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+@browsed
+def test_a_title_is_found_among_all_conversations(browser: Browser, filled: Served):
+    """What is typed is looked for among the loaded conversations; the button looks through all titles."""
+    for place in range(60):
+        message = {"role": "user", "content": "Hello"}
+        body = {"messages": [message]}
+        httpx.post(f"{filled.url}/conversations/newer-{place}/messages", json=body).raise_for_status()
+    browser.open(f"{filled.url}/dashboard#conversations")
+    browser.wait("document.querySelectorAll('#list tbody tr').length === 50")
+    browser.type("#l-title", "Very Long")
+    browser.wait("document.querySelector('#list').innerText.includes('Show looks through all titles')")
+    browser.click(".primary")
+    browser.wait("document.querySelectorAll('#list tbody tr').length === 1")
+    assert browser.run(f"return {ROWS}")[0][0] == "A very long chat"

@@ -31,6 +31,8 @@ from sash.windows.recaller import MOST_CONVERSATIONS
 
 _LOOKED = 1000
 """Conversations of which one page with a filter reads the metadata."""
+_STEP = 100
+"""The fewest that it reads at a time."""
 _AT_ONCE = 1000
 """Conversations that one request erases; more are erased in the background."""
 
@@ -107,29 +109,37 @@ async def _page(
     request: Incoming, query: ListQuery, wanted: Mapping[str, str]
 ) -> tuple[list[ListedConversation], Place | None]:
     """A page of conversations whose metadata is as ``wanted``, and the place where the next one begins; None at the end."""
-    context, tenant = request.context, request.tenant
     before = _place(query.cursor) if query.cursor is not None else (float("inf"), "")
     is_filtered, title = bool(wanted or query.title), (query.title or "").casefold()
 
     def is_wanted(each: ListedConversation) -> bool:
         return not is_filtered or _has(read_settings(each.state.settings).metadata, wanted, title)
 
-    if query.owner is None:
-        progress = request.exchange.extend
-        page, after = await context.store.tenants.read(tenant, before=before, limit=query.limit, progress=progress)
-        return [each for each in page if is_wanted(each)], after
+    step = max(query.limit, _STEP) if is_filtered else query.limit
     found: list[ListedConversation] = []
     looked = 0
     while True:
-        page, more = await context.store.owners.read(tenant, query.owner, before=before, limit=query.limit - len(found))
+        page, after = await _read(request, query.owner, before, step)
         found += [each for each in page if is_wanted(each)]
         looked += len(page)
-        if not more:
-            return found, None
-        before = page[-1].score, page[-1].id
-        if len(found) == query.limit or looked >= _LOOKED or not is_filtered:
-            return found, before
+        if len(found) > query.limit:
+            last = found[query.limit - 1]
+            return found[: query.limit], (last.score, last.id)
+        if after is None or len(found) == query.limit or looked >= _LOOKED or not is_filtered:
+            return found, after
+        before = after
         request.exchange.extend()
+
+
+async def _read(
+    request: Incoming, owner: str | None, before: Place, limit: int
+) -> tuple[list[ListedConversation], Place | None]:
+    """Up to ``limit`` conversations of an owner or of the tenant, and the place where the others begin; None at the end."""
+    store, tenant = request.context.store, request.tenant
+    if owner is None:
+        return await store.tenants.read(tenant, before=before, limit=limit, progress=request.exchange.extend)
+    page, more = await store.owners.read(tenant, owner, before=before, limit=limit)
+    return page, (page[-1].score, page[-1].id) if more else None
 
 
 def _has(metadata: Mapping[str, Any] | None, wanted: Mapping[str, str], title: str) -> bool:

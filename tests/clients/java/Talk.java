@@ -34,7 +34,7 @@ public final class Talk {
         told.put("created", created.getVersion());
 
         var question =
-                new UserMessage().role(UserMessage.RoleEnum.USER).content("Is there a talk about Gradle?");
+                new UserMessage().role(UserRole.USER).content("Is there a talk about Gradle?");
         var document = new Document().id("s-12").text("Faster builds. Room 2, 14:00.");
         var call =
                 new FunctionToolCall()
@@ -42,9 +42,9 @@ public final class Talk {
                         .id("call-1")
                         .function(new FunctionCall().name("find_talks").arguments("{\"topic\": \"gradle\"}"));
         var asks =
-                new AssistantMessage().role(AssistantMessage.RoleEnum.ASSISTANT).addToolCallsItem(new ToolCall(call));
+                new AssistantMessage().role(AssistantRole.ASSISTANT).addToolCallsItem(new ToolCall(call));
         var result =
-                new ToolMessage().role(ToolMessage.RoleEnum.TOOL).toolCallId("call-1").content("Faster builds, 14:00");
+                new ToolMessage().role(ToolRole.TOOL).toolCallId("call-1").content("Faster builds, 14:00");
         var entries =
                 List.of(
                         new SentMessage(

@@ -4,7 +4,8 @@
 * A union of objects has a discriminator. ``T or null`` of a simple type is ``type: [T, null]``.
 * A text or a list, and a text or an object, is a value without a type for generators, since few of them have a type for it.
   Validators read what it may be: ``if`` it is of the one type, ``then``, ``else``.
-* A word of a list is an enum where it stands: of a named one Go and Java would make a file.
+* A word of a list is an enum where it stands: of a named one Go and Java would make a file. A chat message's role has a
+  name: only such a word does Go check, and so tell which message it reads. Messages that differ in it alone are one.
 * A message that is sent is an entry or bare, a chat message or a provider's: what ``_SENT`` declares. No discriminator tells
   them apart, since the query's ``format`` does.
 * A default is in the description: generators take that of a member as a promise that it is always there, and send that of a
@@ -97,7 +98,24 @@ def components(types: Sequence[Any], sent: Sequence[Any]) -> dict[str, Json]:
     for name, schema in {**found, **opened}.items():
         told = {**schema, "properties": _never_null(schema["properties"])} if name in answers else schema
         named[name] = _object(told, named, is_open=name in opened)
-    return named | _SENT
+    return _with_roles(named) | _SENT
+
+
+def _with_roles(named: Mapping[str, Json]) -> dict[str, Json]:
+    """The schemas, with a name for the role of each chat message. Of messages with the same members only the first stays."""
+    found, union = dict(named), named["ChatMessage"]
+    mapping: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for role, target in union["discriminator"]["mapping"].items():
+        name = target.removeprefix(REF)
+        members = found.pop(name)["properties"]
+        kept = names.setdefault(msgspec.json.encode({**members, "role": None}).decode(), name)
+        mapping[role], word = REF + kept, f"{kept.removesuffix('Message')}Role"
+        words = [each for each, other in mapping.items() if other == REF + kept]
+        found[word] = {"type": "string", "enum": words}
+        found[kept] = {**named[kept], "properties": {**named[kept]["properties"], "role": ref(word)}}
+    union = {**union, "oneOf": [ref(name) for name in names.values()]}
+    return found | {"ChatMessage": {**union, "discriminator": {"propertyName": "role", "mapping": mapping}}}
 
 
 def _omitting(types: Iterable[Any]) -> set[str]:

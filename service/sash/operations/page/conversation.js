@@ -1,6 +1,5 @@
 const looked = { id: "", model: "", reserve: "", max_tokens: "", stable: false, stable_step: "0.5", format: "openai", view: "", grounding: "latest", recall_max_tokens: "", recall_query: "" };
 const found = { window: null, conversation: null, modelless: "", hits: [], asked: "", selected: null, held: false, top: 128000 };
-const MOST_SHOWN = 120;
 const LEAST_TOKENS = 64;
 const STAND_IN = "gpt-4o-mini";
 
@@ -137,7 +136,7 @@ function drawConversation(window, arrived) {
         pairs(...mendedRows(window.mended), window.waiting_for?.length ? ["waits for results of", window.waiting_for.map(plain).join(", "), "warn"] : null, window.receipt ? ["receipt", h("span", { class: "id" }, window.receipt)] : null)),
       h("section", { class: "card", "aria-label": "In figures" },
         h("h2", {}, "In figures"),
-        pairs(["messages kept", `${say.whole(kept.messages)} of ${say.whole(messages)}`], ["left out", say.count(dropped.messages, "message")], ["their tokens", say.whole(dropped.tokens)],
+        pairs(["messages kept", `${say.whole(kept.messages)} of ${say.whole(messages)}`], ...(dropped.messages ? [["left out", say.count(dropped.messages, "message")], ["their tokens", say.whole(dropped.tokens)]] : []),
           grounding.documents ? ["documents sent", `${grounding.documents_kept} of ${grounding.documents}${grounding.truncated ? ", cut" : ""}`, grounding.truncated ? "warn" : ""] : null,
           dropped.grounding_messages ? ["documents of other questions", `${say.short(dropped.grounding_tokens)} tokens, not sent again`] : null,
           dropped.reasoning_tokens ? ["earlier reasoning", `${say.short(dropped.reasoning_tokens)} tokens, not sent`] : null,

@@ -1,4 +1,4 @@
-const ROW = 34, BEYOND = 6, MOST_READ = 8;
+const ROW = 34, BEYOND = 6, MOST_READ = 8, PAGE_OF_TEXTS = 60;
 const sides = { id: "", top: null, texts: new Map(), asked: new Set(), waiting: null, piece: null };
 
 /** The log as the person sees it beside the request as the model gets it. Both are lists of any length. */
@@ -6,7 +6,7 @@ function sidesCard(window, { first_seq: first, last_seq: last }) {
   if (sides.id !== window.conversation_id) Object.assign(sides, { id: window.conversation_id, top: null, texts: new Map(), asked: new Set(), piece: null });
   if (sides.version !== window.version) Object.assign(sides, { version: window.version, asked: new Set() }); // a text may have changed
   const lines = new Map(window.explain.map((line) => [line.seq, line])), cut = cutOf(window.explain), pieces = piecesOf(window.request);
-  const seen = longList("As the person sees it", last ? last - first + 1 : 0, (at) => logRow(window, lines, cut, first + at), (top) => { sides.top = top; readTexts(first); });
+  const seen = longList("As the person sees it", last ? last - first + 1 : 0, (at) => logRow(window, lines, cut, first + at), (top) => { sides.top = top; readTexts(first, last); });
   const sent = longList("As the model gets it", pieces.length, (at) => pieceRow(pieces[at], at, () => { sides.piece = at; showPiece(pieces[at]); }));
   const go = (name, at) => h("button", { type: "button", click: () => seen.show(at) }, name);
   requestAnimationFrame(() => { seen.begin(sides.top); sent.begin(null); });
@@ -58,23 +58,33 @@ function fateOf(window, line, seq = line.seq) {
 }
 
 /** Read the texts of rows in sight that are not known yet, once scrolling rests. */
-function readTexts(first) {
+function readTexts(first, last) {
   clearTimeout(sides.waiting);
   sides.waiting = setTimeout(async () => {
     const rows = [...document.querySelectorAll("[data-log]")].map((row) => Number(row.dataset.log)).filter((seq) => !sides.asked.has(seq));
     if (!rows.length) return;
-    const { id } = sides;
     rows.forEach((seq) => sides.asked.add(seq));
-    const next = async () => {
-      for (let seq = rows.pop(); seq !== undefined; seq = rows.pop()) {
-        const message = await api.get(`conversations/${encodeURIComponent(id)}/messages/${seq}`).catch(() => null);
-        if (sides.id !== id) return;
-        sides.texts.set(seq, message ? { role: message.message.role, author: message.author, words: textOf(message.message).slice(0, 200) } : { words: "It could not be read." });
-      }
-    };
-    await Promise.all(Array.from({ length: MOST_READ }, next));
+    const { id } = sides, path = `conversations/${encodeURIComponent(id)}/messages`;
+    const isOf = (message) => { if (sides.id === id) sides.texts.set(message.seq, { role: message.message.role, author: message.author, words: textOf(message.message).slice(0, 200) }); };
+    await (pageOf(rows, first, last, path) ?? oneByOne(rows, path)).then((messages) => messages.forEach(isOf));
     document.querySelector(".long")?.dispatchEvent(new Event("scroll"));
   }, 80);
+}
+
+/** The messages at an end of the log in one request; null where these rows are at neither. */
+function pageOf(rows, first, last, path) {
+  const [order, limit] = [["desc", last - Math.min(...rows) + 1], ["asc", Math.max(...rows) - first + 1]].find(([, count]) => count <= PAGE_OF_TEXTS) ?? [];
+  return order ? api.get(`${path}?order=${order}&limit=${limit}`).then(({ messages }) => messages, () => oneByOne(rows, path)) : null;
+}
+
+/** The messages of these rows, some at a time. */
+async function oneByOne(rows, path) {
+  const messages = [], left = [...rows];
+  const next = async () => {
+    for (let seq = left.pop(); seq !== undefined; seq = left.pop()) messages.push(await api.get(`${path}/${seq}`).catch(() => ({ seq, message: { content: "It could not be read." } })));
+  };
+  await Promise.all(Array.from({ length: MOST_READ }, next));
+  return messages;
 }
 
 /** A request's system text, tools and messages, in every form, in order. */

@@ -116,7 +116,7 @@ function storeCard() {
 /** A table whose cells have their column's name, so that a narrow screen can show them one below the other. */
 function table(size, title, heads, rows, lefts = 1) {
   const left = (column) => (column && column < lefts ? "left" : null);
-  const cell = (value, column) => h(column ? "td" : "th", { scope: column ? null : "row", "data-name": heads[column], class: left(column) }, value);
+  const cell = (value, column) => h(column ? "td" : "th", { scope: column ? null : "row", "data-name": heads[column], class: value === NONE ? "none" : left(column) }, value);
   return card(size, title, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${title}, a table` }, h("table", {},
     h("thead", {}, h("tr", {}, heads.map((name, column) => h("th", { scope: "col", class: left(column) }, name)))), h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map(cell)))))));
 }

@@ -12,10 +12,11 @@ function strip(window) {
 
 /** The stretches of lines that the strip shows, as [from, to): the newest, and those on both sides of the cut. */
 function stretches(lines, cut) {
-  if (lines.length <= MOST_SHOWN) return lines.length ? [[0, lines.length]] : [];
-  const tail = lines.length - MOST_SHOWN / 2, at = lines.findIndex((line) => line.seq === cut);
-  const from = Math.max(0, at - MOST_SHOWN / 4), to = at + MOST_SHOWN / 4;
-  if (at < 0) return [[lines.length - MOST_SHOWN, lines.length]];
+  const most = innerWidth > 700 ? 120 : 60;
+  if (lines.length <= most) return lines.length ? [[0, lines.length]] : [];
+  const tail = lines.length - most / 2, at = lines.findIndex((line) => line.seq === cut);
+  const from = Math.max(0, at - most / 4), to = at + most / 4;
+  if (at < 0) return [[lines.length - most, lines.length]];
   return to >= tail ? [[from, lines.length]] : [[from, to], [tail, lines.length]];
 }
 
