@@ -25,6 +25,7 @@ NAMES = {
     "with_llama_index": ("LlamaIndex", "requirements-llama-index.txt"),
     "with_agent_framework": ("Agent Framework", "requirements-llama-index.txt"),
     "with_litellm": ("LiteLLM's proxy", "requirements-litellm.txt"),
+    "with_assistant_ui": ("assistant-ui", "package.json"),
     "with_copilotkit": ("CopilotKit", "package.json"),
     "with_tanstack": ("TanStack AI", "package.json"),
 }

@@ -22,7 +22,7 @@ from sash.api.sent_texts import SentText, TextEntries, encoded_texts, plain_text
 from sash.core.chat.json_bodies import decode_json
 from sash.core.chat.messages import ROLE_AND_CONTENT, TEXT_IS_ENOUGH, Entry, decode_entries
 from sash.core.law.agree.chat_lines import ChatLine, ChatLines
-from sash.core.law.measured_entries import Earlier, check_entries, content_digest, text_digest
+from sash.core.law.measured_entries import Earlier, check_entries, content_digest, text_digests
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers import CHAT
 from sash.core.providers.reading.native import needs_earlier
@@ -79,7 +79,7 @@ class SentList(NamedTuple):
     def digests(self, count: int) -> list[bytes]:
         """The digests of the first ``count`` messages, which are plain texts."""
         if isinstance(self.entries, TextEntries):
-            return [text_digest(each.role, each.content) for each in self.entries.texts[:count]]
+            return text_digests((each.role, each.content) for each in self.entries.texts[:count])
         return [content_digest(each.message, "") for each in self.entries[:count]]
 
 

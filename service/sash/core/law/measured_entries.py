@@ -1,6 +1,6 @@
 """An entry, from what was sent to what a window needs of it: checked, made regular, measured, with its digests."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,6 +12,7 @@ from sash.core.chat.messages import (
     Grounding,
     check_envelope,
     digest,
+    digests,
     encode_message,
     validate_message,
 )
@@ -239,9 +240,9 @@ def content_digest(message: Mapping[str, Any], identity: str) -> bytes:
     return digest([message["role"], content] if is_chat else [message["role"], content, native], DIGEST_BYTES)
 
 
-def text_digest(role: str, text: str) -> bytes:
-    """Return the ``content_digest`` of a message that is a role and a text."""
-    return digest([role, text], DIGEST_BYTES)
+def text_digests(texts: Iterable[tuple[str, str]]) -> list[bytes]:
+    """Return the ``content_digest`` of each message that is a role and a text."""
+    return digests(texts, DIGEST_BYTES)
 
 
 def _grounding(

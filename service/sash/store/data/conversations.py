@@ -1,7 +1,7 @@
 """Create, append to, change and erase conversations. Each method is one script, in one round trip."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, NotRequired, TypedDict, Unpack
 
@@ -272,8 +272,13 @@ def _sealed_agreement(sealer: AnySealer, writing: Writing) -> dict[str, Any]:
         sealed = (as_string(sealer.seal(Kind.SETTINGS, each)) for each in writing["changed"])
         arguments["changed"] = SettingsChange(*sealed)
     if "said" in writing:
-        arguments["said"] = as_string(b"".join(map(partial(sealer.digest, Purpose.CONTENT), writing["said"])))
+        arguments["said"] = as_string(b"".join(_sealed_digests(sealer, writing["said"])))
     return arguments
+
+
+def _sealed_digests(sealer: AnySealer, digests: Sequence[bytes]) -> Iterable[bytes]:
+    """The digests as they are stored, which without a master key is as they are."""
+    return map(partial(sealer.digest, Purpose.CONTENT), digests) if sealer.active else digests
 
 
 def entry_arguments(sealer: AnySealer, entry: NewEntry) -> EntryArguments:
