@@ -741,6 +741,12 @@ ASKING: dict[str, tuple[str, str, Any, str]] = {
     "stream of an append": ("POST", "{}/messages", {"messages": [USER], "stream": True}, "it goes to the model"),
     "a format in capitals": ("GET", "{}/window?format=OpenAI", None, "did you mean 'openai'?"),
     "an owner's list": ("GET", "/owners/ann", None, "GET /conversations?owner= lists an owner's conversations"),
+    "useChat's list without its format": (
+        "PUT",
+        "{}/messages",
+        {"messages": [{"id": "u-1", "role": "user", "parts": [{"type": "text", "text": "x"}]}]},
+        "as `useChat` holds them, with ?format=ui",
+    ),
     "a word for a number": (
         "GET",
         "{}/window?limit=few",

@@ -33,7 +33,7 @@ LANGCHAIN: Final = Program(
 AI_SDK: Final = Program(
     "ai-sdk",
     "a UIMessage or a ModelMessage of the AI SDK",
-    f"{_IMPORT}, and `convertToModelMessages` makes what the provider is sent",
+    f"send UIMessages, as `useChat` holds them, with ?format=ui: {_IMPORT}, too",
 )
 PYDANTIC_AI: Final = Program(
     "pydantic-ai",
