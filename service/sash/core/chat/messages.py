@@ -6,7 +6,7 @@ It is validated against the declarations below, which follow OpenAI's chat compl
 (entries, grounding) refuse unknown fields.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from hashlib import blake2b
 from typing import Annotated, Any, Literal, TypeVar
