@@ -19,7 +19,7 @@ from sash.core.counts.models.models import Model
 from sash.core.counts.models.vendors import VendorRules
 from sash.core.counts.text import Pair, both, text_tokens
 from sash.core.counts.text.numbers import ONE, Arithmetic, Number
-from sash.core.counts.text.unicode_scripts import Mix, family_tokens
+from sash.core.counts.text.unicode_scripts import MARKS_APART, Mix, family_tokens
 from sash.core.providers import PROVIDERS
 from sash.core.providers.form.provider import Provider
 from sash.core.providers.messages.owed_reasoning import BLANK, fills_reasoning
@@ -311,6 +311,7 @@ def _in_model(sent: Row, model: Model, by: Arithmetic, own_tokens: Number) -> Ro
     mix, calls_mix, ratios = sent.get("mix"), sent.get("calls_mix"), model.ratios
     if "parts" in sent:
         text = sum(family_tokens(a, b, part_mix, ratios) for a, b, part_mix in sent["parts"])
+        text += len(sent["parts"]) - 1 if ratios in MARKS_APART else 0  # a blank line; rounding up covers it elsewhere
         if sent["may_join"]:
             text = max(text, family_tokens(sent["text0"], sent["text1"], mix, ratios))
         sent["apart0"] = sent["apart1"] = 0  # what items cost apart is in their parts

@@ -29,7 +29,7 @@ from sash.core.counts.models.families import FAMILIES, RESPONSES, Rules
 from sash.core.counts.models.names import ModelName, NameBeginning, beginnings, is_slip, is_typo, pointed, read_name
 from sash.core.counts.models.price_tiers import PriceTier, tier_of
 from sash.core.counts.models.templates import ESTIMATES, TEMPLATES, TEMPLATES_IN_RESPONSES, Estimate
-from sash.core.counts.models.vendors import VENDORS, VendorRules
+from sash.core.counts.models.vendors import VENDORS
 from sash.core.counts.text import Encoding
 from sash.core.counts.text.unicode_scripts import RATIOS
 from sash.core.counts.text.vocabularies import INSTALLED, Vocabulary, vocabulary_of
@@ -388,7 +388,7 @@ def _from_table(name: str, line: openai_models.ModelRow, listed: listings.Listed
 
 
 def _estimate(name: str, listed: listings.ListedModel) -> Model:
-    estimate, assumed = _estimate_of(f"{listed.id}/{name}".lower()), None
+    estimate, assumed = _estimate_of_each(listed.id.lower(), name.lower()), None
     window = listed.context_window
     if window is None:
         relative = listings.find_relative(read_name(name)) if estimate.maker else None
@@ -415,6 +415,12 @@ def _estimate(name: str, listed: listings.ListedModel) -> Model:
     )
 
 
+def _estimate_of_each(listed: str, name: str) -> Estimate:
+    """The estimate for a listed id and a name. A path, as in gemini/gemma-3-27b-it, decides if no family is behind it."""
+    found = _estimate_of("/".join(each.rsplit("/", 1)[-1] for each in (listed, name)))
+    return found if found.pattern else _estimate_of(f"{listed}/{name}")
+
+
 def _estimate_of(names: str) -> Estimate:
     return next(each for each in ESTIMATES if re.search(each.pattern, names))
 
@@ -438,8 +444,7 @@ class OwnModels(dict[str, Model]):
         own = None if model.exact else vocabulary_of(read_name(model.id).spelled, files)
         if own is None:
             return model
-        rules = model.rules.beside_vocabulary() if isinstance(model.rules, VendorRules) else model.rules
-        return msgspec.structs.replace(model, vocabulary=own, rules=rules, ratios=model.ratios or "other", margin=1.0)
+        return msgspec.structs.replace(model, vocabulary=own, ratios=model.ratios or "other", margin=1.0)
 
 
 _Tokens = Annotated[int, Meta(ge=1)]

@@ -213,6 +213,8 @@ ESTIMATES: tuple[Estimate, ...] = (
     Estimate(r"gpt-oss", "openai", "gpt-oss", 131_072),
     Estimate(r"deepseek-?v?(4|[5-9])|deepseek-flash", "deepseek", "deepseek-v4", 64_000, "deepseek"),
     Estimate(r"deepseek.*v3[.p][1-9](?!.*distill)", "deepseek", "deepseek-v3.1", 64_000, "deepseek"),
+    # as Ollama spells Qwen and Llama that were taught by R1: in its template, with vocabularies of their own
+    Estimate(r"deepseek-r1[:-](1\.5|7|8|14|32|70)b", "deepseek", "deepseek", 64_000, "other"),
     Estimate(r"deepseek(?!.*(distill|qwen|llama))|mai-ds", "deepseek", "deepseek", 64_000, "deepseek"),
     Estimate(r"qwen3-5-9b", "qwen", "qwen-3.5-venice", 131_072, "qwen3.5"),  # as Venice spells it
     Estimate(r"qwen-?(3[.p-]?[5-9](?![\d.]*b|\d)|[4-9](?![\d.]*b))", "qwen", "qwen-3.5", 131_072, "qwen3.5"),
@@ -233,7 +235,7 @@ ESTIMATES: tuple[Estimate, ...] = (
     Estimate(r"mistral-small3\.1", "mistral", "mistral-small-3.1-ollama", 32_768, "tekken"),  # as Ollama spells it
     Estimate(r"mistral-small-3[.-]1", "mistral", "mistral-small-3.1", 32_768, "tekken"),
     Estimate(r"mistral-small-3-2-24b", "mistral", "mistral-small-3.2-venice", 32_768, "tekken"),  # as Venice spells it
-    Estimate(r"mistral-small-3[.-]2", "mistral", "mistral-small-3.2", 32_768, "tekken"),
+    Estimate(r"mistral-small-?3[.-]2", "mistral", "mistral-small-3.2", 32_768, "tekken"),
     Estimate(r"devstral-small-2505", "mistral", "devstral-small-2505", 32_768, "tekken"),
     Estimate(r"mistral|devstral|magistral|ministral", "mistral", "mistral", 32_768, "tekken"),
     Estimate(r"hermes-?4", "nousresearch", "hermes", 131_072, "llama3"),
@@ -244,7 +246,7 @@ ESTIMATES: tuple[Estimate, ...] = (
     Estimate(r"llama3\.1-8b", "meta", "llama-3.1-cerebras", 8_192, "llama3"),  # as Cerebras spells it
     Estimate(r"llama-?v?3[.p_-]2(?![\d.]*b|\d)", "meta", "llama-3.2", 8_192, "llama3"),
     Estimate(r"llama-?v?3[.p_-][13-9](?![\d.]*b|\d)", "meta", "llama-3.1", 8_192, "llama3"),
-    Estimate(r"llama", "meta", "llama-3", 8_192, "llama3"),
+    Estimate(r"(?<!o)llama", "meta", "llama-3", 8_192, "llama3"),
     Estimate(r"grok-?3-mini", "x-ai", "grok-3-mini", 32_768, "other"),
     Estimate(r"grok-?3", "x-ai", "grok-3", 32_768, "other"),
     Estimate(r"grok-?build", "x-ai", "grok-build", 131_072, "other"),
@@ -253,7 +255,7 @@ ESTIMATES: tuple[Estimate, ...] = (
     Estimate(r"grok-?4(?![.-][2-9])", "x-ai", "grok-4", 131_072, "other"),
     Estimate(r"grok-?([4-9])", "x-ai", "grok-4.3", 131_072, "other"),
     Estimate(r"grok", "x-ai", "grok", 32_768, "other"),
-    Estimate(r"cohere\.command", "cohere", "command-bedrock", 8_192, "other"),  # as Bedrock spells it
+    Estimate(r"cohere\.command.*-v\d", "cohere", "command-bedrock", 8_192, "other"),  # as Bedrock spells it
     Estimate(r"command-a-reasoning", "cohere", "command-a-reasoning", 128_000, "other"),
     Estimate(r"command-a-plus", "cohere", "command-a-plus", 128_000, "other"),
     Estimate(r"\bcommand-r$", "cohere", "command-r", 8_192, "other"),

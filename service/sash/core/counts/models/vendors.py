@@ -22,9 +22,6 @@ from sash.core.counts.models.families import CropRules, PatchRules, Rules, TileR
 class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     """The vendor's tokens that are billed besides those of text.
 
-    ``wrapped`` is added to each message and to a system text where the vendor's own vocabulary counts the text; rounding up
-    an estimate covers it. ``more_definitions`` and ``more_call`` are added to ``definitions`` and ``call`` there.
-
     ``told`` is added to a system text, if it is not the same as for a message and at most 1, ``answer`` to a tool's result.
 
     ``definitions`` is added once if there are tool definitions, ``forced`` if the model must call a tool, ``definition`` for
@@ -50,9 +47,6 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     ``forgets_thinking``, all reasoning before the newest turn is free. ``adaptive`` is added for adaptive thinking.
     """
 
-    wrapped: int = 0
-    more_definitions: int = 0
-    more_call: int = 0
     told: int | None = None
     answer: int = 0
     definitions: int = 0
@@ -88,13 +82,6 @@ class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     seals_texts: bool = False
     adaptive: int = 0
     forgets_thinking: str = ""
-
-    def beside_vocabulary(self) -> "VendorRules":
-        """Return the rules for text that the vendor's own vocabulary counted."""
-        around = {"message": self.wrapped, "told": self.wrapped, "answer": self.wrapped} if self.wrapped else {}
-        return msgspec.structs.replace(
-            self, **around, definitions=self.definitions + self.more_definitions, call=self.call + self.more_call
-        )
 
     def __post_init__(self) -> None:
         """Compute the tokens around a message of each role."""
@@ -157,12 +144,9 @@ _CLAUDE_5 = msgspec.structs.replace(
 _GEMINI = VendorRules(
     family="gemini-2.5",
     priming=0,
-    message=0,
-    wrapped=1,  # 1 is billed, and 1 for a system text: 114 of 150 bills of text with Gemma's vocabulary
+    message=1,  # 1 is billed, and 1 for a system text: 114 of 150 bills of text with Gemma's vocabulary
     # a safety margin: of the bills that a half of them was not fitted to, 2 % are up to 3 above the rule
-    definitions=4,
-    more_definitions=-2,
-    more_call=4,  # 23 at most in 46 bills with Gemma's vocabulary
+    definitions=2,
     # told as functions of Python: 89 of 110 bills, without the margin above and with Gemma's vocabulary, are equal
     definition=18,
     named=2,
@@ -173,7 +157,8 @@ _GEMINI = VendorRules(
     nested=45,  # 37 and 45: 2 bills
     types_alone=True,
     escapes=True,  # line breaks cost a token more: 5 bills of long descriptions; and half a token: 2 of these
-    call=19,  # 11 to 13 in 61 bills, less what texts are estimated above their tokens; 6 more in one
+    answer=1,
+    call=23,  # 23 at most in 46 bills with Gemma's vocabulary
     names=3,
     page=258,  # 9 bills
     lone_page=1_290,  # one bill, and 7 elsewhere: of 2.0, and of 2.5 behind Vertex; 4 of 2.5 cost 258
@@ -195,8 +180,7 @@ _GEMINI_3 = msgspec.structs.replace(
     optional=0,
     inner=7,  # 7 bills of three projects
     types_alone=False,
-    call=11,
-    more_call=8,
+    call=19,
     page=560,
     lone_page=None,
     sealed=0.215,
@@ -205,7 +189,8 @@ _GEMINI_3 = msgspec.structs.replace(
 _WORDS_ALONE = {
     "named": 1,
     "parameter": 1,
-    **dict.fromkeys(("undescribed", "member", "value", "optional", "nested", "inner", "call"), 0),
+    **dict.fromkeys(("undescribed", "member", "value", "optional", "nested", "inner"), 0),
+    "call": 5,
     "types_alone": True,
     "escapes": False,
     "result": 0.9,
@@ -227,8 +212,8 @@ VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
             msgspec.structs.replace(
                 _GEMINI,
                 family="gemini-2.0",
-                wrapped=0,
-                more_call=4,
+                message=0,
+                answer=0,
                 heard=25.0,  # a second: 3 bills
                 definition=2,
                 response_format=6,
@@ -243,8 +228,7 @@ VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
                 _GEMINI_3,
                 family="gemini-3.1",
                 sealed=0.235,
-                call=16,
-                more_call=3,
+                call=19,
                 forgets=False,
                 seals_texts=True,
             ),

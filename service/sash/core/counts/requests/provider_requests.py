@@ -85,7 +85,7 @@ def _count(form: str, request: Mapping[str, Any], chat: ChatRequest, model: Mode
     )
     besides = _hosted_tokens(chat.hosted, model, are_alone=not chat.tools) + _rest_tokens(form, chat, model)
     besides += _modes_tokens(chat, model) if PROVIDERS[form].is_openais else 0
-    besides += _silent_tokens(chat, counted, model)
+    besides += _silent_tokens(form, chat, counted, model)
     is_whole = PROVIDERS[form].is_openais and not chat.hosted and PROVIDERS[form].shows_all(request)
     exact = counted.exact and not besides and is_whole
     return msgspec.structs.replace(counted, exact=exact, tools=counted.tools + besides, tokens=counted.tokens + besides)
@@ -97,11 +97,7 @@ def _as_billed(model: Model, chat: ChatRequest, request: Mapping[str, Any]) -> M
     A request that says which reasoning Claude keeps (``context_management``) is billed as if it kept all. Gemini bills
     nothing around a system text without a role: 22 of 23 bills, which Gemma's vocabulary shows.
     """
-    if (
-        isinstance(model.rules, VendorRules)
-        and model.rules.wrapped
-        and any(map(_lacks_role, map(request.get, _SYSTEM)))
-    ):
+    if model.rules.family in VENDORS and any(map(_lacks_role, map(request.get, _SYSTEM))):
         model = msgspec.structs.replace(model, rules=msgspec.structs.replace(model.rules, told=0))
     if isinstance(model.rules, VendorRules) and chat.rest.get("context_management"):
         return msgspec.structs.replace(model, rules=msgspec.structs.replace(model.rules, forgets_thinking=""))
@@ -197,12 +193,13 @@ def _modes_tokens(chat: ChatRequest, model: Model) -> int:
     return tokens
 
 
-def _silent_tokens(chat: ChatRequest, counted: RequestCount, model: Model) -> int:
+def _silent_tokens(form: str, chat: ChatRequest, counted: RequestCount, model: Model) -> int:
     """Tokens around Gemini's contents without a word, which windows leave out: one each, in one bill."""
-    around = model.rules.wrapped if isinstance(model.rules, VendorRules) else 0
+    if PROVIDERS[form].maker != "google":
+        return 0
     costs = zip(chat.messages, counted.messages, strict=True)
     silent = [message for message, cost in costs if message["role"] == "assistant" and not cost]
-    return around * len(silent)
+    return model.rules.message * len(silent)
 
 
 def _rest_tokens(form: str, chat: ChatRequest, model: Model) -> int:

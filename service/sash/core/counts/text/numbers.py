@@ -22,6 +22,7 @@ class Arithmetic(msgspec.Struct, frozen=True):
     most: Callable[[Number, Number], Number]
     least: Callable[[Number, Number], Number]
     ceil: Callable[[Number], Number]
+    floor: Callable[[Number], Number]
     some: Callable[[Number], bool]
     """Whether it is true of one message at least."""
     pick: Callable[[Sequence[float], Number], Number]
@@ -33,7 +34,8 @@ ONE: Final = Arithmetic(
     most=max,
     least=min,
     ceil=math.ceil,
+    floor=math.floor,
     some=bool,
     pick=lambda table, place: table[place],
 )
-MANY: Final = Arithmetic(where=np.where, most=np.maximum, least=np.minimum, ceil=np.ceil, some=np.any, pick=np.take)
+MANY: Final = Arithmetic(where=np.where, most=np.maximum, least=np.minimum, ceil=np.ceil, floor=np.floor, some=np.any, pick=np.take)
