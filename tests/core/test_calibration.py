@@ -1,9 +1,13 @@
 """Reports of billed tokens: the errors of predictions, and the margin that covers all reports."""
 
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sash.core.counts.costs.counting import count_request
+from sash.core.counts.models.models import find_model
 from sash.core.counts.requests.calibration import (
     MOST_CONSTANT,
     NO_REPORTS,
@@ -14,6 +18,7 @@ from sash.core.counts.requests.calibration import (
     correction_of,
     is_plausible,
 )
+from sash.store.data.usage import corrected_by
 
 PAIRS = st.tuples(st.integers(1, 100_000), st.integers(1, 100_000))
 
@@ -140,7 +145,7 @@ def test_bills_of_one_length_tell_a_ratio_alone() -> None:
 
 def test_no_ratio_explains_a_bill_of_over_ten_times() -> None:
     """What ten times the prediction does not explain is a constant, so the largest prompt of a host is met at once."""
-    assert correction_of(sized([(10, 2_000)]), 1.0) == Correction(10.2, 1_898)
+    assert correction_of(sized([(10, 2_000)]), 1.0) == Correction(10.2, 1_900)
 
 
 def test_a_host_without_the_familys_prompt_is_told_little_by_little() -> None:
@@ -172,3 +177,38 @@ def test_bills_of_older_versions_tell_a_ratio_alone(pairs: list[tuple[int, int]]
 def test_what_can_be_a_report(billed: int, predicted: int, margin: float, *, plausible: bool) -> None:
     """A report is plausible up to ten times its bare prediction and a host's prompt, and up to ten windows (of 8,000)."""
     assert is_plausible(billed, predicted, Correction(margin), 8_000) is plausible
+
+
+TALKS = st.lists(
+    st.lists(st.sampled_from(["Hi", "ok", "Is there a boat?", "rain " * 40]), min_size=1, max_size=60),
+    min_size=1,
+    max_size=12,
+)
+ESTIMATED = [
+    "claude-sonnet-4-5",
+    "gemini-2.5-flash",
+    "deepseek-chat",
+    "amazon.nova-lite-v1:0",
+    "grok-4",
+    "gpt-oss-120b",
+]
+
+
+@given(st.sampled_from(ESTIMATED), TALKS, st.sampled_from([0, 10, 200, 1_500]), st.floats(0.6, 3.0), st.randoms())
+def test_no_reported_request_is_counted_below_its_bill_again(
+    name: str, talks: list[list[str]], constant: int, ratio: float, chance: Random
+) -> None:
+    """After each report, each request that was billed is counted at its bill or above, also one of many short messages."""
+    model, correction, sizes = find_model(name), Correction(find_model(name).margin), []
+    known, billed_for = NO_REPORTS, []
+    for texts in talks:
+        messages = [{"role": "user", "content": text} for text in texts]
+        billed = round(constant + ratio * chance.uniform(0.9, 1.1) * count_request(model, messages=messages).tokens)
+        predicted = count_request(corrected_by(model, correction), messages=messages).tokens
+        bare = bare_tokens(billed, predicted, [correction], known, len(messages) + 1)
+        sizes.append((bare, billed))
+        known = sized(sizes)
+        correction = correction_of(known, model.margin, model.priming)
+        billed_for.append((messages, billed))
+        learnt = corrected_by(model, correction)
+        assert all(count_request(learnt, messages=each).tokens >= bill for each, bill in billed_for)

@@ -133,10 +133,9 @@ def test_a_message_of_claude_in_a_window_of_gemini() -> None:
 
     a, b = RATIOS["gemini"]["latin"]  # of a Latin text's tokens in o200k_base and in cl100k_base
     rules, extra = model.rules, measured.extra
-    text = np.ceil(a * measured.o200k + b * measured.cl100k)
-    name = np.ceil(a * extra.call_names[0] + b * extra.call_names[1])
-    arguments = np.ceil(a * extra.call_arguments[0] + b * extra.call_arguments[1])
-    assert cost == text + rules.names * name + arguments + rules.call == 36
+    pairs = (measured.o200k, measured.cl100k), extra.call_names, extra.call_arguments
+    text, name, arguments = (np.floor(a * o200k + b * cl100k + 0.3) for o200k, cl100k in pairs)
+    assert cost == rules.message + text + rules.names * name + arguments + rules.call == 36
     assert reasoning_cost(columns, model, "gemini", MANY) == 0  # Claude's thoughts are not sent to Gemini
 
 

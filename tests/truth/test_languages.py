@@ -98,6 +98,7 @@ def test_english_text_has_no_mix() -> None:
         ("[1,\n2]", 1),
         ("- a\n- b", 0),
         ("One.\n\nTwo", 1),
+        ("a boat/ship(s) (one)", 2),
     ],
 )
 def test_marks_that_some_vocabularies_keep_apart(text: str, marks: int) -> None:
@@ -105,7 +106,7 @@ def test_marks_that_some_vocabularies_keep_apart(text: str, marks: int) -> None:
     assert extra_marks(text) == marks
 
 
-@given(st.text("ab1 .,-_@'\n", max_size=40))
+@given(st.text("ab1 .,-_@/('\n", max_size=40))
 @examples(1)
 def test_a_plain_text_has_no_mix(text: str) -> None:
     """A text that is told at once to have no mix has none."""

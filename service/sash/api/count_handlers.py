@@ -43,7 +43,7 @@ from sash.store.data.layout import Target
 from sash.store.data.usage import applied_correction, drifts, model_or_unknown
 from sash.windows.asked import named_model
 from sash.windows.counted import Count, CountQuery, CountRequest, count_in_format, model_of
-from sash.windows.receipts import read_receipt, require_of
+from sash.windows.receipts import Receipt, read_receipt, require_of
 
 _log = get_logger()
 _count = msgspec.json.Decoder(CountRequest)
@@ -222,7 +222,7 @@ async def report_usage(request: Incoming) -> Reported:
     context, target = request.context, request.target
     wanted = await decode(request, _usage)
     model = model_or_unknown(wanted.model, context.models)
-    predicted, correction = _predicted(wanted, target, model)
+    predicted, correction, rounded = _predicted(wanted, target, model)
     billed = wanted.billed_for_window()
     state = await context.store.reader.get(target)
     _refuse_implausible(wanted, billed, model, predicted, correction)
@@ -239,6 +239,7 @@ async def report_usage(request: Incoming) -> Reported:
             predicted=predicted,
             correction=correction,
             token=request.token(),
+            rounded=rounded,
         )
     if not request.was_done:
         with best_effort:
@@ -250,8 +251,9 @@ async def report_usage(request: Incoming) -> Reported:
     return Reported(model.id, error, shown(model, known), compared=billed is not None)
 
 
-def _predicted(wanted: Usage, target: Target, model: Model) -> tuple[int, Correction | float | None]:
-    """The window's tokens and its correction: from the receipt, or from the report's own members, which tell its margin.
+def _predicted(wanted: Usage, target: Target, model: Model) -> tuple[int, Correction | float | None, float]:
+    """The window's tokens, its correction, and how many of its parts were rounded up: from the receipt, or from the report's
+    own members, which tell its margin alone.
 
     Raises BadRequest unless one of the two is given, and Unprocessable for a receipt of another conversation.
     """
@@ -259,16 +261,21 @@ def _predicted(wanted: Usage, target: Target, model: Model) -> tuple[int, Correc
         detail = "Give the window's receipt, or its tokens.total as window_tokens, and not both"
         raise BadRequest.at("#/window_tokens", detail)
     if wanted.receipt is None:
-        return wanted.window_tokens or 0, wanted.correction
+        return wanted.window_tokens or 0, wanted.correction, 0.0
     receipt = read_receipt(wanted.receipt, "#/receipt")
     require_of(receipt, target, "#/receipt")
     if not receipt.total:
         raise Unprocessable.at("#/receipt", "This window had no tokens, so no bill can be compared with it")
     if wanted.correction is not None:
         raise BadRequest.at("#/correction", "The receipt tells the correction: leave it out")
-    if receipt.correction is None:
-        return receipt.total, Correction(model.margin)
-    return receipt.total, Correction(receipt.correction, receipt.constant)
+    factor = model.margin if receipt.correction is None else receipt.correction
+    return receipt.total, Correction(factor, receipt.constant), _messages_in(receipt)
+
+
+def _messages_in(receipt: Receipt) -> float:
+    """How many messages a window has, if they are as long as the conversation's on average."""
+    then = receipt.then
+    return min(then.length, receipt.total * then.length / max(1, then.tokens))
 
 
 def _record(

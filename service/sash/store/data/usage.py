@@ -92,8 +92,11 @@ class Calibrations:
         predicted: int,
         correction: Correction | float | None,
         token: str,
+        rounded: float = 0.0,
     ) -> ModelReports:
         """Count a report: tokens billed, tokens predicted, and the correction of the prediction, or its margin, if known.
+
+        ``rounded`` is how many parts of the prediction were rounded up, if it is known.
 
         Raises StoreUnavailable, StoreFull.
         """
@@ -104,7 +107,7 @@ class Calibrations:
                 recent = [correction]
             case float():
                 recent = [each for each in recent if each.margin == correction] or [Correction(correction)]
-        bare = bare_tokens(billed, predicted, recent, cached.calibration)
+        bare = bare_tokens(billed, predicted, recent, cached.calibration, rounded)
         ratio = round(min(billed / bare, MOST_RATIO), 4)
         kept = f"{round(billed / max(1, predicted), 6)} {bare} {billed}"
         calibration = await self._ask(tenant, model, token, ratio, predicted - billed, kept)

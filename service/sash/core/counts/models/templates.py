@@ -197,6 +197,7 @@ class Estimate(NamedTuple):
 # counted like the newest recorded family.
 ESTIMATES: tuple[Estimate, ...] = (
     Estimate(r"claude-3-opus", "anthropic", "claude-3-opus", 200_000, "claude"),
+    Estimate(r"claude-3[.-]5-haiku", "anthropic", "claude-3.5-haiku", 200_000, "claude"),
     Estimate(r"claude-(instant|v?2|3(?![.-]?7))", "anthropic", "claude-3", 200_000, "claude"),
     Estimate(r"claude-(3[.-]?7|4-|(opus|sonnet)-4(?![.-][2-9](?!\d)))", "anthropic", "claude-4", 200_000, "claude"),
     Estimate(r"claude-(haiku|sonnet)-4[.-]5(?!\d)", "anthropic", "claude-4.5", 200_000, "claude"),
@@ -218,7 +219,7 @@ ESTIMATES: tuple[Estimate, ...] = (
     Estimate(r"deepseek(?!.*(distill|qwen|llama))|mai-ds", "deepseek", "deepseek", 64_000, "deepseek"),
     Estimate(r"qwen3-5-9b", "qwen", "qwen-3.5-venice", 131_072, "qwen3.5"),  # as Venice spells it
     Estimate(r"qwen-?(3[.p-]?[5-9](?![\d.]*b|\d)|[4-9](?![\d.]*b))", "qwen", "qwen-3.5", 131_072, "qwen3.5"),
-    Estimate(r"qwen-?3", "qwen", "qwen-3", 32_768, "qwen"),
+    Estimate(r"qwen-?3(?!\d*b)", "qwen", "qwen-3", 32_768, "qwen"),
     Estimate(r"qwen-?2[.-]5", "qwen", "qwen-2.5", 32_768, "qwen"),
     Estimate(r"qwen|qwq", "qwen", "qwen", 32_768, "qwen"),
     # Mistral's vocabulary until 2024: 32,768 tokens, except Nemo, Ministral and Pixtral; Llama 2's is nearly the same

@@ -119,14 +119,13 @@ _CLAUDE = VendorRules(
     forgets_thinking="anthropic",
     images=_claude_images(1568, 1_600),
 )
-# 14 bills; an image of one pixel cost 6
+# 18 bills, 5 of them with images
 _CLAUDE_3 = msgspec.structs.replace(
     _CLAUDE,
     family="claude-3",
     thinking_beside=0,
     definitions=285,
     forced=104,
-    images=_claude_images(1568, 1_600, each=6),
 )
 # a new vocabulary: 36 bills, 17 of them with definitions, which cost 357
 _CLAUDE_5 = msgspec.structs.replace(
@@ -202,6 +201,8 @@ VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
         for rules in (
             _CLAUDE,
             _CLAUDE_3,
+            # an image of one pixel cost 3 more: one bill alone
+            msgspec.structs.replace(_CLAUDE_3, family="claude-3.5-haiku", images=_claude_images(1568, 1_600, each=6)),
             msgspec.structs.replace(_CLAUDE_3, family="claude-3-opus", definitions=533, forced=-240),  # 5 bills
             msgspec.structs.replace(_CLAUDE, family="claude-4", definitions=320, forced=2),  # 58 bills: 316
             _CLAUDE_5,

@@ -119,16 +119,20 @@ def correction_of(calibration: ModelReports, margin: float, priming: float = 0.0
     if not sizes or not _tell_constant(sizes):
         return Correction(_corrected_margin(calibration, margin))
     trusted = min(len(sizes), _ENOUGH) / _ENOUGH
-    needed = _raised(_steepest(sizes, -priming))
+    needed = _raised(_steepest(sizes, -priming) if _are_apart(sizes) else MOST_RATIO)
     found = round(needed + max(0.0, margin - needed) * (1 - trusted), 4)
-    constant = _constant_beside(found, sizes, -priming)
+    constant = _constant_beside(found / _HEADROOM, sizes, -priming)
     return Correction(found, math.ceil(constant if constant > 0 else constant * trusted))
 
 
 def _tell_constant(sizes: Sequence[BilledSize]) -> bool:
     """Whether bills tell a constant: their lengths differ, or no ratio explains the highest."""
+    return _are_apart(sizes) or any(each.billed > MOST_RATIO * each.bare for each in sizes)
+
+
+def _are_apart(sizes: Sequence[BilledSize]) -> bool:
     shortest, longest = min(each.bare for each in sizes), max(each.bare for each in sizes)
-    return longest >= _APART * shortest or any(each.billed > MOST_RATIO * each.bare for each in sizes)
+    return longest >= _APART * shortest
 
 
 def _constant_beside(ratio: float, sizes: Sequence[BilledSize], least: float) -> float:
@@ -171,16 +175,26 @@ def _raised(ratio: float) -> float:
     return max(_LEAST_MARGIN, math.ceil(ratio * _HEADROOM * 1_000) / 1_000)
 
 
-def bare_tokens(billed: int, predicted: int, corrections: Sequence[Correction], known: ModelReports) -> float:
+def bare_tokens(
+    billed: int, predicted: int, corrections: Sequence[Correction], known: ModelReports, rounded: float = 0.0
+) -> float:
     """Return a prediction's tokens without its correction, which was one of ``corrections``; at least 1.
 
     A report may not contain its prediction's correction, and there may have been several lately. The tokens are then in a
     range, of which those are returned whose ratio is nearest to the highest known ratio: a late report that agrees with
     earlier ones must not raise the margin again.
+
+    ``rounded`` is how many of the prediction's parts were rounded up, if it is known. Each may have had a token less, so where
+    ``_HEADROOM`` does not cover that, the prediction was as much lower: many short messages must not lower the margin.
     """
-    found = [max(1.0, (predicted - each.constant) / each.margin) for each in corrections]
+    found = [_bare(predicted - each.constant, each.margin, rounded) for each in corrections]
     nearest = billed / max(known.ratios) if any(known.ratios) else max(found)
     return round(min(max(nearest, min(found)), max(found)), 2)
+
+
+def _bare(tokens: int, margin: float, rounded: float) -> float:
+    least = (tokens - rounded) * _HEADROOM if margin != 1.0 else tokens
+    return max(1.0, min(tokens, least) / margin)
 
 
 def is_plausible(billed: int, predicted: int, correction: Correction, context_window: int) -> bool:

@@ -38,4 +38,6 @@ ONE: Final = Arithmetic(
     some=bool,
     pick=lambda table, place: table[place],
 )
-MANY: Final = Arithmetic(where=np.where, most=np.maximum, least=np.minimum, ceil=np.ceil, floor=np.floor, some=np.any, pick=np.take)
+MANY: Final = Arithmetic(
+    where=np.where, most=np.maximum, least=np.minimum, ceil=np.ceil, floor=np.floor, some=np.any, pick=np.take
+)
