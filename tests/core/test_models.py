@@ -13,7 +13,15 @@ from profiles import examples
 
 from sash.core.counts.costs.counting import count_request
 from sash.core.counts.models import listings
-from sash.core.counts.models.models import Model, find_model, list_models, load_models_toml, unknown_model
+from sash.core.counts.models.families import TileRules
+from sash.core.counts.models.models import (
+    Model,
+    countable_model,
+    find_model,
+    list_models,
+    load_models_toml,
+    unknown_model,
+)
 from sash.core.counts.models.names import read_name
 from sash.core.counts.text import count_text
 from sash.core.providers.destinations.destination import meet
@@ -111,6 +119,36 @@ def test_a_window_is_what_the_maker_or_who_sells_the_model_states(name: str, con
     """A model has the context window that its maker lists, or a gateway if the maker lists none."""
     model = find_model(name)
     assert (model.context_window, model.context_window_source) == (context_window, "listed")
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("gemini/gemma-3-27b-it", "gemma"),
+        ("ollama/nomic-embed-text", "other"),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-32B", "qwen"),
+        ("deepseek-r1:8b", "deepseek"),
+        ("mistral-small3.2:24b", "mistral-small-3.2"),
+        ("oci/cohere.command-a-03-2025", "command"),
+        ("cohere.command-r-plus-v1:0", "command-bedrock"),
+        ("vertex_ai/claude-sonnet-4@20250514", "claude-4"),
+        ("us.meta.llama3-2-11b-instruct-v1:0", "llama-3.2"),
+        ("accounts/fireworks/models/qwen2p5-coder-32b-instruct", "qwen-2.5"),
+        ("hf.co/unsloth/Qwen3-14B-GGUF:Q6_K", "qwen-3"),
+        ("together_ai/deepseek-ai/DeepSeek-V3", "deepseek"),
+        ("nousresearch/hermes-3-llama-3.1-70b", "llama-3.1"),
+    ],
+)
+def test_a_name_is_of_the_family_behind_its_path(name: str, family: str) -> None:
+    """A host's or a seller's name before a model's own does not say which family it is of."""
+    assert countable_model(name).rules.family == family
+
+
+def test_hosts_that_bill_something_of_their_own() -> None:
+    """Venice puts a prompt before every request, and Azure bills tiles of gpt-4.1 like gpt-5's."""
+    here, at_venice, at_azure = (find_model(name) for name in ("gpt-4.1", "venice/gpt-4.1", "azure/gpt-4.1"))
+    assert (at_venice.priming - here.priming, at_venice.exact) == (1_700, False)
+    assert (here.rules.images, at_azure.rules.images) == (TileRules(base=85, tile=170), TileRules(base=70, tile=140))
 
 
 @pytest.mark.parametrize(

@@ -81,9 +81,29 @@ def test_a_system_text_costs_one_more_than_its_words() -> None:
     assert asked.tokens - system.tokens == 2
 
 
-def test_gemini_bills_text_alone() -> None:
-    """Gemini bills no tokens around a message."""
-    assert message_tokens(measure({"role": "user", "content": TEXT}), GEMINI) == estimate_text(TEXT, "gemini")
+@pytest.mark.parametrize(("name", "around"), [("gemini-2.0-flash", 0), ("gemini-2.5-flash", 1)])
+def test_gemini_bills_a_token_around_a_message_from_2_5_on(name: str, around: int) -> None:
+    """Gemini 2.0 bills the text alone, later models a token besides."""
+    message = measure({"role": "user", "content": TEXT})
+    assert message_tokens(message, find_model(name)) == estimate_text(TEXT, "gemini") + around
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("Hello", 1), ("13", 2), ("What is the capital of France?", 7), ("Use get_weather now.", 6)],
+)
+def test_a_short_english_text_has_geminis_tokens(text: str, tokens: int) -> None:
+    """A short English text is estimated at its tokens in Gemma's vocabulary, which has each digit and each mark apart."""
+    assert estimate_text(text, "gemini") == tokens
+
+
+def test_paragraphs_of_a_system_text_have_a_token_between_them() -> None:
+    """The blank line between two paragraphs is a token of Gemini's, as where the text is one part."""
+    alone, both = (
+        message_tokens(measure({"role": "system", "content": text}), GEMINI)
+        for text in ("Be brief.", "Be brief.\n\nAsk.")
+    )
+    assert both - alone == 1 + estimate_text("Ask.", "gemini")
 
 
 def test_a_column_costs_what_its_messages_cost() -> None:

@@ -53,6 +53,8 @@ _KEPT_BY_OPENAI: Final = 1_600
 _ONE_BYTE_LENGTH: Final = 0x80
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _CITING: Final = 590
+_NUMBERED: Final = 940
+"""Tokens of a PDF that may be cited, beside those of its pages: one bill elsewhere."""
 _DOCUMENT: Final = 40
 """Tokens around a document that is text: 3 bills of Claude."""
 _STRUCTURE: Final = frozenset(
@@ -259,9 +261,14 @@ class _Weighed:
                 self.add(each, reasoning, name)
 
     def _add_citing(self, value: dict[str, Any]) -> None:
-        """Add the instructions to cite that Anthropic sends with a document or a search result: 6 bills."""
-        match value.get("citations"):
-            case {"enabled": True}:
+        """Add the instructions to cite that Anthropic sends with a document or a search result: 6 bills.
+
+        A PDF's words are sent as numbered pieces.
+        """
+        match value:
+            case {"citations": {"enabled": True}, "source": {"media_type": "application/pdf"}}:
+                self.estimated += _CITING + _NUMBERED
+            case {"citations": {"enabled": True}}:
                 self.estimated += _CITING
 
     def _add_text(self, text: str, reasoning: "_Weighed", key: str) -> None:

@@ -25,7 +25,7 @@ from msgspec import Meta
 
 from sash.core.chat.mistakes import did_you_mean, invalid
 from sash.core.counts.models import listings, openai_models
-from sash.core.counts.models.families import FAMILIES, RESPONSES, Rules
+from sash.core.counts.models.families import FAMILIES, RESPONSES, Rules, TileRules
 from sash.core.counts.models.names import ModelName, NameBeginning, beginnings, is_slip, is_typo, pointed, read_name
 from sash.core.counts.models.price_tiers import PriceTier, tier_of
 from sash.core.counts.models.templates import ESTIMATES, TEMPLATES, TEMPLATES_IN_RESPONSES, Estimate
@@ -34,7 +34,7 @@ from sash.core.counts.text import Encoding
 from sash.core.counts.text.unicode_scripts import RATIOS
 from sash.core.counts.text.vocabularies import INSTALLED, Vocabulary, vocabulary_of
 from sash.core.providers import CHAT, PROVIDERS
-from sash.core.providers.destinations.hosts import at_host_of
+from sash.core.providers.destinations.hosts import at_host_of, host_of
 from sash.core.providers.destinations.model_media import SEES
 from sash.core.providers.form.request_limits import NO_LIMITS, RequestLimits
 from sash.problems import UnknownModel
@@ -247,8 +247,12 @@ def _near(name: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4_096)
-def _find(name: str) -> Model | None:  # noqa: PLR0911 - one line a kind of name
-    read = read_name(name)
+def _find(name: str) -> Model | None:
+    found = _found(name, read_name(name))
+    return found and _at_host(host_of(name), found)
+
+
+def _found(name: str, read: ModelName) -> Model | None:  # noqa: PLR0911 - one line a kind of name
     if not read.bare:
         return None
     if read.bare.startswith("openai-gpt-"):
@@ -289,15 +293,25 @@ def _without_maker(name: str, read: ModelName) -> Model | None:
 
 _VENICE: Final = 1_700
 """Tokens of the prompt that Venice puts before every request, at most: 1,377 to 1,690 in 67 bills."""
+_TILES_AT_AZURE: Final = TileRules(base=70, tile=140)
+"""Pictures of gpt-4.1 at Azure: 4 of 4 in 3 bills elsewhere."""
 
 
 def _at_venice(name: str, read: ModelName) -> Model | None:
     """The model of a name that only Venice writes so, such as openai-gpt-54-pro."""
     found = _find(pointed(read.bare.removeprefix("openai-")))
-    if found is None:
-        return None
-    rules = msgspec.structs.replace(found.rules, priming=found.rules.priming + _VENICE)
-    return msgspec.structs.replace(found, id=name, exact=False, rules=rules)
+    return found and _at_host("venice", msgspec.structs.replace(found, id=name))
+
+
+def _at_host(host: str | None, model: Model) -> Model:
+    """The model at a host that bills something of its own."""
+    match host, model.rules.family:
+        case "venice", family if not family.endswith("-venice"):
+            rules = msgspec.structs.replace(model.rules, priming=model.rules.priming + _VENICE)
+            return msgspec.structs.replace(model, exact=False, rules=rules)
+        case "azure", "gpt-4.1":
+            return msgspec.structs.replace(model, rules=msgspec.structs.replace(model.rules, images=_TILES_AT_AZURE))
+    return model
 
 
 def _is_longer(read: ModelName, listed: listings.ListedModel) -> bool:
@@ -444,7 +458,8 @@ class OwnModels(dict[str, Model]):
         own = None if model.exact else vocabulary_of(read_name(model.id).spelled, files)
         if own is None:
             return model
-        return msgspec.structs.replace(model, vocabulary=own, ratios=model.ratios or "other", margin=1.0)
+        margin = model.margin if model.rules.family == "other" else 1.0  # no bill shows what is around such text
+        return msgspec.structs.replace(model, vocabulary=own, ratios=model.ratios or "other", margin=margin)
 
 
 _Tokens = Annotated[int, Meta(ge=1)]

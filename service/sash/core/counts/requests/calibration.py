@@ -184,8 +184,8 @@ def bare_tokens(
     range, of which those are returned whose ratio is nearest to the highest known ratio: a late report that agrees with
     earlier ones must not raise the margin again.
 
-    ``rounded`` is how many of the prediction's parts were rounded up, if it is known. Each may have had a token less, so where
-    ``_HEADROOM`` does not cover that, the prediction was as much lower: many short messages must not lower the margin.
+    ``rounded`` is how many of the prediction's parts were rounded up, if it is known. Each may have had a token less, so
+    where ``_HEADROOM`` does not cover that, the prediction counts as lower: many short messages must not lower the margin.
     """
     found = [_bare(predicted - each.constant, each.margin, rounded) for each in corrections]
     nearest = billed / max(known.ratios) if any(known.ratios) else max(found)
