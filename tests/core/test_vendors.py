@@ -40,7 +40,7 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "get_weather", "arg
         ("claude-sonnet-4-6", "claude-4.6"),
         ("claude-opus-4-7", "claude-4.7"),
         ("claude-fable-5", "claude-5"),
-        ("gemini-1.5-flash", "gemini-2.0"),
+        ("gemini-1.5-flash", "gemini-1.5"),
         ("gemini-2.0-flash-001", "gemini-2.0"),
         ("gemini-2.5-flash-lite", "gemini-2.5"),
         ("gemini-3-pro-preview", "gemini-3"),

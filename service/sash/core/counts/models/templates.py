@@ -205,7 +205,8 @@ ESTIMATES: tuple[Estimate, ...] = (
     # longer texts, and adaptive thinking beside definitions, were billed up to 4 % above their estimate: 4 bills of 15
     Estimate(r"claude-opus-4[.-]7(?!\d)", "anthropic", "claude-4.7", 200_000, "claude-5", margin=1.045),
     Estimate(r"claude|anthropic", "anthropic", "claude-5", 200_000, "claude-5"),
-    Estimate(r"gemini-(1|2\.0|pro(-vision)?$)", "google", "gemini-2.0", 32_768, "gemini"),
+    Estimate(r"gemini-(1|pro(-vision)?$)", "google", "gemini-1.5", 32_768, "gemini"),
+    Estimate(r"gemini-2\.0", "google", "gemini-2.0", 32_768, "gemini"),
     Estimate(r"gemini-2\.5", "google", "gemini-2.5", 32_768, "gemini"),
     Estimate(r"gemini-3(?![.-]?\d)", "google", "gemini-3", 32_768, "gemini"),
     Estimate(r"gemini", "google", "gemini-3.1", 32_768, "gemini"),

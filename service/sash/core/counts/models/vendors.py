@@ -194,6 +194,18 @@ _WORDS_ALONE = {
     "escapes": False,
     "result": 0.9,
 }
+# 54 bills, 27 of them with definitions, of which each costs 1
+_GEMINI_2 = msgspec.structs.replace(
+    _GEMINI,
+    family="gemini-2.0",
+    message=0,
+    answer=0,
+    heard=25.0,  # a second: 3 bills
+    definition=2,
+    response_format=6,  # a schema of three members cost 29: 2 bills
+    format_spelled=0.2,
+    **_WORDS_ALONE,
+)
 
 VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
     {
@@ -209,18 +221,9 @@ VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
             # definitions of Opus 4.7 cost 204 to 260 more than those of later models: 9 bills; a message 3 more: 8
             msgspec.structs.replace(_CLAUDE_5, family="claude-4.7", message=6, definitions=621),
             _GEMINI,
-            # 54 bills, 27 of them with definitions, of which each costs 1
-            msgspec.structs.replace(
-                _GEMINI,
-                family="gemini-2.0",
-                message=0,
-                answer=0,
-                heard=25.0,  # a second: 3 bills
-                definition=2,
-                response_format=6,
-                format_spelled=0.2,
-                **_WORDS_ALONE,
-            ),  # a schema of three members cost 29: 2 bills
+            _GEMINI_2,
+            # one bill of 5 costs a token more than its text
+            msgspec.structs.replace(_GEMINI_2, family="gemini-1.5", priming=1),
             _GEMINI_3,
             # Gemini 3 behind Vertex: 22 bills; earlier and later families cost the same there as elsewhere
             msgspec.structs.replace(_GEMINI_3, family="gemini-3-vertex", definition=0, **_WORDS_ALONE),
