@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from sash.core.counts.models.models import find_model
+from sash.core.providers import PROVIDERS
 from sash.windows.counted import CountRequest, count_in_format
 from sash.windows.request import decode_request
 from sash.windows.stateless import window_of_request
@@ -134,3 +135,14 @@ def assert_covers(name: str, form: str, sent_as: str, messages: list[Message], *
 def _with_models(body: bytes, sent_as: str) -> tuple[Any, Any, Any]:
     wanted, sent = decode_request(body, sent_as)
     return wanted, {}, sent
+
+
+@pytest.mark.parametrize("text", ["ls -la", "", '{"a": 1}', '"x"\nx = 1'])
+@pytest.mark.parametrize("model", ["gpt-4o-mini", "command-a-03-2025", "claude-sonnet-4-5", "mistral-large"])
+@pytest.mark.parametrize("form", PROVIDERS)
+def test_a_custom_tools_call_costs_at_least_what_is_counted(form: str, model: str, text: str) -> None:
+    """The text of a custom tool's call is sent in each form as that form has it, and counted so."""
+    call = {"id": "c0", "type": "custom", "custom": {"name": "shell", "input": text}}
+    assert_covers(
+        model, form, "openai", [ASKED, {"role": "assistant", "content": None, "tool_calls": [call]}, *found("a")]
+    )

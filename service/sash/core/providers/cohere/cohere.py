@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from sash.core.chat.arguments import ProviderObject
+from sash.core.chat.calls import INVALID
 from sash.core.chat.messages import CallId
 from sash.core.chat.result_values import returned_content
 from sash.core.providers.form.cache_marks import uncached, unmarked
@@ -32,6 +33,7 @@ from sash.core.providers.writing.native_messages import NativeMessages, Shape
 from sash.core.providers.writing.tools import chat_tools, read_choice, read_functions
 from sash.core.providers.writing.turns import (
     Block,
+    Call,
     HistoryStep,
     Outgoing,
     Part,
@@ -220,7 +222,7 @@ def _sent(step: HistoryStep, writing: RequestWriting) -> Iterator[Block]:
         case Said(role="assistant"):
             text = "".join(part.text or "" for part in only_text(step.parts, writing, "assistant"))
             calls = [
-                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": _arguments(call)}}
                 for call in step.calls
             ]
             if calls:
@@ -232,6 +234,13 @@ def _sent(step: HistoryStep, writing: RequestWriting) -> Iterator[Block]:
             role = "system" if step.is_system else "user"
             is_text = all(part["type"] == "text" for part in parts)
             yield {"role": role, "content": "".join(part["text"] for part in parts) if is_text else parts}
+
+
+def _arguments(call: Call) -> str:
+    """The call's arguments as JSON of an object, which those of a custom tool and of a cut reply are not."""
+    found = call.arguments_object()
+    is_object = not call.custom and call.arguments.lstrip().startswith("{") and INVALID not in found
+    return call.arguments if is_object else to_json(found)
 
 
 def _with_texts(message: Block, seq: int, writing: RequestWriting) -> Block:
@@ -323,4 +332,5 @@ COHERE = Provider(
     takes=_MEDIA,
     mends=(BROKEN_ARGUMENTS, UNTAKEN, MEDIA_TYPE),
     own_members=_MEMBERS,
+    parts_apart=True,
 )
