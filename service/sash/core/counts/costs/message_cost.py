@@ -14,7 +14,7 @@ from typing import Final
 
 from sash.core.counts.measures.rows import Row, form_number
 from sash.core.counts.measures.sounds import HEARD_A_SECOND
-from sash.core.counts.models.families import ASSISTANT, FUNCTION, ROLES, TOOL, USER, Rules
+from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, ROLES, SYSTEM, TOOL, USER, Rules
 from sash.core.counts.models.models import Model
 from sash.core.counts.models.vendors import VendorRules
 from sash.core.counts.text import Pair, both, text_tokens
@@ -311,7 +311,8 @@ def _in_model(sent: Row, model: Model, by: Arithmetic, own_tokens: Number) -> Ro
     mix, calls_mix, ratios = sent.get("mix"), sent.get("calls_mix"), model.ratios
     if "parts" in sent:
         text = sum(family_tokens(a, b, part_mix, ratios) for a, b, part_mix in sent["parts"])
-        text += len(sent["parts"]) - 1 if ratios in MARKS_APART else 0  # a blank line; rounding up covers it elsewhere
+        if ratios in MARKS_APART and sent["role"] in (SYSTEM, DEVELOPER):
+            text += len(sent["parts"]) - 1  # a blank line between two paragraphs; elsewhere rounding up covers it
         if sent["may_join"]:
             text = max(text, family_tokens(sent["text0"], sent["text1"], mix, ratios))
         sent["apart0"] = sent["apart1"] = 0  # what items cost apart is in their parts
