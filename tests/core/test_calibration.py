@@ -145,7 +145,7 @@ def test_bills_of_one_length_tell_a_ratio_alone() -> None:
 
 def test_no_ratio_explains_a_bill_of_over_ten_times() -> None:
     """What ten times the prediction does not explain is a constant, so the largest prompt of a host is met at once."""
-    assert correction_of(sized([(10, 2_000)]), 1.0) == Correction(10.2, 1_900)
+    assert correction_of(sized([(10, 2_000)]), 1.0) == Correction(10.2, 1_898)
 
 
 def test_a_host_without_the_familys_prompt_is_told_little_by_little() -> None:

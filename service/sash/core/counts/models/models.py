@@ -34,7 +34,7 @@ from sash.core.counts.text import Encoding
 from sash.core.counts.text.unicode_scripts import RATIOS
 from sash.core.counts.text.vocabularies import INSTALLED, Vocabulary, vocabulary_of
 from sash.core.providers import CHAT, PROVIDERS
-from sash.core.providers.destinations.hosts import at_host_of, host_of
+from sash.core.providers.destinations.hosts import at_host_of
 from sash.core.providers.destinations.model_media import SEES
 from sash.core.providers.form.request_limits import NO_LIMITS, RequestLimits
 from sash.problems import UnknownModel
@@ -247,12 +247,12 @@ def _near(name: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4_096)
-def _find(name: str) -> Model | None:
-    found = _found(name, read_name(name))
-    return found and _at_host(host_of(name), found)
-
-
-def _found(name: str, read: ModelName) -> Model | None:  # noqa: PLR0911 - one line a kind of name
+def _find(name: str) -> Model | None:  # noqa: PLR0911 - one line a kind of name
+    host, _, rest = name.strip().lower().partition("/")
+    if rest and host in _BILL_OF_THEIR_OWN:
+        found = _find(rest)
+        return found and _at_host(host, msgspec.structs.replace(found, id=name))
+    read = read_name(name)
     if not read.bare:
         return None
     if read.bare.startswith("openai-gpt-"):
@@ -303,8 +303,11 @@ def _at_venice(name: str, read: ModelName) -> Model | None:
     return found and _at_host("venice", msgspec.structs.replace(found, id=name))
 
 
-def _at_host(host: str | None, model: Model) -> Model:
-    """The model at a host that bills something of its own."""
+_BILL_OF_THEIR_OWN: Final = frozenset({"azure", "venice"})
+
+
+def _at_host(host: str, model: Model) -> Model:
+    """The model at a host of ``_BILL_OF_THEIR_OWN``."""
     match host, model.rules.family:
         case "venice", family if not family.endswith("-venice"):
             rules = msgspec.structs.replace(model.rules, priming=model.rules.priming + _VENICE)

@@ -121,7 +121,7 @@ def correction_of(calibration: ModelReports, margin: float, priming: float = 0.0
     trusted = min(len(sizes), _ENOUGH) / _ENOUGH
     needed = _raised(_steepest(sizes, -priming) if _are_apart(sizes) else MOST_RATIO)
     found = round(needed + max(0.0, margin - needed) * (1 - trusted), 4)
-    constant = _constant_beside(found / _HEADROOM, sizes, -priming)
+    constant = _constant_beside(found, sizes, -priming)
     return Correction(found, math.ceil(constant if constant > 0 else constant * trusted))
 
 
@@ -184,17 +184,15 @@ def bare_tokens(
     range, of which those are returned whose ratio is nearest to the highest known ratio: a late report that agrees with
     earlier ones must not raise the margin again.
 
-    ``rounded`` is how many of the prediction's parts were rounded up, if it is known. Each may have had a token less, so
-    where ``_HEADROOM`` does not cover that, the prediction counts as lower: many short messages must not lower the margin.
+    ``rounded`` is how many of the prediction's parts were rounded up, if it is known. Each may have had a token less, so a
+    request of many short messages does not lower the margin below what it was billed.
     """
-    found = [_bare(predicted - each.constant, each.margin, rounded) for each in corrections]
+    found = [
+        max(1.0, (predicted - each.constant - (rounded if each.margin != 1.0 else 0)) / each.margin)
+        for each in corrections
+    ]
     nearest = billed / max(known.ratios) if any(known.ratios) else max(found)
     return round(min(max(nearest, min(found)), max(found)), 2)
-
-
-def _bare(tokens: int, margin: float, rounded: float) -> float:
-    least = (tokens - rounded) * _HEADROOM if margin != 1.0 else tokens
-    return max(1.0, min(tokens, least) / margin)
 
 
 def is_plausible(billed: int, predicted: int, correction: Correction, context_window: int) -> bool:

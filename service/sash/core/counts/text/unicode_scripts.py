@@ -254,10 +254,6 @@ def most_family_tokens(o200k: int, cl100k: int, family: str) -> int:
     return math.ceil(max(scripts[each][0] * o200k + scripts[each][1] * cl100k for each in known))
 
 
-def _rounded(tokens: Number, family: str, by: Arithmetic) -> Number:
-    return by.floor(tokens + _SPARE) if family in MARKS_APART else by.ceil(tokens)
-
-
 def family_tokens(
     o200k: Number, cl100k: Number, mix: Mix | None, family: str, part: Number = 1.0, by: Arithmetic = ONE
 ) -> Number:
@@ -268,7 +264,8 @@ def family_tokens(
     0 for a text without a mix.
     """
     latin = RATIOS[family]["latin"]
-    plain = _rounded(latin[0] * o200k + latin[1] * cl100k, family, by)
+    rounded, spare = (by.floor, _SPARE) if family in MARKS_APART else (by.ceil, 0.0)
+    plain = rounded(latin[0] * o200k + latin[1] * cl100k + spare)
     if mix is None:
         return plain
     beside = by.ceil(mix.digits * part) if family in SINGLE_DIGITS else 0.0
@@ -283,5 +280,5 @@ def family_tokens(
     for place, part_o200k, part_cl100k in mix.shares:
         newer = newer + part_o200k * (by.pick(_NEWER[family], place) - a)
         older = older + part_cl100k * (by.pick(_OLDER[family], place) - b)
-    tokens = by.least(_rounded((newer * o200k + older * cl100k) / _PARTS + beside, family, by), mix.size)
+    tokens = by.least(rounded((newer * o200k + older * cl100k) / _PARTS + beside + spare), mix.size)
     return by.where(mix.size, tokens, plain)
