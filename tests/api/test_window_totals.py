@@ -417,8 +417,9 @@ async def test_a_template_adds_a_system_text_where_there_is_none(
     """Some templates add a system text to a request without one: a window's total has it exactly then."""
     told = [{"role": role, "content": "Be kind."}] if role else []
     totals = []
-    for many, limits in ((1, {}), (40, {"max_tokens": 1500, "note": bool(note)})):
-        messages = [HELLO, *told, *[{"role": "user", "content": "zebra gradle " * 30}] * many, HELLO]
+    for many, limits in ((1, {}), (40, {"max_tokens": 1500, "start": "user", "note": bool(note)})):
+        turn = [{"role": "assistant", "content": "Yes?"}, {"role": "user", "content": "zebra gradle " * 30}]
+        messages = [HELLO, *told, *turn * many]
         for fixed in ({}, {"system": "Be brief."}):
             window = await made(client, messages, model=model, **fixed, **limits)
             total = await counted(client, window, "openai")
