@@ -16,7 +16,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
     },
     "gemini": {
         "model": "models/gemini-2.5-flash",
-        "systemInstruction": {"parts": [{"text": "Be brief."}]},
+        "systemInstruction": {"role": "user", "parts": [{"text": "Be brief."}]},
         "contents": [{"role": "user", "parts": [{"text": QUESTION}]}],
         "generationConfig": {"temperature": 0},
     },
