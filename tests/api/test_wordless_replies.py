@@ -177,7 +177,7 @@ async def test_a_question_without_words_is_taken(
     client: httpx.AsyncClient, conversation: str, content: object, form: str, model: str
 ) -> None:
     """A user's message without words is stored, and sent as the empty text, or as an ellipsis where that is refused."""
-    appended = await append(client, conversation, {"role": "user", "content": content}, model=model, format="openai")
+    appended = await append(client, conversation, {"role": "user", "content": content}, model="gpt-4o", format="openai")
     assert appended["window"]["request"]["messages"] == [{"role": "user", "content": ""}]
 
     sent = json.dumps((await window(client, conversation, model=model, format=form))["request"], ensure_ascii=False)
