@@ -362,7 +362,7 @@ def test_a_group_that_is_cut_when_its_last_result_comes() -> None:
 def test_a_budget_of_nothing() -> None:
     """A budget of 0 tokens, where messages cost none, has a stable window."""
     found = talk(grounded("", "ok"), said("user", ""))
-    assert found.window(Ask("gemini-2.5-pro", 0, stable(grounding="all"))).tokens["total"] == 0
+    assert found.window(Ask("gemini-2.0-flash", 0, stable(grounding="all"))).tokens["total"] == 0
 
 
 @pytest.mark.slow

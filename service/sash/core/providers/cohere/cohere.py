@@ -13,7 +13,6 @@ from typing import Any, Final, Literal
 import msgspec
 
 from sash.core.chat.arguments import ProviderObject
-from sash.core.chat.calls import INVALID
 from sash.core.chat.messages import CallId
 from sash.core.chat.result_values import returned_content
 from sash.core.providers.form.cache_marks import uncached, unmarked
@@ -237,10 +236,8 @@ def _sent(step: HistoryStep, writing: RequestWriting) -> Iterator[Block]:
 
 
 def _arguments(call: Call) -> str:
-    """The call's arguments as JSON of an object, which those of a custom tool and of a cut reply are not."""
-    found = call.arguments_object()
-    is_object = not call.custom and call.arguments.lstrip().startswith("{") and INVALID not in found
-    return call.arguments if is_object else to_json(found)
+    """The call's arguments as text; those of a custom tool, which are no JSON, as its definition here has them."""
+    return to_json(call.arguments_object()) if call.custom else call.arguments
 
 
 def _with_texts(message: Block, seq: int, writing: RequestWriting) -> Block:
