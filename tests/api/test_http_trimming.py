@@ -113,7 +113,8 @@ async def test_a_mistake_in_a_bare_message(client: httpx.AsyncClient, conversati
 
 async def test_other_forms_leave_out_what_only_chat_servers_take(client: httpx.AsyncClient, conversation: str) -> None:
     """A member of servers of the chat form is in a chat completions window; another format leaves it out and says so."""
-    await append(client, conversation, user("hi"), {"message": {"role": "assistant", "content": "He", "prefix": True}})
+    reply = {"message": {"role": "assistant", "content": "He", "prefix": True}}
+    await append(client, conversation, user("hi"), reply, user("go on"))
     body = await window(client, conversation, model="llama-3.3-70b")
     assert body["request"]["messages"][1]["prefix"] is True
     assert "mended" not in body
