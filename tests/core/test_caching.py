@@ -268,7 +268,7 @@ def bills(windows: Iterable[Made], seconds: int = 10) -> list[tuple[Billed, Bill
 def test_a_window_is_billed_as_its_request(model: str, form: str, *, stable: bool, documents: bool) -> None:
     """Over a long conversation, reads and writes by windows' blocks differ from those by requests by 4 % of all tokens.
 
-    Gemini serves no prefix below 4,096 tokens. A window of 12,000 is mostly far above that, so that few bills hang on a token.
+    Gemini serves no prefix below 4,096 tokens. A window of 12,000 is mostly far above, so that few bills hang on a token.
     """
     size = {"turns": 80, "max_tokens": 12_000} if form == "gemini" else {}
     found = bills(windows(model, form, stable=stable, documents=documents, **size))

@@ -59,7 +59,7 @@ async def cut(
     """Run only the first step of a rewind, as when the service ends right after it."""
     (tokens,) = {entry.tokens for entry in noted(1, "forgotten")}
     gone = count - keep
-    documents = noted(1, "forgotten")[0].grounding_tokens
+    documents = noted(1, "forgotten")[0].record.grounding
     call = write_scripts.rewind(
         keys_of(f"default/{conversation}"),
         life=life_of(etag),

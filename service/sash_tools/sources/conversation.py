@@ -58,7 +58,8 @@ def format_hint(value: Any) -> str:
     members = value.keys() if isinstance(value, Mapping) else ()
     chat = PROVIDERS[CHAT].shape.messages
     lists = [(each.shape.messages, each.name) for each in PROVIDERS.values() if each.shape.messages != chat]
-    for name, form in lists:
+    required = [(each.required, each.name) for each in PROVIDERS.values() if each.required]
+    for name, form in (*lists, *required):
         if name in members:
             return f"; ?format={form} takes a provider's request with {name!r}"
     return ""

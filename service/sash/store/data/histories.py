@@ -30,7 +30,6 @@ from sash.store.data.write_scripts import Freed, Rewound
 from sash.store.redis.client import Client
 
 T = TypeVar("T")
-F = TypeVar("F", bound=Freed | None)
 
 ATTEMPTS = 32
 """Other writes that may come first, one after the other, before the client is asked to repeat the request."""

@@ -37,7 +37,7 @@ from sash.store.data.write_scripts import Freed
 from sash.store.redis.client import Client
 from sash.store.redis.lua import ScriptCall
 
-F = TypeVar("F", bound=Freed | None)
+FreedT = TypeVar("FreedT", bound=Freed | None)
 
 ERASURES: Final = f"{PREFIX}{{media}}:erasures"
 _SWEPT: Final = f"{PREFIX}{{media}}:swept"
@@ -70,7 +70,7 @@ class MediaErasures:
         """Why object storage cannot be used; empty where it can, None without one."""
         return None if self._objects is None else self._objects.away
 
-    async def after(self, target: Target, call: ScriptCall[F], *, has_media: bool | None = None) -> F:
+    async def after(self, target: Target, call: ScriptCall[FreedT], *, has_media: bool | None = None) -> FreedT:
         """Return the result of a script that takes messages away, once their objects are erased, or noted for it.
 
         ``has_media``: whether the messages have some; None where that is not known. Where they have, a reply without objects

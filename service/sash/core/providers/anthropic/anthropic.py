@@ -860,6 +860,7 @@ ANTHROPIC = Provider(
     binds_reasoning=_BOUND,
     own_members=_MEMBERS,
     of_reply=frozenset({"id"}),
+    required="max_tokens",
     has_cache_control=True,
     cache_marks=frozenset({"cache_control"}),
     parts_apart=True,

@@ -111,6 +111,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Members of a request beside its messages whose text is in no bill, beside those of every provider."""
     shows_all: Callable[[Mapping[str, Any]], bool] = lambda _: True
     """Whether a request shows all that is billed, and has nothing beside its tools that no bill has shown."""
+    required: str = ""
+    """A member that each request must have beside its messages."""
     opening_tokens: int = 0
     """Extra tokens of a history of own messages that begins with the assistant, for its maker's models."""
     compaction: Callable[[Object], str | None] = lambda _part: None
