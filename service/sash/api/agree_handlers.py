@@ -50,9 +50,9 @@ from sash.problems import (
 )
 from sash.store.data import script_calls
 from sash.store.data.append_script import AppendReply, Forgotten
+from sash.store.data.changing import busy
 from sash.store.data.conversations import Writing
 from sash.store.data.entries import prepare, wall_ms
-from sash.store.data.histories import busy
 from sash.store.data.layout import Target
 from sash.store.data.replies import Tail
 from sash.store.data.script_calls import HistoryEdited

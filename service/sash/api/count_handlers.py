@@ -38,7 +38,7 @@ from sash.operations.diagnoses import CacheMiss, InputTransformation, drops_in, 
 from sash.operations.genai import of_bill
 from sash.operations.logging import best_effort, get_logger
 from sash.problems import BadRequest, NotFound, UnknownModel, Unprocessable
-from sash.store.data.histories import require_version
+from sash.store.data.changing import require_version
 from sash.store.data.layout import Target
 from sash.store.data.usage import applied_correction, drifts, model_or_unknown
 from sash.windows.asked import named_model

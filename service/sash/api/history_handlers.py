@@ -26,8 +26,8 @@ from sash.operations.logging import best_effort
 from sash.problems import BadRequest, ConversationExists, NotFound, Problem
 from sash.store.data.amendments import EntryNotes
 from sash.store.data.branches import ended
+from sash.store.data.changing import Change, no_entry, require_version
 from sash.store.data.entries import stored_entries, wall_ms
-from sash.store.data.histories import Change, no_entry, require_version
 from sash.store.data.layout import Target, target_at
 from sash.store.data.reading import changed
 from sash.store.data.replies import Message, State

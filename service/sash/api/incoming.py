@@ -11,9 +11,9 @@ from sash.core.chat.bounds import IDS, WHAT_IDS_ARE
 from sash.operations.logging import best_effort
 from sash.operations.served import tell_window
 from sash.problems import BadRequest, Pointer
+from sash.store.data.changing import no_entry
 from sash.store.data.claims import Claim
 from sash.store.data.entries import new_id
-from sash.store.data.histories import no_entry
 from sash.store.data.layout import Target, target_at
 from sash.store.data.replies import Shut, State
 from sash.store.data.script_calls import no_conversation

@@ -27,7 +27,7 @@ from sash.core.law.records.parameters import AgentView, Name, WindowQuery
 from sash.core.providers import CHAT
 from sash.core.screens import SCREENS
 from sash.problems import InvalidCursor, Unprocessable, edited_too_fast
-from sash.store.data.histories import no_entry
+from sash.store.data.changing import no_entry
 from sash.store.data.layout import Target
 from sash.store.data.replies import Page
 from sash.store.data.script_calls import HistoryEdited

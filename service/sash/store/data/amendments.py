@@ -17,8 +17,8 @@ from sash.core.law.records.units import LONGEST_GROUP
 from sash.problems import PreconditionFailed, Unprocessable
 from sash.store.data import script_calls, write_scripts
 from sash.store.data.beside_entries import packed_beside, read_beside
-from sash.store.data.conversations import Conversations
-from sash.store.data.histories import ATTEMPTS, Change, newest_question, no_entry, require_version
+from sash.store.data.changing import ATTEMPTS, Change, Changing, no_entry, require_version
+from sash.store.data.histories import newest_question
 from sash.store.data.layout import Target
 from sash.store.data.reading import maker_before
 from sash.store.data.replies import Page, State
@@ -26,7 +26,6 @@ from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.sealing import Kind
 from sash.store.data.stored_messages import associated_data
 from sash.store.data.write_scripts import Written
-from sash.store.redis.client import Client
 
 
 class EntryNotes(msgspec.Struct, frozen=True):
@@ -37,13 +36,8 @@ class EntryNotes(msgspec.Struct, frozen=True):
     sent: bool
 
 
-class Amendments:
+class Amendments(Changing):
     """Changes of metadata and pins, and of which messages windows may have."""
-
-    def __init__(self, client: Client, conversations: Conversations) -> None:
-        self._client = client
-        self._reader = conversations.reader
-        self._data_keys = conversations.data_keys
 
     async def amend(
         self, target: Target, name: int | str, patched: Callable[[EntryNotes], EntryNotes], **change: Unpack[Change]

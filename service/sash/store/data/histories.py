@@ -8,57 +8,33 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import TypedDict, TypeVar, Unpack
+from typing import TypeVar, Unpack
 
 import msgspec
 
 from sash.core.chat.tool_groups import Calls, calls_of, links_in
-from sash.core.counts.costs.counting import reference_tokens
 from sash.core.counts.models.families import TOOL, USER
 from sash.core.law.records.records import Flags, Record, Records
 from sash.core.law.records.units import LONGEST_GROUP
-from sash.problems import Conflict, NotFound, PreconditionFailed, StoreUnavailable, Unprocessable
+from sash.problems import NotFound, PreconditionFailed, StoreUnavailable, Unprocessable
 from sash.store.data import script_calls, write_scripts
 from sash.store.data.append_script import NOTHING_STOOD, Forgotten
 from sash.store.data.branches import is_bare
-from sash.store.data.conversations import Conversations
+from sash.store.data.changing import ATTEMPTS, Change, Changing, busy, counted_tokens, require_version
 from sash.store.data.layout import Target, encode_json, id_field, life_of
 from sash.store.data.reading import Reader
-from sash.store.data.replies import Page, State
+from sash.store.data.replies import State
 from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.write_scripts import Freed, Rewound
-from sash.store.redis.client import Client
 
 T = TypeVar("T")
 
-ATTEMPTS = 32
-"""Other writes that may come first, one after the other, before the client is asked to repeat the request."""
 _CHUNK = 1000
 _MOST_NAMED = 20_000  # ids held in memory; where there are more, the store is asked
 
 
-class Change(TypedDict):
-    """What every change names: the life and the state that it is made to, its time, and its request.
-
-    A repeated request, with the same ``token``, changes nothing more. A conversation that has begun again under the same id
-    has another ``life``, and is not changed.
-    """
-
-    life: str
-    if_match: str
-    now_ms: int
-    token: str
-
-
-class Histories:
+class Histories(Changing):
     """Rewinds of conversations."""
-
-    def __init__(self, client: Client, conversations: Conversations) -> None:
-        self._client = client
-        self._reader = conversations.reader
-        self._data_keys = conversations.data_keys
-        self._erasures = conversations.erasures
-        self._branches = conversations.branches
 
     async def drop_branch(self, target: Target, name: str, **change: Unpack[Change]) -> Freed:
         """Drop the branch with this id, and those that hang in it. Raises NotFound, PreconditionFailed."""
@@ -318,29 +294,7 @@ def _only_pinned_by_its_result(record: Record) -> bool:
     return bool(record.flags & Flags.LEGACY_CALL) and not record.pinned
 
 
-def require_version(standing: State | Page, if_match: str) -> None:
-    """Raise PreconditionFailed when ``if_match`` names another state."""
-    if if_match not in ("", "*", standing.etag):
-        raise script_calls.moved(standing.version, standing.etag)
-
-
-def counted_tokens(record: Record) -> tuple[int, int]:
-    """Return a message's tokens in its conversation's totals, in both encodings."""
-    return reference_tokens(record.measure, parallel=record.parallel)
-
-
 def _pending(group: Sequence[Calls]) -> list[str]:
     """Return the ids of the first message's calls that the other messages do not answer."""
     answered = {calls.answers for calls in group[1:]}
     return [call for call in group[0].opens if call not in answered]
-
-
-def no_entry() -> NotFound:
-    """Return the problem of an entry that is not there."""
-    ways = "its seq (…/messages/7), or by `id:` and its own id (…/messages/id:m-7)"
-    return NotFound(f"There is no such message. A message is named by {ways}.")
-
-
-def busy() -> Conflict:
-    """Return the problem of a conversation that others change again and again."""
-    return Conflict("The conversation changes faster than this can be done; try again.", headers={"Retry-After": "1"})

@@ -13,15 +13,13 @@ from sash.core.law.records.redaction import NO_DIGEST, redact_message, redact_re
 from sash.problems import NotFound
 from sash.store.data import script_calls, write_scripts
 from sash.store.data.branches import BranchesRead, Head, media_counted, packed_content
-from sash.store.data.conversations import Conversations
-from sash.store.data.histories import ATTEMPTS, Change, busy, counted_tokens, no_entry, require_version
+from sash.store.data.changing import ATTEMPTS, Change, Changing, busy, counted_tokens, no_entry, require_version
 from sash.store.data.layout import Target
 from sash.store.data.replies import Message, Page, read_compactions
 from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.sealing import AnySealer
 from sash.store.data.stored_messages import Stored, seal_message
 from sash.store.data.write_scripts import Freed
-from sash.store.redis.client import Client
 
 
 class BranchRedactions(NamedTuple):
@@ -34,15 +32,8 @@ class BranchRedactions(NamedTuple):
     has_media: bool
 
 
-class Redactions:
+class Redactions(Changing):
     """Redactions of entries."""
-
-    def __init__(self, client: Client, conversations: Conversations) -> None:
-        self._client = client
-        self._reader = conversations.reader
-        self._data_keys = conversations.data_keys
-        self._erasures = conversations.erasures
-        self._branches = conversations.branches
 
     async def redact(self, target: Target, name: int | str, **change: Unpack[Change]) -> Freed:
         """Remove the content of an entry, by its seq or ``id:`` and its id, and that of the compactions that may hold it.
@@ -86,7 +77,7 @@ class Redactions:
         return found
 
     async def _redact(self, target: Target, name: int | str, **change: Unpack[Change]) -> Freed:
-        """Redact one message. Raises HistoryEdited where another write came first."""
+        """Redact one message. Raises HistoryEdited if another write changed the history first."""
         page, done = await asyncio.gather(
             self._reader.entry(target, name), self._reader.was_done(target, change["token"])
         )

@@ -8,23 +8,16 @@ from sash.core.law.history.notes import summary_message
 from sash.core.law.records.records import Summary
 from sash.problems import Unprocessable
 from sash.store.data import write_scripts
-from sash.store.data.conversations import Conversations
-from sash.store.data.histories import ATTEMPTS, Change, busy
+from sash.store.data.changing import ATTEMPTS, Change, Changing, busy
 from sash.store.data.layout import Target, encode_json
 from sash.store.data.replies import State
 from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.sealing import Kind
 from sash.store.data.write_scripts import SummaryTooLong, Written
-from sash.store.redis.client import Client
 
 
-class Summaries:
+class Summaries(Changing):
     """The summaries of all conversations."""
-
-    def __init__(self, client: Client, conversations: Conversations) -> None:
-        self._client = client
-        self._reader = conversations.reader
-        self._data_keys = conversations.data_keys
 
     async def put(
         self,
