@@ -68,11 +68,6 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
         }
 
     @cached_property
-    def bare_cost(self) -> int:
-        """Their sum."""
-        return sum(self.bare_costs.values())
-
-    @cached_property
     def is_opened(self) -> bool:
         """Whether the request may cost more if the first message of the history is the assistant's."""
         are_first = all(each.role <= DEVELOPER for each in self.parts.fixed.few_shots)
