@@ -588,7 +588,7 @@ def digest(value: Any, size_bytes: int) -> bytes:
 
 
 def digests(values: Iterable[Any], size_bytes: int) -> list[bytes]:
-    """The ``digest`` of each value, in one step since they may be thousands."""
+    """The ``digest`` of each value. There may be thousands, so it makes no call for each."""
     encode = _SORTED.encode
     return [blake2b(encode(value), digest_size=size_bytes).digest() for value in values]
 

@@ -28,7 +28,7 @@ _SLIPS = 2
 
 
 def converted(value: Any, kind: type[T], pointer: str) -> T:
-    """Return a decoded value, which stands at ``pointer``, as this type. Raises BadRequest."""
+    """Return a decoded value as this type. ``pointer`` is its place in the body. Raises BadRequest with the mistake."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError:

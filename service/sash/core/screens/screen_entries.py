@@ -1,4 +1,4 @@
-"""Messages of a screen as entries: their ids, and the chat messages among them, which are entries as they are."""
+"""Reads messages of a screen as entries: makes an id that an entry may have, and takes chat messages as they are."""
 
 import re
 from hashlib import blake2b

@@ -149,7 +149,7 @@ def keys_of(name: str) -> Keys:
 
 
 def staged_keys(name: str, place: str) -> Keys:
-    """Return the keys of a conversation while it is built (``staging.py``); ``place`` is that of its media's objects."""
+    """Return the keys of a conversation that is being built (``staging.py``). ``place`` is where its media's objects are."""
     tag = f"{PREFIX}{{{name}}}:staged-{place}:"
     return Keys(*map(tag.__add__, PARTS))
 

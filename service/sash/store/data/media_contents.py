@@ -8,7 +8,8 @@
 
 The name is of 16 bytes; where encryption is on, it is a digest with the tenant's key. The append script counts the messages
 that have a medium, and the scripts that redact, rewind and erase drop it after the last one. So a medium lives as long as
-its messages, in every step. Its place is ``-`` in the store; an object's is a random word, which is used once.
+its messages, in every step. Its place is ``-`` in the store; an object's is a random word. All objects of one
+fork or import share theirs (``staging.py``), all others have their own.
 
 An object is written before the append that names it. What no message has, is erased by ``media_erasures.py``. One that is
 written again where it was lost is noted there: its last message may have been erased meanwhile.

@@ -54,7 +54,7 @@ _ONE_BYTE_LENGTH: Final = 0x80
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _CITING: Final = 590
 _NUMBERED: Final = 940
-"""Tokens of a PDF that may be cited, beside those of its pages: one bill elsewhere."""
+"""Tokens that a PDF costs more if it may be cited: one bill, which is not among the recordings."""
 _DOCUMENT: Final = 40
 """Tokens around a document that is text: 3 bills of Claude."""
 _STRUCTURE: Final = frozenset(

@@ -29,7 +29,8 @@ def first_rows(rows: Sequence[int], roles: bytes, form: str, systems: Sequence[i
 
 
 def fixed_costs(view: View, plan: Plan, lines: Lines = (), more: int = 0) -> dict[str, int]:
-    """Tokens of the fixed parts by name. ``lines`` are between the few-shots and the messages, ``more`` tokens beside all.
+    """Tokens of the fixed parts by name. ``lines`` stand between the few-shots and the messages. ``more`` tokens are added
+    to the priming.
 
     Those of definitions may depend on the request's first message. If that is not known (no fixed message, no line, and the
     first message may be left out), the larger cost is taken.

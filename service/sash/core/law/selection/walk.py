@@ -36,7 +36,7 @@ class Walk(msgspec.Struct):
 
     view: View
     fixed: Mapping[str, int]
-    """Tokens of the fixed parts by name, beside an opening and a note."""
+    """Tokens of the fixed parts by name, without those of an opening or a note."""
     room: int
     firsts: Sequence[tuple[Stop, int]] = ()
     skip: bool = False

@@ -90,7 +90,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     tells_links: bool = False
     """Whether a link to a picture is sent as a line of text, because the provider fetches none."""
     needs_question: Literal["never", "calls", "always"] = "never"
-    """Whether a history of own messages may not begin with the assistant: with its calls, or at all."""
+    """When a history of own messages that begins with the assistant gets a question before it: ``never``, only if it begins
+    with ``calls``, or ``always``."""
     kinds: PartKinds = PartKinds()
     """What the parts of own messages are."""
     own_members: OwnMembers = OwnMembers()
@@ -102,7 +103,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     binds_reasoning: re.Pattern[str] | None = None
     """Names of models that refuse or drop reasoning if anything before it has changed, beside their own compaction."""
     one_string: Mapping[str, Literal["always", "perhaps"]] = {}
-    """Roles of messages whose text parts are sent as one string; perhaps, if to some models alone."""
+    """Roles whose text parts are sent joined, as one string: ``always``, or ``perhaps``, which means to some models only."""
     parts_apart: bool = False
     """Whether each text part is counted by itself, and arguments of calls as objects."""
     media_apart: bool = False

@@ -241,7 +241,7 @@ def _is_blank(part: Mapping[str, Any]) -> bool:
 
 
 def _without_blanks(message: Message) -> Message:
-    """The message without the blank texts among its parts; an empty text if there is no other part."""
+    """The message without its parts that are blank texts. If it has no other part, its content is an empty text."""
     content = message["content"]
     left = [part for part in content if not _is_blank(part)] if isinstance(content, list) else content
     return {**message, "content": left or ""}
