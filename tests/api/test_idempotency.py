@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import httpx
@@ -331,6 +332,45 @@ async def test_a_change_that_dies(  # the request is repeated after another appe
     assert again.status_code == first.status_code, again.text
     if how == "rewind":
         assert [message["message"]["content"] for message in await history(client, conversation)] == ["one", "three"]
+
+
+@pytest.mark.parametrize("way", ["append", "append after", "agree", "agree, if it is as it was"])
+@pytest.mark.parametrize("forget", [False, True])
+async def test_a_write_that_dies_and_is_taken_back(
+    client: httpx.AsyncClient,
+    conversation: str,
+    key: dict[str, str],
+    server: Any,
+    way: str,
+    forget: bool,  # noqa: FBT001
+) -> None:
+    """A write whose run died right after it is not done again where another rewound it before the repeat."""
+    path = f"/conversations/{conversation}"
+    first = await append(client, conversation, user("one"), user("two"))
+    method, where, body, headers = {
+        "append": ("POST", "", turn("three"), {}),
+        "append after": ("POST", "?after_seq=1", turn("three"), {}),
+        "agree": ("PUT", "?list=whole", {"messages": [user("one"), user("two"), user("three")]}, {}),
+        "agree, if it is as it was": (
+            "PUT",
+            "?list=whole",
+            {"messages": [user("one"), user("three")]},
+            {"If-Match": first["etag"]},
+        ),
+    }[way]
+    sent = partial(client.request, method, f"{path}/messages{where}", json=body, headers=key | headers)
+    assert (await sent()).is_success
+    for claim in server.scan_iter(f"{PREFIX}{{default/request/*"):
+        if server.hdel(claim, "status"):
+            server.hset(claim, "until", 1)
+    assert (await client.post(f"{path}/rewind", json={"to_seq": 1, "forget": forget})).is_success
+    exported = (await client.get(f"{path}/export")).text
+
+    again = await sent()
+
+    assert again.status_code == (409 if method == "POST" else 200), again.text
+    assert (await client.get(f"{path}/export")).text == exported
+    assert exported.count('"three"') == (not forget)
 
 
 async def test_an_erased_turn_does_not_come_back(

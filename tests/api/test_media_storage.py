@@ -244,6 +244,21 @@ async def test_a_day_later_what_nobody_has_is_swept(
     assert await sent(client, f"{conversation}-2") == [pictured("look", 2)]
 
 
+async def test_the_beginning_of_a_picture_is_swept(own: EmbeddedStore, conversation: str, tmp_path: Path) -> None:
+    """A file of which a killed process wrote a part, under the name that obstore gives it, is swept after a day."""
+    folder = tmp_path / "media"
+    async with service(own, folder.as_uri()) as client:
+        await append(client, conversation, {"id": "a", "message": pictured("look", 1)})
+    (there,) = (each for each in files_in(folder) if not each.startswith(MARKED))
+    (folder / f"{there}#1").write_bytes(png(1)[:40])
+
+    async with erasures(own, folder.as_uri()) as its:
+        swept = [await its.sweep(datetime.now(UTC) + after) for after in (timedelta(hours=23), TOMORROW, TOMORROW)]
+
+    assert swept == [0, 1, 0]
+    assert [each for each in files_in(folder) if not each.startswith(MARKED)] == [there]
+
+
 async def test_another_stores_pictures_are_not_swept(
     client: httpx.AsyncClient, own: EmbeddedStore, raw: redis.Redis, conversation: str, place: Place
 ) -> None:

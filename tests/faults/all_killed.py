@@ -42,6 +42,8 @@ _TURNS = 70
 _PICTURES = 4
 """Pictures of a conversation: each is in many of its messages."""
 _NDJSON = {"Content-Type": "application/x-ndjson"}
+_IN_PROGRESS = "/problems/idempotency-key-in-progress"
+"""A worker that was killed holds its request's key for ten seconds."""
 _DUE_MS, _STAGED_MS = 601_000, 600_000
 _TEXT = re.compile(r"(\S+) (\d+) (\d+) (\d+)\.")
 """Conversation, hand, number, and the number of the picture; 0 is none."""
@@ -121,8 +123,11 @@ class Asker:
         self.failures = 0
         self.wrong: list[str] = []
 
-    async def ask(self, method: str, path: str, **rest: Any) -> httpx.Response:
-        """Return the first answer that is no failure of the service."""
+    async def ask(self, method: str, path: str, *, told: Sequence[int] = (), **rest: Any) -> httpx.Response:
+        """Return the first answer that is no failure of the service, nor tells that a killed worker still holds the key.
+
+        ``told`` are statuses that another hand's change may lead to, beside those of every request.
+        """
         headers = dict(rest.pop("headers", {}))
         if method != "GET":
             headers["Idempotency-Key"] = f"{self.chance.getrandbits(64):x}"
@@ -132,9 +137,9 @@ class Asker:
                 answer = await self._client.request(method, path, headers=headers, **rest)
                 if answer.status_code == 500:
                     self.wrong.append(f"{method} {path} was 500: {answer.text[:200]}")
-                if answer.status_code < 500:
+                if answer.status_code < 500 and _IN_PROGRESS not in answer.text:
                     self.answers += 1
-                    if answer.status_code not in (200, 201, 204, 404, 409, 412, 410):
+                    if answer.status_code not in (200, 201, 204, 404, 409, 412, 410, *told):
                         self.wrong.append(f"{method} {path} was {answer.status_code}: {answer.text[:200]}")
                     return answer
             self.failures += 1
@@ -259,7 +264,8 @@ class Hand(Asker):
         if exported is None or len(path := read(exported).path) < 4:
             return
         told.gone |= {*texts_of(path)}  # without a branch it is an erasure; what it took is not asked
-        await self.ask("POST", f"/conversations/{told.name}/rewind", json={"to_seq": len(path) - 2})
+        # Another hand may have made it shorter meanwhile, which is 422.
+        await self.ask("POST", f"/conversations/{told.name}/rewind", told=[422], json={"to_seq": len(path) - 2})
 
     async def _erase(self, told: Told) -> None:
         told.gone |= told.sent

@@ -84,6 +84,7 @@ async def agree_messages(request: Incoming) -> Answer:
     query = _window_of(asked) if wants_window(request.scope["query_string"], b"list=", b"view=", b"forget=") else None
     if query is not None:
         context.windows.asking(query)  # raises for an unknown model, which must happen before the log changes
+    await request.look_for_earlier_run()
     expected, sent = if_match(request), await read_list(request, asked)
     if (usual := usual_turn(request, sent, asked)) is not None:
         with suppress(HistoryEdited, PreconditionFailed, EntryConflict):  # the log says something else
@@ -92,9 +93,11 @@ async def agree_messages(request: Incoming) -> Answer:
         with suppress(HistoryEdited):  # another write came first: compare again
             compared = await compare_log(request, target, sent, asked)
             chat = compared.chat
+            if request.was_done:
+                return await _unchanged(request, target, query, sent, compared)
             if expected not in ("", chat.etag) and not (expected == "*" and chat.version):
                 raise script_calls.moved(chat.version, chat.etag)
-            if request.was_done or not compared.changes:
+            if not compared.changes:
                 return await _unchanged(request, target, query, sent, compared)
             try:
                 return await _write(request, target, query, sent, compared, started, asked.forget)
@@ -129,6 +132,8 @@ async def _write(
     entries = await _entries_of(request, target, query, sent, compared, given, now)
     counted = time.perf_counter() - counting
     writing: Writing = {"settings": DEFAULTS, "if_match": chat.etag, "now_ms": now, "fresh": True}
+    if request.claim is not None:
+        writing["token"] = request.claim.token
     if compared.is_usual:
         writing["if_match"], writing["behind"] = expected or "", compared.behind
         writing["said"] = sent.digests(found.keep)

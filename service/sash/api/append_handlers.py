@@ -133,11 +133,14 @@ async def append_messages(request: Incoming) -> Answer:
             form = window_form(asked.format)
             query = msgspec.structs.replace(asked, after_seq=None, forget=False, format=form)
         context.windows.asking(query)  # raises for an unknown model, which must happen before the append
+    await request.look_for_earlier_run()
     expected, repeats = if_match(request), request.life_before
     sent = await _read(request, asked)
     try:
         entries, now, counting_seconds = await _counted(context, target, sent, query, repeats)
         writing: Writing = {"settings": DEFAULTS, "if_match": expected, "now_ms": now, "repeats": repeats}
+        if request.claim is not None:
+            writing["token"] = request.claim.token
         append = partial(store, context, target, query, entries, writing)
         if sent.after is None or repeats is not None:
             (reply, tail), _ = await append(None)

@@ -79,6 +79,11 @@ class Incoming(Request[Any, Any, Any]):
         """Whether this request took effect before, under its Idempotency-Key."""
         return self.life_before is not None
 
+    async def look_for_earlier_run(self) -> None:
+        """Have ``was_done`` tell whether an earlier run, which ended without an answer, did what this one is asked to do."""
+        if self.claim is not None and self.claim.again and not self.was_done:
+            self.life_before = await self.context.store.reader.life_of(self.target, self.claim.token)
+
     def token(self) -> str:
         """The request's name in the store: a change that is sent twice under one token is made once."""
         return self.claim.token if self.claim is not None else new_id()

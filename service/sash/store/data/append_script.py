@@ -110,8 +110,6 @@ class Forgotten(msgspec.Struct, frozen=True):
     """Whether the messages become a branch: ``always``, or ``hung``, where another one hangs in them; else they go."""
     took: Sequence[Took] = ()
     """The branches whose messages are appended."""
-    token: str = ""
-    """That of a request which is done but once."""
 
 
 class SettingsChange(msgspec.Struct, frozen=True):
@@ -131,6 +129,7 @@ class _AppendRest(msgspec.Struct, frozen=True, omit_defaults=True):
     before: int | None = None
     ttl: int | None = None
     repeats: str | None = None
+    token: str | None = None
     after: Forgotten | None = None
     reach: Reach | None = None
     fresh: bool = False
@@ -153,6 +152,7 @@ def append(
     ttl_ms: int | None,
     before: int | None = None,
     repeats: str | None = None,
+    token: str | None = None,
     after: Forgotten | None = None,
     reach: Reach | None = None,
     fresh: bool = False,
@@ -163,7 +163,8 @@ def append(
     """Append entries, all or none, each id once; create the conversation if it is not there.
 
     ``before`` is the number of messages that must be there already. ``repeats`` is the life in which the same request was
-    done before: then only the places of its entries are asked for. With ``reach`` the reply has the tail that a window
+    done before: then only the places of its entries are asked for. ``token`` names a request that is done but once, so that
+    its next run can find out whether it was. With ``reach`` the reply has the tail that a window
     likely needs, as ``read_window`` gives it. ``after`` is what is forgotten before, in the same step. ``fresh``: no entry
     may have an id that is stored. ``changed`` are settings that change in the same step. ``said`` are the digests that the
     newest messages must have, joined, and ``behind`` is the number of messages before these.
@@ -172,7 +173,7 @@ def append(
     MediaMoved, for a repeat Conflict and NotFound, and HistoryEdited where ``after`` was made for another state, or other
     words than ``said`` are there.
     """
-    asked = _AppendRest(before, ttl_ms, repeats, after, reach, fresh, changed, said, behind)
+    asked = _AppendRest(before, ttl_ms, repeats, token, after, reach, fresh, changed, said, behind)
     arguments = [name, settings, now_ms, if_match, new_name(), MOST_PINNED, _packed(asked, _NOTHING)]
     rows: list[tuple[Any, ...]] = []
     for entry in entries:

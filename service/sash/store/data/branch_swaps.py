@@ -77,12 +77,13 @@ class BranchSwaps:
             "settings": state.settings,
             "if_match": state.etag,
             "now_ms": change["now_ms"],
+            "token": change["token"],
             "fresh": True,
         }
         entries = [found[seq] for seq in wanted]
 
         async def append(forgotten: Forgotten) -> tuple[AppendReply, bool]:
-            writing["after"] = msgspec.structs.replace(forgotten, took=used, token=change["token"])
+            writing["after"] = msgspec.structs.replace(forgotten, took=used)
             reply = await self._conversations.append(target, entries, **writing)
             return reply, bool(reply.freed)
 

@@ -43,7 +43,7 @@ from sash.store.redis.client import Client
 
 class Writing(TypedDict):
     """The arguments of an append beside its entries: the settings of a conversation that it begins, If-Match, the time, the
-    life in which the same request was done before, and the rewind before it.
+    life in which the same request was done before, the name of a request that is done but once, and the rewind before it.
 
     Of an agreement also: its entries' ids must be new; settings that change, and those that windows had; the digests of what
     the newest messages say, and how many messages stand before these.
@@ -53,6 +53,7 @@ class Writing(TypedDict):
     if_match: str
     now_ms: int
     repeats: NotRequired[str | None]
+    token: NotRequired[str | None]
     after: NotRequired[Forgotten | None]
     fresh: NotRequired[bool]
     changed: NotRequired[tuple[bytes, bytes]]

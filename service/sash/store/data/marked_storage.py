@@ -21,6 +21,7 @@ After a move, or a loss of all objects, a file of this name, written by hand, sa
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from datetime import datetime
 from typing import Final
 
 from sash.problems import Problem, StoreUnavailable
@@ -71,6 +72,11 @@ class MarkedStorage:
         """Remove objects; those that are not there are no error."""
         async with self._there():
             await self._objects.delete(paths)
+
+    async def delete_unfinished(self, prefix: str, before: datetime) -> int:
+        """Remove what a process that was killed left of objects that it wrote. Returns their number."""
+        async with self._there():
+            return await self._objects.delete_unfinished(prefix, before)
 
     async def list(self, prefix: str = "") -> AsyncIterator[Sequence[StoredObject]]:
         """Yield the objects whose paths begin with these whole parts, some hundreds at a time."""

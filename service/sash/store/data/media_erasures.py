@@ -12,9 +12,10 @@ An erasure is noted before the script that takes messages away. The script names
 they are erased at once. Where that fails, each is noted by its path, and tried again until it is gone. Where the process
 dies in between, the first note stays: when it is due, the conversation's older objects without a message are erased.
 
-An object that was written for an append which then failed, or whose conversation expired, is swept once it is a day old. The
-sweep goes through all objects. It leaves what is not Sash's. It does nothing where another store's objects are in the
-same place: a new and empty store must not erase what belongs to messages of another.
+An object that was written for an append which then failed, or whose conversation expired, is swept once it is a day old,
+and so is a file of which a killed process wrote a part. The sweep goes through all objects. It leaves what is not Sash's.
+It does nothing where another store's objects are in the same place: a new and empty store must not erase what belongs to
+messages of another.
 """
 
 import asyncio
@@ -156,7 +157,7 @@ class MediaErasures:
     async def _erase_unused(self, prefix: str, before: datetime) -> int:
         """Erase objects that were written ``before`` and that no message has."""
         assert self._objects is not None  # noqa: S101 - asked before
-        erased = 0
+        erased = await self._objects.delete_unfinished(prefix, before)
         async for batch in self._objects.list(prefix):
             unused = await self._unused(each for each in batch if each.written < before)
             await self._objects.delete(unused)

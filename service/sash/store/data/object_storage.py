@@ -9,7 +9,7 @@ import os
 import re
 import secrets
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 _AZURE: Final = re.compile(r"az://(?P<account>[^/]+)/(?P<container>.+)")
+_UNFINISHED: Final = re.compile(r".+#[0-9]+")
+"""The names of files that obstore writes, and gives the name of their object when they are whole."""
 _AT_ONCE: Final = 16
 _RETRIES: Final = 2
 
@@ -123,6 +125,16 @@ class ObjectStorage:
                     return
             yield [StoredObject(each["path"], each["last_modified"]) for each in batch]
 
+    async def delete_unfinished(self, prefix: str, before: datetime) -> int:
+        """Remove what a process that was killed left of objects that it wrote into a folder. Returns their number.
+
+        They are last written to ``before``, and no list has them. Other storage has none.
+        """
+        if self.folder is None:
+            return 0
+        async with self._answering():
+            return await asyncio.to_thread(_delete_unfinished, self.folder / prefix, before.timestamp())
+
     @asynccontextmanager
     async def _answering(self) -> AsyncIterator[None]:
         """Turn what goes wrong into a problem. What the storage says may have a conversation's id, and is not shown."""
@@ -178,6 +190,17 @@ def _folder(folder: Path) -> "ObjectStore | None":
     if not found.is_dir():
         raise NotADirectoryError(f"{found} is no folder")
     return LocalStore(folder, automatic_cleanup=True) if found == folder else None
+
+
+def _delete_unfinished(folder: Path, before: float) -> int:
+    """Remove unfinished files that were last written to before a time, in seconds since 1970. Returns their number."""
+    found = 0
+    for each in folder.rglob("*#*"):
+        with suppress(FileNotFoundError):  # it is whole now
+            if _UNFINISHED.fullmatch(each.name) and each.stat().st_mtime < before:
+                each.unlink()
+                found += 1
+    return found
 
 
 def _bucket(url: str, seconds: float) -> "ObjectStore":

@@ -286,6 +286,13 @@ class Reader:
         (found,) = await self._client.commands([("HEXISTS", target.keys.done, token)])
         return bool(found)
 
+    async def life_of(self, target: Target, token: str) -> str | None:
+        """Return the life of the conversation in which a request was done before; None where it was not."""
+        done, life = await self._client.commands(
+            [("HEXISTS", target.keys.done, token), ("HGET", target.keys.conversation, "life")]
+        )
+        return life.decode() if done and life else None
+
     async def chunks(self, target: Target, last_seq: int, state: State) -> AsyncIterator[Page]:
         """Yield messages 1 to ``last_seq`` in order, in pages that fit in memory. ``state`` names the history.
 

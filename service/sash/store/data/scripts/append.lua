@@ -8,9 +8,8 @@
 --         same request was done before, so that only its entries' places are asked for), reach (of the tail that a window
 --         needs, as in tail.lua), after (what a rewind before the append forgets: seq, the last to keep; etag, the state that
 --         these figures were made for; less, unpinned, as in forgetting.lua; media, as in media.lua; open, the tool group that
---         then waits, JSON or ''; question, the newest user message then, or 0; seal and took, as in branches.lua; token, '' or
---         that of a request which is done but once), fresh (no entry may have an id that is
---         stored, but for those that `after` forgets), set (of an agreement with a conversation that is there: settings, the
+--         then waits, JSON or ''; question, the newest user message then, or 0; seal and took, as in branches.lua), token (of a
+--         request that is done but once), fresh (no entry may have an id that is stored, but for those that `after` forgets), set (of an agreement with a conversation that is there: settings, the
 --         new ones; kept, those that windows had), said (the digests, joined, that the newest messages must have: role and
 --         content), behind (how many messages stand before these)
 --       then nine columns, each with a value for each entry: field of its id, tokens in o200k, in cl100k, record, details, body,
@@ -202,10 +201,11 @@ for _, step in ipairs(plan) do
 end
 if #added == 0 and not (replaced or asked.set or after and length < whole_length) then return reply() end
 if not is_expected then return {'moved', version, etag} end
-local is_plain = exists and not (replaced or stale or ttl or new_pins > 0 or after)
+local is_plain = exists and not (replaced or stale or ttl or new_pins > 0 or after or asked.token)
 local denial = denial_of({'RPUSH', 'HSET', 'APPEND'})
   or not is_plain and denial_of({'HDEL', 'HLEN', 'HSETNX', 'LSET', 'PEXPIRE', 'SETRANGE', 'UNLINK'})
   or after and denial_of({'GETRANGE', 'HINCRBY', 'HKEYS', 'HMGET', 'LTRIM', 'SET'})
+  or asked.token and denial_of({'HRANDFIELD'})
 if denial then return denial end
 
 -- ---- 3. Write: forget what comes after `after`, then what is beside the new messages, then these
@@ -214,7 +214,6 @@ local without_summary = false
 if after then
 -- include branches
   branched, freeing = seal(length, whole_length, after, now, this_change)
-  if after.token ~= '' then mark_done(after.token, now, ttl) end
 end
 if after and length < whole_length then
 -- include forgetting, compactions
@@ -355,6 +354,7 @@ if now_compactions ~= compactions then note('compactions', now_compactions) end
 told[6] = now_waiting
 told[2], told[3] = version + 1, write_version(version + 1, life, this_change, now, changed)
 if stale then sweep(length + #added, tonumber(stale)) end
+if asked.token then mark_done(asked.token, now, ttl) end
 renew(ttl)
 wake(followed, now, kinds == DID_REPLACE and replaced.rest.progress and 'text')
 return reply()

@@ -1,9 +1,10 @@
--- The short way of an append: entries with new ids, without documents and metadata, for a conversation that does not expire.
+-- The short way of an append: entries with new ids, without documents and metadata, for a conversation that does not expire, of
+-- a request without an Idempotency-Key.
 -- None of them is in progress, left out of windows, or in every window. All else is left to the long way, before anything is written.
 --
 -- It makes no function and few tables, because each call makes them anew: a function costs it as much as a field that it reads.
 local may = redis.acl_check_cmd -- servers of other makes may not have it
-local is_usual = exists and is_expected and not (ttl or stale or asked.repeats or asked.after or asked.set) and entries <= CHUNK
+local is_usual = exists and is_expected and not (ttl or stale or asked.repeats or asked.token or asked.after or asked.set) and entries <= CHUNK
   and table.concat(ARGV, '', DOCUMENTS + 1, METADATA + entries) == ''
   and (not may or may('RPUSH', log) and may('HSET', log) and may('APPEND', log))
 if is_usual then
