@@ -284,10 +284,11 @@ class Copier(Asker):
         self._chats = chats
         self.names: list[str] = []
         self.copies = 0
+        self.ends = False
 
     async def run(self) -> None:
-        """Make one copy after the other, until it is cancelled."""
-        while True:
+        """Make one copy after the other, and erase the last one, too, where it ``ends``."""
+        while not self.ends:
             await self._copy(self._chats.turn(self.chance.randrange(_CHATS)))
             await asyncio.sleep(0.05)
 
@@ -472,7 +473,8 @@ async def all_killed(folder: Path, scale: Scale) -> Row:
             await kill(what, service, store)
         await service.ready()
         await asyncio.sleep(1)
-        for task in at_work:
+        copier.ends = True
+        for task in at_work[:-1]:
             task.cancel()
         stopped = await asyncio.gather(*at_work, return_exceptions=True)
         wrong = [repr(each) for each in stopped if not isinstance(each, asyncio.CancelledError)]
