@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,9 @@ from rigs.servers import server as one_server
 
 from sash.cli import main
 from sash.commands import doctor
+from sash.commands.upstreams import check_upstreams
 from sash.core.counts.text import count_text
+from sash.settings import Settings
 from sash.store.redis import checks
 from sash.store.redis.checks import Finding, check_at
 from sash.store.redis.durability import Inspection, Level
@@ -311,6 +314,66 @@ def test_object_storage_is_tried(tmp_path: Path) -> None:
         wrong = {each["subject"]: each for each in findings}["SASH_MEDIA_URL"]
         assert (status, wrong["verdict"]) == (1, "problem")
         assert wrong["change"]
+
+
+class Answering(ThreadingHTTPServer):
+    """An endpoint that answers every request with one status and body."""
+
+    def __init__(self, status: int, body: bytes) -> None:
+        self.answer = status, body
+        super().__init__(("127.0.0.1", 0), _Answer)
+
+
+class _Answer(BaseHTTPRequestHandler):
+    server: Answering
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        status, body = self.server.answer
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Log nothing."""
+
+
+NO_QUOTA = b'{"error": {"type": "insufficient_quota", "message": "sk-4711 has no quota"}}'
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "verdict", "change"),
+    [
+        (200, b"{}", "good", None),
+        (401, b"{}", "problem", "give {}_KEY anew"),
+        (404, b"{}", "problem", "correct {}_URL or {}_MODEL"),
+        (429, NO_QUOTA, "problem", "raise its quota"),
+        (503, b"down", "problem", "start it, or correct {}_URL"),
+    ],
+)
+@pytest.mark.parametrize("name", ["SASH_SUMMARIZER", "SASH_EMBEDDINGS"])
+def test_endpoints_are_asked_for_a_word(name: str, status: int, body: bytes, verdict: str, change: str | None) -> None:
+    """An endpoint of summaries or embeddings is asked, and a refusal has its own error, without a key, and what to do."""
+    with Answering(status, body) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/v1/some"
+        settings = Settings.read({f"{name}_URL": url, f"{name}_MODEL": "small", f"{name}_KEY": "sk-1"})
+        (found,) = check_upstreams(settings)
+        server.shutdown()
+    assert (found.subject, found.verdict) == (f"{name}_URL", verdict)
+    assert found.change == (change and change.replace("{}", name))
+    assert (body != NO_QUOTA) or ("insufficient_quota" in found.found and "4711" not in found.found)
+
+
+def test_an_endpoint_where_nobody_listens_is_named(tmp_path: Path) -> None:
+    """``sash doctor`` names a summariser that refuses the connection, as a problem."""
+    url = f"http://127.0.0.1:{free_port()}/v1/chat/completions"
+    given = {"SASH_SUMMARIZER_URL": url, "SASH_SUMMARIZER_MODEL": "small", "SASH_DATA_DIR": str(tmp_path / "data")}
+    status, findings = examined(**given)
+    (found,) = [each for each in findings if each["subject"] == "SASH_SUMMARIZER_URL"]
+    assert (status, found["verdict"]) == (1, "problem")
+    assert "ConnectError" in found["found"]
 
 
 def test_all_is_well_with_the_defaults(tmp_path: Path) -> None:

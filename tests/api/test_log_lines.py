@@ -7,8 +7,12 @@ from typing import Any
 import httpx
 import pytest
 from rigs.dialogue import append, user
+from store.whole import until_ready
 from structlog.testing import capture_logs
 
+from sash.operations.metrics import Metrics
+from sash.operations.pseudonyms import Pseudonyms
+from sash.operations.requests import Requests
 from sash.store.data.reading import Reader
 
 Line = dict[str, Any]
@@ -75,6 +79,29 @@ async def test_an_append_that_answers_with_a_window_says_both(client: httpx.Asyn
     line, answer = await line_of(client, "POST", path, json={"messages": [user("and about uv?")]})
     assert line["appended_tokens"] == answer["messages"][0]["tokens"]["o200k_base"]
     assert (line["model"], line["window_tokens"]) == ("gpt-4o-mini", answer["window"]["tokens"]["total"])
+
+
+@pytest.mark.parametrize("way", ["GET", "POST", "PUT"], ids=["window", "append", "agreement"])
+async def test_each_way_to_a_window_names_whose_it_is(client: httpx.AsyncClient, begun: str, way: str) -> None:
+    """The line of a window has the conversation's hash, the tenant and the receipt, whichever request it answers."""
+    await until_ready(client)
+    place, told = ("window", None) if way == "GET" else ("messages", {"messages": [user("is there a talk about uv?")]})
+    line, answer = await line_of(client, way, f"/conversations/{begun}/{place}?model=gpt-4o-mini", json=told)
+    assert line["tenant"] == "default"
+    assert len(line["conversation"]) == 16
+    assert line["receipt"] == answer.get("window", answer)["receipt"]
+
+
+def test_a_window_behind_many_tenants_is_named() -> None:
+    """Where there are more tenants than figures are kept of, a window's line has its tenant and its conversation's hash."""
+    said: list[Line] = []
+    requests = Requests(Metrics(), Pseudonyms(b"key"), said.append)
+    for number in range(1_100):
+        line = {"operation": "getWindow", "status": 200, "window_tokens": 9, "kept": 1, "dropped": 0}
+        scope = {"path": "/conversations/c-1/window", "sash.tenant": f"t-{number}"}
+        requests.answered(line, 0.001, scope, quiet=False)
+    assert [line["tenant"] for line in said] == [f"t-{number}" for number in range(1_100)]
+    assert len({line["conversation"] for line in said}) == 1_100
 
 
 async def test_a_window_says_how_long_the_store_took(client: httpx.AsyncClient, begun: str) -> None:

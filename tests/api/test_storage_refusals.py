@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -73,10 +73,14 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("endpoint", "words"), REFUSALS, ids=["403", "404", "refused", "silence"], indirect=["endpoint"]
-)
-@pytest.mark.usefixtures("endpoint")
+def each_refusal(test: Callable[..., Any]) -> Callable[..., Any]:
+    """Run a test with an endpoint of each kind."""
+    names = ["403", "404", "refused", "silence"]
+    each = pytest.mark.parametrize(("endpoint", "words"), REFUSALS, ids=names, indirect=["endpoint"])
+    return pytest.mark.usefixtures("endpoint")(each(test))
+
+
+@each_refusal
 async def test_a_refusal_is_said_before_a_picture_fails(own: EmbeddedStore, words: tuple[str, ...]) -> None:
     """The sentence, what to do and the storage's answer are in the status and the log, and the metric is 1; no path is."""
     with capture_logs() as logs:
@@ -95,11 +99,14 @@ async def test_a_refusal_is_said_before_a_picture_fails(own: EmbeddedStore, word
     assert line["look"] == away
 
 
-@pytest.mark.parametrize(("endpoint", "words"), REFUSALS[:3], ids=["403", "404", "refused"], indirect=["endpoint"])
-@pytest.mark.usefixtures("endpoint")
+@each_refusal
 def test_the_doctor_says_it(own: EmbeddedStore, words: tuple[str, ...]) -> None:
     """``sash doctor`` says the same of the storage."""
-    environment: dict[str, Any] = {"SASH_REDIS_URL": own.url, "SASH_MEDIA_URL": "s3://pictures/refused"}
+    environment: dict[str, Any] = {
+        "SASH_REDIS_URL": own.url,
+        "SASH_MEDIA_URL": "s3://pictures/refused",
+        "SASH_STORE_TIMEOUT_SECONDS": "0.8",
+    }
     printed = CliRunner().invoke(main, ["doctor", "--json"], env=environment).stdout
     assert [word for word in words if word.lower() not in printed.lower()] == []
     assert SECRET not in printed

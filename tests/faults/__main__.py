@@ -1,6 +1,6 @@
 """The full fault run, in about ten minutes: ``python -m tests.faults [name …]`` prints its table; ``--short`` for CI's.
 
-``python -m tests.faults fuzz`` and ``python -m tests.faults mixed`` are runs of their own.
+``python -m tests.faults fuzz``, ``mixed`` and ``migrate`` are runs of their own.
 """
 
 import argparse
@@ -14,12 +14,13 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).resolve().parent.parent.parent)]
 
+from faults import migrated  # noqa: E402
 from faults.fuzz import command, mixed  # noqa: E402
 from faults.runs import FULL, Row, Scale, default_binary  # noqa: E402
 from faults.scenarios import SCENARIOS  # noqa: E402
 from rigs.servers import binaries  # noqa: E402
 
-_OWN = {"fuzz": command.main, "mixed": mixed.main}
+_OWN = {"fuzz": command.main, "mixed": mixed.main, "migrate": migrated.main}
 
 
 def main() -> int:

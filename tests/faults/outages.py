@@ -1,9 +1,10 @@
 """Outages as an engineer on call sees them: ``python -m tests.faults.outages [name …] [--readme]``.
 
 Each is caused under traffic, with the dashboard open in Chromium and a Prometheus that scrapes every second. Prints a row
-for each: seconds until the dashboard's first line named it, the alert that fired, and the event of the log. With
-``--readme`` the table goes into deploy/runbook.md, and a picture of each into deploy/screenshots/outages. Alerts wait for
-one second instead of minutes. About half a minute an outage; needs chromium, chromium-driver and prometheus.
+for each: seconds until the dashboard's first line named it, the status of ``/readyz`` then, the alerts that fired, and the
+event of the log. With ``--readme`` the table goes into deploy/runbook.md, and a picture of each into
+deploy/screenshots/outages. Alerts wait for one second instead of minutes. About half a minute an outage; needs chromium,
+chromium-driver and prometheus, and a C compiler for "slow sync".
 """
 
 import argparse
@@ -18,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,15 @@ from PIL import Image  # noqa: E402
 from redis.exceptions import RedisError  # noqa: E402
 from rigs.browser import Browser, chromium  # noqa: E402
 from rigs.servers import Cluster, Sentinels, Server, binaries, free_port  # noqa: E402
+from rigs.storages import BUCKET, S3  # noqa: E402
 
 from sash.store.redis.embedded import _bundled_binary  # noqa: E402
+from tests.bench.syncs import slow_disk  # noqa: E402
 
 RUNBOOK = ROOT / "deploy" / "runbook.md"
 PICTURES = ROOT / "deploy" / "screenshots" / "outages"
 _NAMED_SECONDS = 15.0
+_NAMED_SOON_SECONDS = 2.0
 _ALERT_SECONDS = 45.0
 
 
@@ -52,6 +56,10 @@ class Stage:
     cluster: Cluster | None = None
     data: Path | None = None
     """A data directory on a small disk, for the embedded store."""
+    storage: S3 | None = None
+    service_url: str = ""
+    settings: dict[str, str] = field(default_factory=dict)
+    """Settings of the service besides the store."""
 
     def admin(self, *words: Any) -> Any:
         assert self.store is not None
@@ -78,6 +86,36 @@ def _cluster(stage: Stage) -> None:
     stage.undo.callback(stage.cluster.kill)
     stage.cluster.start()
     stage.url = stage.cluster.url
+
+
+def _replicated(stage: Stage) -> None:
+    _cluster(stage)
+    stage.settings["SASH_DURABILITY"] = "replicated"
+
+
+def _slow_disk(stage: Stage) -> None:
+    """A store whose disk takes a second a sync, in a thread until the cause makes each write wait for it."""
+    stage.store = Server(_bundled_binary(), stage.folder / "store", appendfsync="everysec")
+    with slow_disk(stage.folder, 1000):
+        stage.store.start()
+    stage.undo.callback(stage.store.kill)
+    stage.url, stage.settings["SASH_DURABILITY"] = stage.store.url, "fast"
+
+
+def _pictured(stage: Stage) -> None:
+    """A store, and object storage that the cause stops."""
+    _single(stage)
+    stage.storage = S3()
+    stage.storage.start()
+    stage.undo.callback(stage.storage.stop)
+    stage.settings |= {**stage.storage.environment, "SASH_MEDIA_URL": f"s3://{BUCKET}/outages"}
+
+
+def _summarized(stage: Stage) -> None:
+    """A store, and a summariser's endpoint at a port where nobody listens, which the cause asks first."""
+    _single(stage)
+    url = f"http://127.0.0.1:{free_port()}/v1/chat/completions"
+    stage.settings |= {"SASH_SUMMARIZER_URL": url, "SASH_SUMMARIZER_MODEL": "gpt-4o-mini"}
 
 
 def _small_disk(stage: Stage) -> None:
@@ -136,31 +174,90 @@ def _kill_shard(stage: Stage) -> None:
         each.kill()
 
 
+def _kill_replica(stage: Stage) -> None:
+    """Kill the replica of one of a cluster's three primaries."""
+    assert stage.cluster is not None
+    stage.cluster.servers[3].kill()
+
+
+def _stop_storage(stage: Stage) -> None:
+    """Stop object storage, and append a picture."""
+    assert stage.storage is not None
+    stage.storage.stop()
+    picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{'A' * 12_000}", "detail": "low"}}
+    _append(stage, [{"message": {"role": "user", "content": [picture]}}])
+
+
+def _ask_for_a_summary(stage: Stage) -> None:
+    """Append messages, and read a window that leaves most of them out."""
+    _append(stage, [{"message": {"role": "user", "content": f"{number} is there a lift?"}} for number in range(40)])
+    httpx.get(f"{stage.service_url}/conversations/told/window?model=gpt-4o-mini&max_tokens=60", timeout=20)
+
+
+def _append(stage: Stage, entries: list[dict[str, Any]]) -> None:
+    httpx.post(f"{stage.service_url}/conversations/told/messages", json={"messages": entries}, timeout=20)
+
+
 @dataclass(frozen=True)
 class Outage:
-    """An outage: how it is prepared and caused, and the expected first line, alert and log event."""
+    """An outage: how it is prepared and caused, and the expected first line, alerts and log event."""
 
     name: str
     cause: Callable[[Stage], None]
     title: str
-    alert: str
+    alerts: tuple[str, ...]
     event: str
     prepare: Callable[[Stage], None] = _single
     does: str = ""
 
 
 OUTAGES = (
-    Outage("down", _kill, "The store is down.", "SashStoreFailing", "store lost", does="`kill -9` of the store"),
-    Outage("hanging", _hang, "The store does not answer.", "SashStoreFailing", "store lost", does="`kill -STOP` of it"),
-    Outage("slow", _slow, "The store is slow.", "SashStoreSlow", "store slow", does="0.4 s of each half second lost"),
     Outage(
-        "full", _limit(1.05), "The store is full.", "SashStoreFull", "store full", does="`maxmemory` below what is used"
+        "down",
+        _kill,
+        "The store is down.",
+        ("SashStoreFailing", "SashNotReady", "SashErrorsFast"),
+        "store lost",
+        does="`kill -9` of the store",
+    ),
+    Outage(
+        "hanging",
+        _hang,
+        "The store does not answer.",
+        ("SashStoreFailing", "SashNotReady"),
+        "store lost",
+        does="`kill -STOP` of it",
+    ),
+    Outage(
+        "slow",
+        _slow,
+        "The store is slow.",
+        ("SashStoreSlow",),
+        "store slow",
+        does="0.4 s of each half second lost",
+    ),
+    Outage(
+        "slow sync",
+        lambda stage: stage.admin("CONFIG", "SET", "appendfsync", "always"),
+        "The store ",  # is slow, or does not answer: it is silent for a second at a time
+        ("SashStoreSlow",),
+        "store slow",
+        prepare=_slow_disk,
+        does="a disk that takes 1 s a sync",
+    ),
+    Outage(
+        "full",
+        _limit(1.05),
+        "The store is full.",
+        ("SashStoreFull", "SashStoreServesInPart"),
+        "store full",
+        does="`maxmemory` below what is used",
     ),
     Outage(
         "nearly full",
         _limit(0.85),
         "The store is nearly full.",
-        "SashStoreNearlyFull",
+        ("SashStoreNearlyFull",),
         "store nearly full",
         does="`maxmemory` so that 85 % is used",
     ),
@@ -168,7 +265,7 @@ OUTAGES = (
         "disk full",
         _fill_disk,
         "The store's disk is full",  # the line may go on with "and the store has ended"
-        "SashStoreFull",
+        ("SashStoreFull", "SashStoreServesInPart"),
         "store full",
         prepare=_small_disk,
         does="the embedded store's disk filled",
@@ -177,7 +274,7 @@ OUTAGES = (
         "read-only",
         lambda stage: stage.admin("REPLICAOF", "127.0.0.1", "1"),
         "The store is read-only.",
-        "SashStoreReadOnly",
+        ("SashStoreReadOnly", "SashStoreServesInPart"),
         "store read-only",
         does="made a replica (`REPLICAOF`)",
     ),
@@ -185,7 +282,7 @@ OUTAGES = (
         "failing over",
         _kill,
         "The store is failing over.",
-        "SashStoreFailedOver",
+        ("SashStoreFailedOver",),
         "store failing over",
         prepare=_sentinel,
         does="primary of a Sentinel trio killed",
@@ -194,10 +291,37 @@ OUTAGES = (
         "shard lost",
         _kill_shard,
         "The store is failing over.",
-        "SashStoreServesInPart",
+        ("SashStoreFailedOver", "SashStoreServesInPart"),
         "store failing over",
         prepare=_cluster,
         does="a primary of a cluster of three killed, and its replica",
+    ),
+    Outage(
+        "replica lost",
+        _kill_replica,
+        "The store is read-only.",
+        ("SashStoreReadOnly", "SashStoreServesInPart"),
+        "store read-only",
+        prepare=_replicated,
+        does="one replica of a cluster of three killed, with `SASH_DURABILITY=replicated`",
+    ),
+    Outage(
+        "storage away",
+        _stop_storage,
+        "Pictures and files cannot be stored or read.",
+        ("SashMediaStorageAway",),
+        "object storage away",
+        prepare=_pictured,
+        does="object storage ended, and a picture appended",
+    ),
+    Outage(
+        "summaries away",
+        _ask_for_a_summary,
+        "The summarizer",
+        ("SashUpstreamAway",),
+        "summary not written",
+        prepare=_summarized,
+        does="nobody listens at `SASH_SUMMARIZER_URL`",
     ),
 )
 
@@ -209,8 +333,10 @@ class Seen:
     seconds: float
     line: str
     """The dashboard's first line."""
-    alert: str
-    events: list[str]
+    ready: int
+    """The status of ``/readyz`` when the dashboard named it."""
+    alerts: tuple[str, ...]
+    event: str
 
 
 def run(outage: Outage, browser: Browser, picture: Path | None) -> Seen:
@@ -219,10 +345,12 @@ def run(outage: Outage, browser: Browser, picture: Path | None) -> Seen:
         stage = Stage(Path(folder), undo)
         outage.prepare(stage)
         stage.undo = undo.enter_context(ExitStack())
-        served = Served((stage.data or stage.folder) / "data", **({"SASH_REDIS_URL": stage.url} if stage.url else {}))
+        environment = {"SASH_REDIS_URL": stage.url} if stage.url else {}
+        served = Served((stage.data or stage.folder) / "data", **environment, **stage.settings)
         log = served.data_dir.parent / "serve.log"
         served.start()
         undo.callback(served.stop)
+        stage.service_url = served.url
         prometheus = undo.enter_context(_prometheus(stage.folder, served.url))
         undo.enter_context(_traffic(served.url))
         browser.open(f"{served.url}/dashboard")
@@ -234,14 +362,15 @@ def run(outage: Outage, browser: Browser, picture: Path | None) -> Seen:
         caused = time.time()
         outage.cause(stage)
         named, line = _named(browser)
+        ready = httpx.get(f"{served.url}/readyz", timeout=8).status_code
         time.sleep(1.5)
         if picture is not None:
             browser.screenshot(picture)
             _shrink(picture)
-        alert = _sounded(prometheus, outage.alert) if prometheus else "no Prometheus"
-        events = _events(log)
+        alerts = _sounded(prometheus, outage.alerts) if prometheus else ()
+        event = _logged(log, outage.event)
         browser.open("about:blank")
-        return Seen(named - caused, line, alert, events)
+        return Seen(named - caused, line, ready, alerts, event)
 
 
 def _shrink(picture: Path) -> None:
@@ -331,26 +460,26 @@ def _scraped(prometheus: str) -> None:
         time.sleep(0.3)
 
 
-def _sounded(prometheus: str, alert: str) -> str:
-    """Wait until the alert fires, and return its name; after 45 seconds, return that it did not."""
+def _sounded(prometheus: str, alerts: tuple[str, ...]) -> tuple[str, ...]:
+    """Wait until the alerts fire, for 45 seconds; return those of them that did, in their order."""
     give_up = time.monotonic() + _ALERT_SECONDS
-    while time.monotonic() < give_up:
+    firing: set[str] = set()
+    while not firing.issuperset(alerts) and time.monotonic() < give_up:
         with suppress(httpx.TransportError):
             found = httpx.get(f"{prometheus}/api/v1/alerts").json()["data"]["alerts"]
-            if any(each["labels"]["alertname"] == alert and each["state"] == "firing" for each in found):
-                return alert
+            firing |= {each["labels"]["alertname"] for each in found if each["state"] == "firing"}
         time.sleep(0.5)
-    return f"{alert} did not sound"
+    return tuple(each for each in alerts if each in firing)
 
 
-def _events(log: Path) -> list[str]:
-    """Return the logged events of the store's condition; wait for the first, because slowness is logged when it lasts."""
+def _logged(log: Path, event: str) -> str:
+    """Wait until the event is logged, because slowness is logged when it lasts; return it, or "none"."""
     give_up = time.monotonic() + _NAMED_SECONDS
-    while True:
-        found = [line["event"] for line in _lines(log) if line["event"].startswith(("store ", "not ready"))]
-        if found or time.monotonic() > give_up:
-            return found
+    while all(line["event"] != event for line in _lines(log)):
+        if time.monotonic() > give_up:
+            return "none"
         time.sleep(0.1)
+    return event
 
 
 def _lines(log: Path) -> list[dict[str, Any]]:
@@ -360,12 +489,12 @@ def _lines(log: Path) -> list[dict[str, Any]]:
 
 def table(seen: dict[Outage, Seen]) -> str:
     rows = [
-        f"| {outage.name} | {outage.does} | {found.seconds:.1f} | {found.line} | {found.alert} | "
-        f"`{found.events[0] if found.events else 'none'}` |"
+        f"| {outage.name} | {outage.does} | {found.seconds:.1f} | {found.line} | {found.ready} | "
+        f"{', '.join(found.alerts) or 'none'} | `{found.event}` |"
         for outage, found in seen.items()
     ]
-    heads = "| outage | what was done | seconds | first line | alert | event |\n| --- | --- | ---: | --- | --- | --- |"
-    return "\n".join([heads, *rows])
+    heads = "| outage | what was done | seconds | first line | `/readyz` | alerts | event |"
+    return "\n".join([heads, "| --- | --- | ---: | --- | --- | --- | --- |", *rows])
 
 
 def into_runbook(made: str) -> None:
@@ -392,7 +521,11 @@ def main() -> int:
     print(table(seen))
     if options.readme:
         into_runbook(table(seen))
-    bad = [outage.name for outage, found in seen.items() if found.alert != outage.alert or found.seconds > 2]
+    bad = [
+        outage.name
+        for outage, found in seen.items()
+        if (found.alerts, found.event) != (outage.alerts, outage.event) or found.seconds > _NAMED_SOON_SECONDS
+    ]
     return 1 if bad else 0
 
 

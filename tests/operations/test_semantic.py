@@ -95,6 +95,27 @@ async def test_a_message_is_found_by_its_meaning(store: EmbeddedStore, endpoint:
 
 
 @pytest.mark.usefixtures("nothing_left")
+async def test_a_call_is_traced_and_told(store: EmbeddedStore, endpoint: Endpoint, conversation: str) -> None:
+    """Calls for messages and for a question carry the request's id and trace; their lines have conversation, tenant, model,
+    tokens and price."""
+    async with client_of(store, endpoint, "text-embedding-3-small") as client:
+        client.headers.update({"x-request-id": "r-4711", "traceparent": f"00-{'a' * 32}-{'b' * 16}-01"})
+        with capture_logs() as logs:
+            await talked(client, conversation)
+            await embedded(client, conversation)
+            (await client.get(f"/conversations/{conversation}/search?query=railway+delays")).raise_for_status()
+    assert all(f"traceparent: 00-{'a' * 32}-" in text and "x-request-id: r-4711" in text for text in endpoint.headers)
+    asked = [line for line in logs if line["event"] == "upstream asked"]
+    assert len(asked) == len(endpoint.asked)
+    assert {(line["upstream"], line["tenant"], line["model"]) for line in asked} == {
+        ("embeddings", "default", "text-embedding-3-small")
+    }
+    assert len({line["conversation"] for line in asked}) == 1
+    assert asked[-1]["input_tokens"] == 2
+    assert asked[-1]["input_usd"] == pytest.approx(2 * 0.02 / 1e6)
+
+
+@pytest.mark.usefixtures("nothing_left")
 async def test_until_there_is_a_vector_words_find_it(
     store: EmbeddedStore, endpoint: Endpoint, conversation: str
 ) -> None:

@@ -1,7 +1,6 @@
 """Tests a real request's trace as a collector receives it: the request's span and the store's script under it."""
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -101,7 +100,6 @@ def test_spans_have_the_conventions_of_generative_ai(tmp_path: Path, named: str)
         with httpx.Client(base_url=served.url) as client:
             entry = {"message": {"role": "user", "content": "gradle " * 20}}
             client.post("/conversations/anna-4711/messages", json={"messages": [entry, entry]}).raise_for_status()
-            wait_for_the_key(client)
             path = "/conversations/anna-4711"
             window = client.get(f"{path}/window", params={"model": "gpt-4o-mini", "max_tokens": 60})
             assert window.status_code == 200, window.text
@@ -125,11 +123,3 @@ def test_spans_have_the_conventions_of_generative_ai(tmp_path: Path, named: str)
     assert len(ids) == 1
     assert (ids == {"anna-4711"}) is (named == "1")
     assert any(b"anna-4711" in body for body in collector.bodies) is (named == "1")
-
-
-def wait_for_the_key(client: httpx.Client) -> None:
-    """Return when the service has read the key of its hashes, as a window's log line needs it, too."""
-    give_up = time.monotonic() + 10
-    while client.get("/readyz").status_code != 200 and time.monotonic() < give_up:
-        time.sleep(0.05)
-    time.sleep(1.2)  # it is read once a second

@@ -442,9 +442,16 @@ def compacted(number: int) -> dict[str, dict[str, Any]]:
     retained = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": f"Retained {number}."}]}
     sealed = {"type": "compaction", "id": f"cmp_{number}", "encrypted_content": "gAAAAABpM0Yj" * 4}
     block = {"type": "compaction", "content": f"Part {number}.", "signature": "EqQBCgIY"}
+    usage = {"input_tokens": 1000, "output_tokens": 100}
     return {
-        "openai": {"object": "response.compaction", "id": "resp_1", "output": [retained, sealed], "usage": {}},
-        "anthropic": {"type": "message", "role": "assistant", "content": [block], "stop_reason": "compaction"},
+        "openai": {"object": "response.compaction", "id": "resp_1", "output": [retained, sealed], "usage": usage},
+        "anthropic": {
+            "type": "message",
+            "role": "assistant",
+            "content": [block],
+            "stop_reason": "compaction",
+            "usage": usage,
+        },
     }
 
 
@@ -458,14 +465,17 @@ VENDORS = {
 async def test_a_vendor_s_own_compaction_takes_the_place_of_what_it_got(
     store: Any, endpoint: Endpoint, conversation: str, vendor: str
 ) -> None:
-    """The vendor gets the item so far and the messages after it, up to a reply; windows begin with the newest item."""
+    """The vendor gets the item so far and the messages after it, up to a reply; windows begin with the newest item. Each
+    call carries the request's id and trace, and its line says for whom it was and what it cost."""
     query, model, member = VENDORS[vendor]
     answers = [compacted(number)[vendor] for number in range(20)]
     endpoint.answers = [json.dumps(each).encode() for each in answers]
     async with served(store, endpoint.url, kind=vendor, model=None) as talk:
-        for n in range(30):
-            await talk.turn(conversation, f"line-{n:02d}", query=query)
-            await talk.summarizer.idle()
+        talk.client.headers.update({"x-request-id": "r-4711", "traceparent": f"00-{'a' * 32}-{'b' * 16}-01"})
+        with capture_logs() as logs:
+            for n in range(30):
+                await talk.turn(conversation, f"line-{n:02d}", query=query)
+                await talk.summarizer.idle()
         summary = await talk.summary(conversation)
         window = (await talk.client.get(f"/conversations/{conversation}/window?{query}")).json()
         await talk.client.delete(f"/conversations/{conversation}")
@@ -494,6 +504,11 @@ async def test_a_vendor_s_own_compaction_takes_the_place_of_what_it_got(
         assert "authorization" not in endpoint.headers[0]
     else:
         assert "authorization: bearer key-1" in endpoint.headers[0]
+    assert all(f"traceparent: 00-{'a' * 32}-" in text and "x-request-id: r-4711" in text for text in endpoint.headers)
+    asked = [line for line in logs if line["event"] == "upstream asked"]
+    assert len(asked) == len(endpoint.asked)
+    assert {(line["tenant"], line["model"], line["input_tokens"]) for line in asked} == {("default", model, 1000)}
+    assert all(line["input_usd"] > 0 and len(line["conversation"]) == 16 for line in asked)
 
 
 @pytest.mark.parametrize(

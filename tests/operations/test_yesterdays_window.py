@@ -33,7 +33,6 @@ def lines_of(served: Served, name: str) -> list[dict[str, object]]:
 def served(tmp_path: Path) -> Served:
     one = Served(tmp_path / "data")
     one.start()
-    wait_until(lambda: not httpx.get(f"{one.url}/readyz").json()["degraded"], 10)
     yield one
     one.stop()
 

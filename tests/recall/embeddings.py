@@ -30,7 +30,9 @@ class Endpoint:
                 self.headers.append(head)
                 found = await asyncio.to_thread(vectors, asked["input"]) if self.status == 200 else []
                 data = [{"object": "embedding", "index": index, "embedding": each} for index, each in enumerate(found)]
-                body = json.dumps({"object": "list", "data": data, "model": asked["model"]}).encode()
+                tokens = sum(len(text.split()) for text in asked["input"])
+                usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+                body = json.dumps({"object": "list", "data": data, "model": asked["model"], "usage": usage}).encode()
                 writer.write(f"HTTP/1.1 {self.status} X\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):

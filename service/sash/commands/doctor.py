@@ -18,6 +18,7 @@ from sash.commands.keys import check_encryption, check_keys
 from sash.commands.source_error import SourceError
 from sash.commands.store import on_store, read_settings, with_running_store
 from sash.commands.terminal import console, grid, print_json, shape_option, wants_json
+from sash.commands.upstreams import check_upstreams
 from sash.core.counts.requests.calibration import ModelReports, Outcome
 from sash.problems import StoreUnavailable
 from sash.settings import Settings, SettingsError, mask_url
@@ -103,6 +104,7 @@ def examine(variables: Mapping[str, str]) -> Iterator[Finding]:
         yield from _check_settings(settings)
         if settings.media_place is not None:
             yield _check_media(settings, settings.media_place)
+        yield from check_upstreams(settings)
         if settings.redis_url is not None:
             yield Finding("store address", "good", mask_url(settings.redis_url))
         findings = asyncio.run(check_store(settings.redis_url, settings.data_dir.absolute(), settings.durability))

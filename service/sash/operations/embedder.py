@@ -74,10 +74,10 @@ class Embedder:
                 vectors[index] = vector
         return vectors
 
-    async def vector_of(self, text: str) -> bytes:
+    async def vector_of(self, text: str, target: Target | None) -> bytes:
         """The vector of a question, during a request; empty if the endpoint fails or takes over half a second."""
         try:
-            return (await self.embed([text], timeout_seconds=_QUESTION_SECONDS))[0]
+            return (await self.embed([text], target=target, timeout_seconds=_QUESTION_SECONDS))[0]
         except NotEmbedded:
             return b""
 

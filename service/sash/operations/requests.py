@@ -125,16 +125,17 @@ class Requests:
             now, tenant = int(time.time()) // 60, scope.get("sash.tenant")
             minute = self._minutes.get(now) or self._begin(now)
             minute[kind] += 1
+            tokens = line.get("window_tokens")
             if tenant is not None and ((tenant, kind) in self._tenants or len(self._tenants) < _TENANTS):
                 self._tenants[tenant, kind] += 1
-                if "window_tokens" in line:
-                    self._tenants[tenant, "tokens"] += line["window_tokens"]
-                    line["tenant"], parts = tenant, scope["path"].split("/", 3)
-                    if len(parts) > 3:
-                        conversation = parts[2]
-                        line["conversation"] = self._pseudonyms.of(tenant, conversation)
-                        self._seen.pop((tenant, conversation), None)
-                        self._seen[tenant, conversation] = now, line["kept"] + line["dropped"], line["window_tokens"]
+                self._tenants[tenant, "tokens"] += tokens or 0
+            if tenant is not None and tokens is not None:
+                line["tenant"], parts = tenant, scope["path"].split("/", 3)
+                if len(parts) > 3:
+                    conversation = parts[2]
+                    line["conversation"] = self._pseudonyms.of(tenant, conversation)
+                    self._seen.pop((tenant, conversation), None)
+                    self._seen[tenant, conversation] = now, line["kept"] + line["dropped"], tokens
         except Exception as error:  # noqa: BLE001 - no figure of a request fails it
             log_beside(error)
         if self._log is not None and not quiet:

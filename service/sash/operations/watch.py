@@ -175,8 +175,10 @@ class Watch:
     async def _ask(self) -> None:
         """Checks that call the store: may its data be served, the key of pseudonyms, how far it is, a sample of keys."""
         try:
-            self._told = await self._why_closed()
-            await self._pseudonyms.read(self._client)
+            told = await self._why_closed()
+            with contextlib.suppress(Problem):
+                await self._pseudonyms.read(self._client)
+            self._told = told  # the service is ready from here on, so that no line of a window lacks its hash
             with contextlib.suppress(Problem):
                 for event in await self.backwards.look():
                     self._gauges.turns(event).inc()

@@ -39,7 +39,7 @@ class Embeddings(NamedTuple):
     """The embedding model's name, and a function that gives a text's vector, empty if that fails or takes too long."""
 
     model: str
-    vector_of: Callable[[str], Awaitable[bytes]]
+    vector_of: Callable[[str, Target | None], Awaitable[bytes]]
 
 
 Standing = tuple[Target, State]
@@ -108,7 +108,7 @@ class Recaller:
         first, by_vectors = bound(state.length), self._embeddings if mode == "semantic" else None
         words = await self._index.numbers(target, text)
         if vector is None or not by_vectors:
-            vector = await by_vectors.vector_of(text) if by_vectors and text else b""
+            vector = await by_vectors.vector_of(text, target) if by_vectors and text else b""
         model = by_vectors.model if by_vectors and vector else ""
         found = await self._index.read(target, first, last_seq, state=state, model=model, ahead=ahead)
         if found.lacks or (by_vectors and not model):  # without the question's vector, nothing is known of the others
@@ -144,7 +144,7 @@ class Recaller:
         if wanted and not on:
             raise RecallIsOff('Recall is off in these conversations: PATCH them with {"recall": "lexical"} first.')
         needs_vector = self._embeddings is not None and any(mode == "semantic" for _, mode in on)
-        vector = await self._embeddings.vector_of(text) if self._embeddings and needs_vector else b""
+        vector = await self._embeddings.vector_of(text, None) if self._embeddings and needs_vector else b""
         parts: list[tuple[Standing, Searchable]] = []
         count = 0
         for start in range(0, len(on), _AT_ONCE):

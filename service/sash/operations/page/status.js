@@ -4,18 +4,18 @@ const health = { status: null, failure: null, since: 0, refusals: new Map(), dra
 const SEVERE = new Set(["down", "full", "failing-over", "read-only", "not-ready"]);
 
 async function refreshStatus() {
-  const asked = keyOf("deployment");
+  const asked = keyOf("deployment"), before = trouble()?.title;
   try {
     const response = await fetch("status", { headers: asked ? { Authorization: `Bearer ${asked}` } : {}, cache: "no-store", signal: AbortSignal.timeout(STATUS_PATIENCE_MS) });
     if (!response.ok) return;
     const status = await response.json();
-    if (status.condition.name !== health.status?.condition.name) health.since = Date.now();
     Object.assign(health, { status, failure: null });
     for (const each of status.worker.refusals) health.refusals.set(each.request_id, each);
     for (const old of [...health.refusals.keys()].slice(0, -100)) health.refusals.delete(old);
   } catch {
     health.failure = Object.assign(new Error(SILENCE.detail), { problem: SILENCE });
   }
+  if (trouble()?.title !== before) health.since = Date.now();
   if (byId("cards")) health.draw();
 }
 
@@ -43,9 +43,12 @@ function shardsCard(shards) {
 /** The current problem, which is shown before findings of the last 15 minutes; null if there is none. */
 function trouble() {
   if (health.failure) return { how: "bad", title: `${SILENCE.title}.`, lines: [SILENCE.detail] };
-  const now = health.status?.condition;
-  if (!now || now.name === "well") return null;
-  return { how: SEVERE.has(now.name) ? "bad" : "warn", title: `${now.title}.`, lines: [now.look, now.alert ? `Runbook: ${now.alert}.` : ""].filter(Boolean) };
+  if (!health.status) return null;
+  const { condition: now, store: { media_storage_away: media }, upstreams_away: [upstream] } = health.status;
+  if (now.name !== "well") return { how: SEVERE.has(now.name) ? "bad" : "warn", title: `${now.title}.`, lines: [now.look, now.alert ? `Runbook: ${now.alert}.` : ""].filter(Boolean) };
+  if (media) return { how: "bad", title: "Pictures and files cannot be stored or read.", lines: [media, "Runbook: SashMediaStorageAway."] };
+  if (upstream) return { how: "warn", title: `The ${upstream.upstream}’s endpoint does not serve.`, lines: [upstream.why, "Runbook: SashUpstreamAway."] };
+  return null;
 }
 
 /** Whether the store cannot be read, so that the deployment's figures are not updated. */
@@ -103,14 +106,13 @@ function tenantsCard(tenants) {
 
 function storeCard() {
   if (!health.status) return null;
-  const { memory, disk, connections, went_back: went, media_erasures_waiting: erasures, media_storage_away: unmounted } = health.status.store, share = memory.max ? memory.used / memory.max : null;
+  const { memory, disk, connections, went_back: went, media_erasures_waiting: erasures } = health.status.store, share = memory.max ? memory.used / memory.max : null;
   return card("", "The store", h("p", { class: "lead" }, say.bytes(memory.used), h("span", { class: "small" }, `${memory.max ? `of ${say.bytes(memory.max)}, ${say.share(share)}` : "used; no limit is set"}${away() ? ", when it last answered" : ""}`)),
     memory.max ? stacked([[share > 0.8 ? "c-bad" : "c-accent", "used", memory.used], ["c-quiet", "free", Math.max(0, memory.max - memory.used)]], "Memory", " bytes", say.bytes) : null,
     pairs(["keys", say.short(memory.keys)], ["evicted keys", say.short(memory.evicted_keys), memory.evicted_keys ? "bad" : ""], memory.replication_lag_bytes === null ? null : ["slowest replica behind", say.bytes(memory.replication_lag_bytes)],
       went ? ["went back to an older state", `${say.clock(went.at_ms)}, ${went.to_ms ? `by ${say.age((went.from_ms - went.to_ms) / 1000)}` : "it was empty"}`, "bad"] : null,
       disk ? ["disk free", say.bytes(disk.free)] : null, ["connections", `${connections.idle + connections.busy} up, ${connections.down} down`, connections.down ? "warn" : ""], ["commands waiting", say.whole(connections.waiting)],
-      erasures === null ? null : ["erasures of pictures that wait for object storage", say.whole(erasures), erasures ? "bad" : ""]),
-    unmounted ? h("p", { class: "bad" }, unmounted) : null);
+      erasures === null ? null : ["erasures of pictures that wait for object storage", say.whole(erasures), erasures ? "bad" : ""]));
 }
 
 /** A table whose cells have their column's name, so that a narrow screen can show them one below the other. */
