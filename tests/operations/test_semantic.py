@@ -188,7 +188,7 @@ async def test_an_answer_that_is_none_is_a_failure(answer: bytes) -> None:
     with pytest.raises(NotEmbedded):
         await embedder.embed(["text"])
     assert embedder.pause_seconds > 0
-    assert await embedder.vector_of("text") == b""
+    assert await embedder.vector_of("text", None) == b""
     await embedder.close()
     server.close()
 
