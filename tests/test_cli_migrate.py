@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from conftest import Served
 
 from sash.cli import main
+from sash_tools.importing import is_unchanged
 
 KEYS = {"default": "k" * 20, "acme": "a" * 20}
 
@@ -41,6 +42,13 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
             client.post("/conversations/c-1/messages", json={"messages": entries}).raise_for_status()
     served.stop()
     return folder
+
+
+def test_counts_of_another_version_are_no_change() -> None:
+    """A conversation that this version counts otherwise is there as it was; one of a later version is not."""
+    before = {"version": 3, "created_at": "a", "updated_at": "b", "messages": {"count": 2}, "tokens": {"o200k_base": 9}}
+    assert is_unchanged({**before, "tokens": {"o200k_base": 12}}, before)
+    assert not is_unchanged({**before, "version": 4}, before)
 
 
 @pytest.mark.nightly  # it starts five services

@@ -27,8 +27,8 @@ _BATCH_ENTRIES = 100
 _BATCH_BYTES = 2 * 1024 * 1024  # the server's own limit is 4 MiB, unless it was changed
 _ADDED = {"version", "etag", "created_at", "updated_at", "expires_at", "messages", "tokens", "summary"}
 """Members that a server adds to a conversation's settings; the first line of an export has them all."""
-_STATE = ("version", "created_at", "updated_at", "messages", "tokens")
-"""Members that an import restores, and that differ in another conversation."""
+_STATE = ("version", "created_at", "updated_at", "messages")
+"""Members that an import restores, and that differ in another conversation. Not its tokens: versions count otherwise."""
 
 
 class ImportReport(msgspec.Struct):

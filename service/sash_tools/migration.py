@@ -41,7 +41,7 @@ _START_SECONDS: Final = 900.0
 _STOP_SECONDS: Final = 120.0
 _SAID_SECONDS: Final = 10.0
 _ENDS_WITH: Final = Path(__file__).with_name("ends_with.py")
-_PASSING: Final = {"version", "etag", "updated_at", "expires_at"}
+_PASSING: Final = {"version", "etag", "updated_at", "expires_at", "tokens"}
 
 
 class _Otherwise(Exception):  # noqa: N818 - it reads as what happened
@@ -207,7 +207,8 @@ def _move(reader: httpx2.Client, old: Sash, new: Sash, identity: str, migrated: 
 
 
 def _is_caught_up(found: Mapping[str, object] | None, before: Mapping[str, object]) -> bool:
-    """Return whether a conversation that was there is as in the old place, but for when and how often it changed."""
+    """Return whether a conversation that was there is as in the old place, but for when and how often it changed, and for
+    its tokens, which are counted by this version's rules."""
     return found is not None and all(found.get(name) == value for name, value in before.items() if name not in _PASSING)
 
 

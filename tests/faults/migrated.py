@@ -30,7 +30,7 @@ WINDOWS = (
     "model=claude-sonnet-4-5&format=anthropic&max_tokens=4000",
 )
 Told = dict[tuple[str, str], tuple[list[Any], list[Any]]]
-"""By tenant and conversation: the lines of its export, and the requests of its windows."""
+"""By tenant and conversation: the lines of its export, and the requests of its windows; None for one that was refused."""
 
 
 @contextmanager
@@ -84,9 +84,7 @@ def told(tenants: dict[str, httpx.Client]) -> Told:
             for each in page["conversations"]:
                 path = f"/conversations/{each['id']}"
                 lines = client.get(f"{path}/export").raise_for_status().text.splitlines()
-                windows = [
-                    client.get(f"{path}/window?{query}").raise_for_status().json()["request"] for query in WINDOWS
-                ]
+                windows = [client.get(f"{path}/window?{query}").json().get("request") for query in WINDOWS]
                 found[tenant, each["id"]] = list(map(json.loads, lines)), windows
             cursor = page["next_cursor"]
     return found
@@ -168,7 +166,10 @@ def main(arguments: list[str]) -> int:
             members = sorted(
                 {each for key in before for each in differing(before[key][0], after.get(key, ([], []))[0])}
             )
-            same = sum(before[key][1] == after.get(key, ([], []))[1] for key in before)
+            same = sum(
+                all(one in (None, other) for one, other in zip(windows, after.get(key, ([], ["", ""]))[1], strict=True))
+                for key, (_, windows) in before.items()
+            )
             bad |= before.keys() != after.keys() or same < len(before)
             told_members = ", ".join(members) or "nothing"
             print(f"| {options.commit or 'this version'}{how} | {len(after)} | {took} | {told_members} | {same} |")
