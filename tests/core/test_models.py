@@ -183,6 +183,10 @@ def test_a_new_name_of_claude_or_gemini_is_an_estimate(name: str, family: str, c
         ("qwen-3-235b-a22b-instruct-2507", "qwen3-235b-a22b-instruct-2507"),
         ("zai-glm-4.7", "glm-4.7"),
         ("us.anthropic.claude-3-7-sonnet-20250219-v1:0", "claude-3.7-sonnet-20250219"),
+        ("deepseek.v3-v1:0", "deepseek-v3"),  # the maker's name is the model's, too
+        ("us.deepseek.v3.2", "deepseek-v3.2"),
+        ("apac.amazon.nova-2-lite-v1:0", "amazon.nova-2-lite"),
+        ("azure_ai/FW-DeepSeek-V4-Pro", "deepseek-v4-pro"),
     ],
 )
 def test_sellers_spell_one_model_in_many_ways(name: str, like: str) -> None:
@@ -280,6 +284,7 @@ def test_any_word_may_tell_deployments_apart(name: str, separator: str, words: s
         ("gpt-35-turbo-eu", "gpt-3.5-turbo"),
         ("gpt-4-1-mini", "gpt-4.1-mini"),
         ("gpt-4-1-mini-eu", "gpt-4.1-mini"),
+        ("github_copilot/gpt-41-copilot", "gpt-4.1"),
         ("us.openai.gpt-5.6-luna", "gpt-5.6-luna"),
         ("us.anthropic.claude-3-7-sonnet-prod", "us.anthropic.claude-3-7-sonnet"),
         ("ft:gpt-4o-mini-prod:org::id", "gpt-4o-mini"),

@@ -274,9 +274,12 @@ def _find(name: str) -> Model | None:  # noqa: PLR0911 - one line a kind of name
 
 
 def _without_point(name: str, read: ModelName) -> Model | None:
-    """The model of a name whose version lacks its point, as in minimax-m25, if one is listed with it, or a longer name."""
+    """The model of a name whose version lacks its point, as in minimax-m25 and gpt-41-copilot, if the name with it, its
+    beginning, or a longer name is listed."""
     meant = read_name(pointed(read.bare))
-    if meant.bare == read.bare or not (openai_models.row_of(meant) or listings.begins_listed(meant)):
+    if meant.bare == read.bare or not (
+        openai_models.row_of(meant) or listings.begins_listed(meant) or _named_after(meant.bare)
+    ):
         return None
     found = _find(meant.bare)
     return found and msgspec.structs.replace(found, id=name, exact=False, assumed=found.assumed or meant.bare)

@@ -29,9 +29,12 @@ class ModelName(NamedTuple):
 
 _FINE_TUNED: Final = re.compile(r"ft:([^:]+).*|(.+)\.ft-.*")
 _SELLER: Final = re.compile(
-    r"^((us|eu|apac|au|jp|in|global)\.)?(openai|azure|anthropic|meta|mistral|deepseek|qwen|cohere|google|moonshotai|zai|minimax)[.:]"
-    r"|^(databricks|snowflake|zai|meta|openai)-(?=\w)"
+    r"^(us|eu|apac|au|jp|in|global)\.(?=[a-z\d]+\.)"
+    r"|^(openai|azure|anthropic|meta|mistral|deepseek|qwen|cohere|google|moonshotai|zai|minimax)[.:](?![a-z]\d+(\.\d+)?(-|$))"
+    r"|^(databricks|snowflake|zai|meta|openai|fw)-(?=\w)"
 )
+_VERSION_OF_MAKER: Final = re.compile(r"^([a-z]+)\.(?=[a-z]\d)")
+"""A maker's name behind which only a version stands, as in deepseek.v3, is the model's."""
 _REVISION: Final = re.compile(r"-v?\d+:\d+$")
 """A seller's, behind the model's own name."""
 _TAG: Final = re.compile(r"(\d+(\.\d+)?[bm]|e\d+b|a\d+b)(-.*)?$")
@@ -91,7 +94,7 @@ def _bare(name: str) -> tuple[str, str]:
 
 
 def _spelled(bare: str) -> str:
-    spelled = _SELLER.sub("", _SELLER.sub("", bare))
+    spelled = _VERSION_OF_MAKER.sub(r"\1-", _SELLER.sub("", _SELLER.sub("", bare)))
     spelled = _POINT.sub(".", spelled)
     spelled = _FAMILIES.sub(r"\1-", spelled)
     return _SPLIT_VERSION.sub(r"\1.\2", spelled)
