@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sash.core.counts.costs.counting import message_tokens
+from sash.core.counts.costs.counting import is_estimate, message_tokens
 from sash.core.counts.measures.attachments import Guess, guess, text_in
 from sash.core.counts.measures.measures import measure
 from sash.core.counts.models.models import find_model
@@ -65,14 +65,34 @@ def test_a_sound_without_a_header_is_guessed_by_its_size() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "page"), [("claude-sonnet-4-5", 2_700), ("gemini-2.5-pro", 258), ("gemini-3-flash-preview", 560)]
+    ("name", "form", "page"),
+    [
+        ("claude-sonnet-4-5", "openai", 2_700),
+        ("gemini-2.5-pro", "openai", 258),
+        ("gemini-3-flash-preview", "openai", 560),
+        ("gpt-4o", "openai", 1_350),
+        ("gpt-4o", "responses", 1_136),
+    ],
 )
-def test_a_page_has_its_vendors_price(name: str, page: int) -> None:
-    """Claude and Gemini bill a PDF by the page; Claude's price of a page includes the most words that fit on it."""
-    model = find_model(name)
+def test_a_page_has_its_vendors_price(name: str, form: str, page: int) -> None:
+    """A PDF is billed by the page; Claude's and OpenAI's prices of a page include the most words that fit on it.
+
+    OpenAI bills a page as a picture, too, but not in Responses.
+    """
+    model = find_model(name).sent_as(form)
     asked = message_tokens(measure({"role": "user", "content": [{"type": "text", "text": "What is it?"}]}), model)
     content = [{"type": "text", "text": "What is it?"}, file_part("application/pdf", PDF + b"%" * 9_000)]
     assert message_tokens(measure({"role": "user", "content": content}), model) == asked + 2 * page
+
+
+@pytest.mark.parametrize(("form", "page"), [("openai", 218), ("responses", 4)])
+def test_a_bare_page_costs_next_to_no_words(form: str, page: int) -> None:
+    """A PDF of one empty page costs OpenAI's price of a page, and a token; it is an estimate."""
+    model = find_model("gpt-4o").sent_as(form)
+    bare = file_part("application/pdf", PDF[: PDF.index(b"3 0 obj")])
+    asked, told = (measure({"role": "user", "content": content}) for content in ([], [bare]))
+    assert message_tokens(told, model) == message_tokens(asked, model) + page + 1
+    assert is_estimate(told, model)
 
 
 @pytest.mark.parametrize("data", ["data:application/pdf;base64,@@@", "no data url", 7])

@@ -124,8 +124,11 @@ def _whole(patches: float) -> int:
 _WRAPPING: Final = 50
 _LINE_WRAPPING: Final = 10  # around a line: a text part of its own, and the two texts at its ends may split otherwise
 _TEXT_WRAPPING: Final = 40  # around a text file's text: 8 bills of Claude
-# A page is billed as an image too: the smallest recorded document, of 592 characters, was billed 219 tokens.
-_PAGE_WRAPPING: Final = 250
+_FILE_WRAPPING: Final = 250
+_BARE_PDF: Final = 300
+"""Bytes of a PDF beside its words: the smallest recorded one, an empty page, has 325."""
+_WORD_BYTES: Final = 3
+"""Bytes of a PDF for each token of its words: the fullest recorded page has 25."""
 UPLOADED_FILE: Final = 2_000
 """Estimated tokens of a file that was uploaded to the provider, so of unknown size. Bills of one page: 219 and 953."""
 # Base64 characters for each token: audio is billed by time, about 10 tokens a second, and common codecs use 4 kB/s or more.
@@ -160,7 +163,7 @@ def guess(part: dict[str, Any]) -> Guess:
         tokens = _WRAPPING + size // _AUDIO_CHARACTERS
         heard = sound_length(part)
         # A sound of another format is read back as a file from Google's forms, and counted as one.
-        tokens = tokens if heard or _is_usual_sound(part) else max(tokens, _PAGE_WRAPPING + size // FILE_CHARACTERS)
+        tokens = tokens if heard or _is_usual_sound(part) else max(tokens, _FILE_WRAPPING + size // FILE_CHARACTERS)
         return Guess(tokens, heard=heard, sounded=tokens if heard else 0)
     file = part.get("file")
     if not isinstance(file, Mapping):
@@ -168,15 +171,19 @@ def guess(part: dict[str, Any]) -> Guess:
         return Guess(elsewhere + size // FILE_CHARACTERS)
     if is_link(file.get("file_id")):
         return Guess(UPLOADED_FILE + size // FILE_CHARACTERS)
-    if not file.get("file_data"):
-        return Guess(UPLOADED_FILE)
+    return _guess_bytes(file, size) if file.get("file_data") else Guess(UPLOADED_FILE)
+
+
+def _guess_bytes(file: Mapping[str, Any], size: int) -> Guess:
+    """The estimate of a file that the message holds."""
     head, data = _decoded(file["file_data"])
     if head.startswith(_TEXT):
         name = file.get("filename")  # Anthropic's form sends it as the document's title
         return Guess(_TEXT_WRAPPING + (count_text(name, "cl100k_base") if isinstance(name, str) else 0))
-    tokens = _PAGE_WRAPPING + size // FILE_CHARACTERS
-    pages = _pages(data)
-    return Guess(tokens, pages, tokens if pages else 0)
+    if not (pages := _pages(data)):
+        return Guess(_FILE_WRAPPING + size // FILE_CHARACTERS)
+    words = max(_WORD_BYTES, len(data) - _BARE_PDF) // _WORD_BYTES
+    return Guess(words, pages, words)
 
 
 def _is_usual_sound(part: Mapping[str, Any]) -> bool:

@@ -81,9 +81,10 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     and ``stored_call`` if the item's status came too. If the family ``forgets``, sealed reasoning before the user's last
     message is free. ``thinking`` are instructions to think, if the request asks for reasoning, ``thinking_beside``
     those beside definitions. A second of sound costs ``heard``, where its header states its length; with ``heard_begun`` the
-    last token is a whole one, else it is dropped; each ``heard_span`` of seconds that has begun counts. A PDF costs what is
-    estimated from its bytes, at most ``page_words`` a page: in 27 bills a blank page cost 219 and one of 2,900 characters
-    920, and less in Responses. ``is_settled``: bills of the same request agree.
+    last token is a whole one, else it is dropped; each ``heard_span`` of seconds that has begun counts. A PDF costs
+    ``page`` for each page, and for its words what is estimated from its bytes, at most ``page_words`` a page. Beside its
+    words a page cost 213 to 218 in 9 bills, and 4 in Responses in 12 of 13; the fullest had 737 tokens of words.
+    ``is_settled``: bills of the same request agree.
     """
 
     family: str
@@ -119,9 +120,9 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     heard: float = 0.0
     heard_begun: bool = False
     heard_span: int = 0
-    page: int = 0
-    page_words: int = 1_350
-    images: ImageRules = TileRules(base=85, tile=170)
+    page: int = 218
+    page_words: int = 1_132
+    images: ImageRules = TileRules(base=85, tile=170)  # 15 bills of gpt-4-turbo, gpt-4o and gpt-4.1
     role_costs: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -143,7 +144,7 @@ _GPT5 = Rules(
     single_call=19,
     parallel_calls=26,
     tool_choice_free=True,
-    images=TileRules(base=70, tile=140),
+    images=TileRules(base=70, tile=140),  # 2 bills
 )
 # Definitions of o1 cost 81 less than gpt-5's, and a named choice nothing: 6 bills elsewhere, none here.
 _REASONING = Rules(
@@ -197,15 +198,16 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
             Rules(family="gpt-4.1"),
             # the text alone: no role, no wrapping (2 of 2)
             Rules(family="search", message=-1, priming=0),
-            Rules(family="gpt-4o-mini", images=TileRules(base=2833, tile=5667)),
-            Rules(family="gpt-4.1-mini", images=PatchRules(factor=1.62)),
+            Rules(family="gpt-4o-mini", images=TileRules(base=2833, tile=5667)),  # 13 bills of pictures
+            Rules(family="gpt-4.1-mini", images=PatchRules(factor=1.62)),  # 3 bills of pictures
+            # by OpenAI's documents, as the factor of codex-mini and the tiles of o1, o3 and computer-use: no bill
             Rules(family="gpt-4.1-nano", images=PatchRules(factor=2.46)),
             _REASONING,
             msgspec.structs.replace(_REASONING, family="o1-mini", priming=3),
             _O_MINI,
             msgspec.structs.replace(
                 _O_MINI, family="o4-mini", assistant_text=2, single_call=19, images=PatchRules(factor=1.72)
-            ),
+            ),  # 2 bills of pictures, and of a call
             msgspec.structs.replace(_O_MINI, family="codex-mini", single_call=19, images=PatchRules(factor=1.72)),
             msgspec.structs.replace(_REASONING, family="computer-use", images=TileRules(base=65, tile=129)),
             _GPT5,
@@ -228,8 +230,9 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
                 single_call=25,
                 page_words=WHOLE_FILE,
             ),
-            msgspec.structs.replace(_GPT5, family="gpt-5-mini", images=PatchRules(factor=1.2)),
-            msgspec.structs.replace(_GPT5, family="gpt-5-nano", images=PatchRules(factor=1.5)),
+            msgspec.structs.replace(_GPT5, family="gpt-5-mini", images=PatchRules(factor=1.2)),  # one bill of a picture
+            msgspec.structs.replace(_GPT5, family="gpt-5-nano", images=PatchRules(factor=1.5)),  # 2
+            # users' measurements: no bill here has a picture of these two, nor of gpt-5.1-codex-mini
             msgspec.structs.replace(_GPT5, family="gpt-5.2", images=PatchRules(factor=1.2)),
             msgspec.structs.replace(
                 _GPT5, family="gpt-5.4", images=PatchRules(factor=1.2, budget=2500, original_budget=10_000)
@@ -275,7 +278,7 @@ _RESPONSES_O_MINI = _RESPONSES_O | {"tools_overhead": 6, "single_call": 17}
 
 RESPONSES: Mapping[str, Rules] = MappingProxyType(
     {
-        name: msgspec.structs.replace(FAMILIES[name], **changed)
+        name: msgspec.structs.replace(FAMILIES[name], page=4, **changed)
         for names, changed in (
             (("gpt-2023",), {"priming": 2}),  # 2 bills
             (("gpt-4o", "gpt-4o-mini", "gpt-4.1", "gpt-4.1-mini", "gpt-4.1-nano"), _RESPONSES_4O),

@@ -1,7 +1,8 @@
 """The counting rules of other makers' models behind chat completions: a row a family, each beside its evidence.
 
-Their chat templates, and what their hosts add to them, decide what is billed besides text. The numbers are from 1,900
-requests with their bills, of 30 projects (tests/truth/README.md). The same model costs more at some hosts, and its name does
+Their chat templates, and what their hosts add to them, decide what is billed besides text. The numbers are from 2,475
+requests with their bills, of 45 projects: tests/truth/README.md has the number of each family's, and how many are short. A
+row that rests on fewer than ten says so here. The same model costs more at some hosts, and its name does
 not say where it runs, so a row has the figures of the dearest host, without those that add hundreds of tokens of their own.
 
 ::
@@ -77,31 +78,36 @@ TEMPLATES: Final[Mapping[str, VendorRules]] = MappingProxyType(
             ),  # "You are Qwen, created by …": 8 bills
             _template("qwen-3", 7, 4, definitions=120, images=_QWEN_IMAGES),
             _template("qwen-3.5", 5, 5, definitions=204, forced=21, call=76, images=_QWEN_IMAGES),
+            # 6 bills
             _template("qwen-3.5-venice", 935, 5, definitions=204, images=_QWEN_IMAGES),
+            # no bill: as Llama 3, by its template
             _template("llama-2", 8, 4, definitions=80),
             _template("llama-3", 5, 4, definitions=100),
             _template("llama-3.1", 30, 4, definitions=192, json_object=12),
+            # 5 bills
             _template("llama-3.1-cerebras", 30, 4, definitions=396, response_format=60, format_spelled=1.0),
             _template("llama-3.2", 23, 4, definitions=75),
             _template("llama-4", 5, 4, definitions=650),
             _template("llama-guard", 185, 4),
-            _template("llama-guard-4", 196, 4),
-            _template("hermes", 78, 4, definitions=100),
+            _template("llama-guard-4", 196, 4),  # 2 bills
+            _template("hermes", 78, 4, definitions=100),  # 8 bills
             _template("mistral", 13, 2, definitions=12, call=26, images=_MISTRAL_IMAGES),
             # sound: 375 for each 30 seconds that have begun, one bill elsewhere
             _template("voxtral", 13, 2, definitions=12, call=26, heard=12.5, heard_span=30),
+            # 4 bills
             _template("pixtral", 13, 2, definitions=12, call=26, images=_PIXTRAL_IMAGES),
+            # 2 bills
             _template("mistral-small-3.1", 13, 2, lone=163, definitions=12, call=10, images=_MISTRAL_IMAGES),
             # Ollama's template has Mistral's whole prompt, in which dates grow: 341 in 13 bills
             _template("mistral-small-3.1-ollama", 13, 2, lone=350, definitions=12, call=10, images=_MISTRAL_IMAGES),
-            # templates with a prompt of their own: one bill each
+            # templates with a prompt of their own: one bill each, and 2 of the second
             _template("mistral-small-24b", 13, 2, lone=150, definitions=12, call=10, images=_MISTRAL_IMAGES),
             _template("devstral-small-2505", 13, 2, lone=1_220, definitions=12, call=10, images=_MISTRAL_IMAGES),
             _template("mistral-small-3.2", 13, 2, lone=543, definitions=12, call=10, images=_MISTRAL_IMAGES),
             _template("mistral-small-3.2-venice", 954, 2, lone=640, definitions=12, call=20, images=_MISTRAL_IMAGES),
             _template("gemma", 5, 4, definitions=100),
-            _template("gemma-3n", 11, 4, definitions=100),
-            _template("compound", 14_090, 4),
+            _template("gemma-3n", 11, 4, definitions=100),  # 3 bills
+            _template("compound", 14_090, 4),  # 2 bills
             _template("grok", 5, 2, definitions=95, spelled=0.55, call=60, response_format=4, format_spelled=0.7),
             _template(
                 "grok-3", 5, 2, definitions=225, spelled=0.55, call=60, response_format=4, format_spelled=0.7
@@ -141,15 +147,17 @@ TEMPLATES: Final[Mapping[str, VendorRules]] = MappingProxyType(
             _template("command-r", 72, 2, told=31, definitions=725, bare_calls=True, documents=600, call=90),
             # without Cohere's own prompt: 14 bills
             _template("command-bedrock", -_SPARE_PRIMING, 0, definitions=-_SPARE_DEFINITIONS, spelled=0.4, call=8),
+            # 2 bills
             _template("command-a-reasoning", 1386, 2, bare_calls=True, documents=1_150),  # the last two as command
+            # 3 bills
             _template("command-a-plus", 20, 4, definitions=170, bare_calls=True, documents=1_150),
             # long Markdown descriptions need 1.2 times what 0.8 gives: 4 bills elsewhere, none here
             _template("kimi-k2", 8, 3, lone=13, definitions=15, spelled=0.8, marked=1.2, call=30),
             _template("kimi-k2.5", 7, 3, definitions=12, spelled=0.56, call=50),
             _template("glm-4", 3, 2, definitions=95, forced=8, spelled=0.75, call=60),
             _template("glm-5", 8, 2, definitions=95, forced=8, spelled=0.75, call=60),
-            _template("minimax-01", 14, 4, lone=693),
-            _template("minimax-m1", 4, 4, lone=438),
+            _template("minimax-01", 14, 4, lone=693),  # 4 bills
+            _template("minimax-m1", 4, 4, lone=438),  # 4 bills
             _template("minimax-m2", 4, 4, lone=31),
             _template("sonar", 1, 1),
             # what stands before a request without a system text: one or two bills each
