@@ -8,16 +8,15 @@ import base64
 import binascii
 import math
 import re
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from io import BytesIO
-from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import imagesize  # type: ignore[import-untyped]
 import msgspec
 
 from sash.core.chat.file_links import LINKS, as_file, is_link
+from sash.core.counts.measures.pdf_pages import count_pages
 from sash.core.counts.measures.sounds import sound_length
 from sash.core.counts.models.families import CropRules, ImageRules, PatchRules, TileRules
 from sash.core.counts.text import count_text
@@ -136,10 +135,6 @@ _AUDIO_CHARACTERS: Final = 400
 FILE_CHARACTERS: Final = 4
 """Base64 characters of a file for each token."""
 _TEXT: Final = "data:text/"
-_PAGE: Final = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
-_OBJECTS: Final = re.compile(rb"/Type\s*/ObjStm[^>]{0,500}>>\s*stream\r?\n")
-_MOST_STREAMS: Final = 1_000
-_MOST_UNPACKED: Final = 16 * 1024 * 1024
 
 
 class Guess(NamedTuple):
@@ -180,7 +175,7 @@ def _guess_bytes(file: Mapping[str, Any], size: int) -> Guess:
     if head.startswith(_TEXT):
         name = file.get("filename")  # Anthropic's form sends it as the document's title
         return Guess(_TEXT_WRAPPING + (count_text(name, "cl100k_base") if isinstance(name, str) else 0))
-    if not (pages := _pages(data)):
+    if not (pages := count_pages(data)):
         return Guess(_FILE_WRAPPING + size // FILE_CHARACTERS)
     words = max(_WORD_BYTES, len(data) - _BARE_PDF) // _WORD_BYTES
     return Guess(words, pages, words)
@@ -199,28 +194,7 @@ def guess_line(line: str) -> Guess:
 
 def pages_in(data_url: str) -> int:
     """Return the number of pages of a PDF in a data URL; 0 for anything else."""
-    return _pages(_decoded(data_url)[1])
-
-
-def _pages(data: bytes) -> int:
-    """The pages that a PDF declares; from PDF 1.5 on they may be in compressed streams of objects."""
-    if not data.startswith(b"%PDF"):
-        return 0
-    return len(_PAGE.findall(data)) or sum(len(_PAGE.findall(each)) for each in _object_streams(data))
-
-
-def _object_streams(data: bytes) -> Iterator[bytes]:
-    """Yield the streams of objects in a PDF, of which so many and so much are unpacked at most."""
-    left = _MOST_UNPACKED
-    for found in islice(_OBJECTS.finditer(data), _MOST_STREAMS):
-        try:
-            unpacked = zlib.decompressobj().decompress(data[found.end() : found.end() + left], left)
-        except zlib.error:
-            continue
-        left -= len(unpacked)
-        yield unpacked
-        if left <= 0:
-            return
+    return count_pages(_decoded(data_url)[1])
 
 
 def text_in(part: dict[str, Any]) -> str:
