@@ -274,7 +274,7 @@ _RESPONSES_5 = {
 _RESPONSES_GPT_5 = _RESPONSES_5 | {"single_call": 17, "identified_call": 6, "forgets": True}
 # Definitions of o3 cost 81 less than gpt-5's, whatever the choice: 3 bills, and 2 elsewhere.
 _RESPONSES_O = {"apart": True, "heads_system": False, "joins_leading_system": False, "tools_overhead": -81}
-_RESPONSES_O_MINI = _RESPONSES_O | {"tools_overhead": 6, "single_call": 17}
+_RESPONSES_O_MINI = _RESPONSES_O | {"tools_overhead": 6, "single_call": 17}  # 8 bills, 6 of them with a call
 
 RESPONSES: Mapping[str, Rules] = MappingProxyType(
     {
@@ -285,7 +285,7 @@ RESPONSES: Mapping[str, Rules] = MappingProxyType(
             (("o", "o1-mini"), _RESPONSES_O),
             (("o3-mini",), _RESPONSES_O_MINI | {"is_settled": False}),  # one bill of 55 more
             (("o4-mini",), _RESPONSES_O_MINI),
-            (("codex-mini",), _RESPONSES_O_MINI | {"tools_overhead": 7}),
+            (("codex-mini",), _RESPONSES_O_MINI | {"tools_overhead": 7}),  # 2 bills, and 2 of the next
             (("gpt-5-codex-mini",), _RESPONSES_GPT_5 | {"tools_overhead": -75}),
             (("gpt-5", "gpt-5-chat", "gpt-5-mini", "gpt-5-nano"), _RESPONSES_GPT_5),
             (("gpt-5.2", "gpt-5.4"), _RESPONSES_5),
