@@ -54,10 +54,8 @@ def by_target(bills: Iterable[Bill]) -> Sheet:
 def _by_shapes_of_other_half(half: Sequence[Bill], other: Sequence[Bill]) -> list[tuple[str, ...]]:
     """Rows of what is called exact in each half by the shapes that the other half has shown."""
     claimed = [[bill for bill in each if bill.shape is not None] for each in (half, other)]
-    called = [
-        [bill for bill in own if bill.shape in standing(billed_shapes(others))]
-        for own, others in (claimed, claimed[::-1])
-    ]
+    shown = [standing(billed_shapes(each)) for each in claimed]
+    called = [[bill for bill in own if bill.shape in known] for own, known in zip(claimed, shown[::-1], strict=True)]
     claimed.append([*claimed[0], *claimed[1]])
     called.append([*called[0], *called[1]])
     named = ("by the other half's shapes: called exact", "≥ 90.00%"), ("short", "≤ 0.05%"), ("equal", "≥ 97.00%")
