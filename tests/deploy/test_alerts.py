@@ -141,7 +141,10 @@ def test_recorded_figures_are_recorded() -> None:
 def test_every_alert_is_seen_to_sound_and_to_keep_still() -> None:
     """Each alert has a unit test in which it fires."""
     cases = [
-        case for test in load(DEPLOY / "prometheus" / "rules_test.yml")["tests"] for case in test["alert_rule_test"]
+        case
+        for path in (DEPLOY / "prometheus").glob("rules_*test.yml")
+        for test in load(path)["tests"]
+        for case in test["alert_rule_test"]
     ]
     assert {case["alertname"] for case in cases if case["exp_alerts"]} == set(ALERTS)
 

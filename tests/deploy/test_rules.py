@@ -1,4 +1,4 @@
-"""Test the rules with promtool, wherever it is installed. It takes a second, so that every run has it."""
+"""Test the rules with promtool, wherever it is installed. It takes seconds, so that every run has it."""
 
 import shutil
 import subprocess
@@ -24,4 +24,4 @@ def test_the_configuration_is_valid() -> None:
 
 def test_alerts_sound_when_they_should() -> None:
     """The rules pass their unit tests."""
-    promtool("test", "rules", "rules_test.yml")
+    promtool("test", "rules", "rules_test.yml", "rules_hours_test.yml")
