@@ -59,6 +59,9 @@ for transports in (httpx._transports.default, httpx2._transports.default):
     # Each client reads the web's certificates, in 45 ms. Tests' clients, which speak to loopback, share what one has read.
     transports.create_ssl_context = cache(transports.create_ssl_context)
 
+# Each client of a store reads its own version in its package's files.
+redis.utils.get_lib_version = cache(redis.utils.get_lib_version)
+
 ROOT = Path(__file__).resolve().parent.parent
 _START_SECONDS = 120
 """Until a service that has not ended counts as stuck: with a busy machine, loading the vocabularies alone can take 30."""

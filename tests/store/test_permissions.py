@@ -50,7 +50,8 @@ def is_7_0(running: Server) -> bool:
 
 def enter(running: Server, change: str = "") -> str:
     """Create the ACL file's user with ``change`` applied, and return the server's URL for this user."""
-    known = [rule for rule in rules().split(" ") if not (is_7_0(running) and rule in UNKNOWN_TO_7_0)]
+    unknown = UNKNOWN_TO_7_0 if is_7_0(running) else ()
+    known = [rule for rule in rules().split(" ") if rule not in unknown]
     running.connect().execute_command("ACL SETUSER sash reset", *known, *change.split())
     return running.url.replace("://", "://sash:pw@")
 
