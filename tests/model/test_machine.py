@@ -84,9 +84,22 @@ def store_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield _started(STORE, tmp_path_factory.mktemp("model"), stack)
 
 
-@pytest.fixture(params=["plain", "encrypted", "plain-objects", "encrypted-objects"])
+NIGHTLY = pytest.mark.nightly
+
+
+@pytest.fixture(
+    params=[
+        "plain",
+        pytest.param("encrypted", marks=NIGHTLY),
+        pytest.param("plain-objects", marks=NIGHTLY),
+        "encrypted-objects",
+    ]
+)
 def service(request: pytest.FixtureRequest, store_url: str, tmp_path: Path) -> Iterator[Service]:
-    """Yield two applications on the store, like two processes; pictures are in the store, or objects in a folder."""
+    """Yield two applications on the store, like two processes; pictures are in the store, or objects in a folder.
+
+    Each value is in every run, every pair nightly.
+    """
     kind, _, place = request.param.partition("-")
     keys, folder = MASTERS if kind == "encrypted" else (), tmp_path / "media" if place else None
     models = tmp_path / "models.toml"
@@ -172,17 +185,21 @@ def run(service: Service, steps: int, report: Callable[[str], None]) -> None:
 
 
 def test_the_model(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
-    """500 steps in each of four ways to keep messages and pictures, or MODEL_STEPS, agree with the model."""
+    """500 steps in each way to keep messages and pictures, or MODEL_STEPS, agree with the model."""
     run(service, STEPS or 500, lambda line: _say(capsys, line))
 
 
 @pytest.mark.parametrize(
     ("service", "place"),
     [
-        *(("plain", "several_agents_work"), ("encrypted", "several_agents_work")),
-        *(("plain-objects", "media_vanish"), ("encrypted-objects", "media_vanish")),
-        *(("plain", "follow_from_far_behind"), ("encrypted-objects", "follow_from_far_behind")),
-        *(("plain", "hostile_parts"), ("encrypted-objects", "hostile_parts")),
+        ("encrypted", "several_agents_work"),
+        pytest.param("plain", "several_agents_work", marks=NIGHTLY),
+        ("plain-objects", "media_vanish"),
+        pytest.param("encrypted-objects", "media_vanish", marks=NIGHTLY),
+        ("encrypted-objects", "follow_from_far_behind"),
+        pytest.param("plain", "follow_from_far_behind", marks=NIGHTLY),
+        ("plain", "hostile_parts"),
+        pytest.param("encrypted-objects", "hostile_parts", marks=NIGHTLY),
     ],
     indirect=["service"],
 )
