@@ -23,6 +23,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from profiles import examples
 from recordings import NO_TRUTH, TRUTH
+from rigs.core_windows import count_of, window_of
 from rigs.dialogue import user
 
 from sash.core.counts.measures.native_parts import is_of_vertex
@@ -30,6 +31,7 @@ from sash.core.counts.models.models import find_model
 from sash.core.counts.text import count_text
 from sash.core.providers.google.gemini import GEMINI
 from sash.core.providers.reading.native import read_request
+from sash.problems import Problem
 
 TURN = 8
 """Tokens around a turn of its own, at most."""
@@ -148,9 +150,17 @@ def lower_types(value: Any) -> Any:
             return value
 
 
+def made_by_core(form: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what ``asked`` does, without a server."""
+    try:
+        return window_of({"reserve": 0, "reasoning": "all", **body}, form)
+    except Problem:
+        return None
+
+
 @pytest.mark.skipif(not TRUTH.is_dir(), reason=NO_TRUTH)
 @pytest.mark.parametrize("name", RECORDED)
-async def test_recorded_requests(client: httpx.AsyncClient, name: str) -> None:
+def test_recorded_requests(name: str) -> None:
     """In a request's own format, whole or cut to three quarters, strings <= total <= budget, in tokens.
 
     /count of the request is the total, or less if the request has signatures of Vertex, or thinking of earlier turns that
@@ -159,15 +169,15 @@ async def test_recorded_requests(client: httpx.AsyncClient, name: str) -> None:
     form, refused, wrong = RECORDED[name], set(), []
     for row in json.loads((TRUTH / f"{name}.json").read_bytes()):
         body = {"model": row["model"], **history(form, row["request"] | (row.get("also_sent") or {}))}
-        whole = await asked(client, form, {**body, "max_tokens": 10_000_000})
+        whole = made_by_core(form, {**body, "max_tokens": 10_000_000})
         if whole is None:
             refused.add(row["id"])
             continue
-        smaller = await asked(client, form, {**body, "max_tokens": max(1, whole["tokens"]["total"] * 3 // 4)})
+        smaller = made_by_core(form, {**body, "max_tokens": max(1, whole["tokens"]["total"] * 3 // 4)})
         for made in (whole, smaller):
             if made is not None:
                 total, strings = made["tokens"]["total"], tokens(made["request"], made["encoding"])
-                count = await counted(client, form, made)
+                count = count_of(made["model"], made["request"], form)
                 # Only /count reads the signatures. They show that Vertex bills the request, whose Gemini 3 bills less.
                 may_be_less = is_behind_vertex(made["request"]) or forgets(row["model"])
                 is_same = count == total or (count < total and may_be_less)

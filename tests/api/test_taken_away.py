@@ -14,6 +14,7 @@ import httpx
 import msgspec
 import pytest
 from recordings import NO_TRUTH, TRUTH
+from rigs.core_windows import count_of
 from test_every_string import MEDIA, SEALED, STRUCTURE
 
 from sash.core.counts.models.models import find_model
@@ -151,16 +152,10 @@ async def test_a_string_that_is_taken_away_makes_the_count_smaller(
     }
     made = (await client.post("/window", json={**asked, "format": form})).json()
 
-    async def counted(request: dict[str, Any]) -> int:
-        answer = await client.post(f"/count?format={form}", json={"model": model, **request})
-        assert answer.status_code == 200, answer.text
-        tokens: int = answer.json()["tokens"]
-        return tokens
-
-    whole, free = await counted(made["request"]), []
+    whole, free = count_of(model, made["request"], form), []
     found = list(places(made["request"]))
     for path, _ in found:
-        if not _is_free(form, path) and await counted(without(made["request"], path)) >= whole:
+        if not _is_free(form, path) and count_of(model, without(made["request"], path), form) >= whole:
             free.append(path)
     assert len(found) >= len(HISTORY)
     assert free == []

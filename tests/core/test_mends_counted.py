@@ -1,5 +1,6 @@
 """Counted as sent: each mend has a smallest history here, whose windows cost what ``POST /count`` of them says."""
 
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -419,7 +420,9 @@ OVER: Final[dict[str, frozenset[str]]] = {
 would make chats of many people slower."""
 
 
+@cache
 def made_of(name: str, form: str, model: str) -> Object:
+    """Return a window of a history, which both tests read."""
     came, messages = HISTORIES[name]
     body = {"model": model, "format": form, "messages": messages, "uncarried": "drop"}
     wanted, sent = decode_request(msgspec.json.encode(body), came)
