@@ -106,13 +106,13 @@ def _read(files: Sequence[str]) -> Iterator[tuple["TruthRow", str]]:
 
 def _bills(found: Sequence[tuple["TruthRow", str]], models: Mapping[str, "Model"]) -> Iterator["Bill"]:
     from sash.problems import Problem  # noqa: PLC0415
-    from sash_tools.bills.bill import compared  # noqa: PLC0415
+    from sash_tools.bills.bill import comparisons  # noqa: PLC0415
 
     for row, file in found:
         if row.prompt_tokens is None:
             raise SourceError(f"{file}: {row.id} has no prompt_tokens; --live asks for them")
         try:
-            yield compared(row, file, models)
+            yield from comparisons(row, file, models)
         except Problem as problem:
             raise SourceError(f"{file}: {row.id}: {problem.detail}") from None
 
@@ -245,7 +245,7 @@ def _write(bills: Sequence["Bill"], page: Path) -> None:
 def _write_shapes(bills: Sequence["Bill"], file: Path) -> None:
     from sash_tools.bills.bill_shapes import billed_shapes, written_shapes  # noqa: PLC0415
 
-    file.write_bytes(written_shapes(bills))
+    file.write_bytes(written_shapes(bills, file.read_bytes() if file.exists() else b"[]"))
     click.echo(f"{len(billed_shapes(bills))} shapes are in {file}", err=True)
 
 
@@ -265,6 +265,7 @@ def _as_json(bills: Sequence["Bill"]) -> list[dict[str, Any]]:
             "predicted": bill.predicted,
             "billed": bill.billed,
             "exact": bill.is_exact,
+            **({"counting": bill.counting} if bill.is_with_vocabulary else {}),
             **({"rests_on": rules[place]} if bill.error else {}),
         }
         for place, bill in enumerate(bills)

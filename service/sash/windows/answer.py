@@ -46,7 +46,7 @@ from sash.windows.asked import Asked
 from sash.windows.cache_hints import Hints
 from sash.windows.edits import Trimmed, cheaper, sparing
 from sash.windows.marked import marked_in, with_foreign_members
-from sash.windows.tokens_sent import saved_as_sent, saved_by_turns
+from sash.windows.tokens_sent import is_sent_as_counted, saved_as_sent, saved_by_turns
 
 _encode = msgspec.json.Encoder().encode
 
@@ -233,13 +233,16 @@ def made(
         request = _with_hints(asked, request, hints)
     known, total = model.context_window < NO_WINDOW, window.tokens["total"]
     is_text = not history.records.details and window.summary is None
+    exact = plan.text_is_exact if is_text else model.exact and _is_exact(plan, history, window)
+    if exact and PROVIDERS[query.format].fills:
+        exact = is_sent_as_counted(window, history, plan, mends, bodies)
     head = WindowHead(
         conversation_id=asked.conversation if asked.version is not None else None,
         version=asked.version,
         etag=asked.etag,
         model=model.id,
         encoding=model.counted_with,
-        exact=plan.text_is_exact if is_text else model.exact and _is_exact(plan, history, window),
+        exact=exact,
         context_window=model.context_window if known else None,
         max_input_tokens=model.max_input_tokens if known else None,
         reserve=plan.reserve,

@@ -139,7 +139,7 @@ def _told(counted: RequestCount, model: Model, text: int | None) -> Count:
 
 def _counting(exact: bool, model: Model) -> Counting:  # noqa: FBT001 - the count's own figure
     """How a request was counted; a part that no bill has shown makes it no more than the vocabulary's."""
-    return "vocabulary" if model.exact and not exact else model.counting
+    return "exact" if exact else "vocabulary" if model.exact else model.counting
 
 
 def count_of(wanted: CountRequest, model: Model) -> Count:

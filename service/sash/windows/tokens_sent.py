@@ -15,6 +15,7 @@ import numpy as np
 from sash.core.counts.measures.rows import form_number
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, SYSTEM, USER
 from sash.core.counts.models.models import Model
+from sash.core.counts.text import strings
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.history.fillers import (
     blank_line_tokens,
@@ -65,6 +66,32 @@ def saved_by_turns(window: Window, history: History, plan: Plan, mends: Mends) -
     if not PROVIDERS[plan.model.format].replies_are_items:  # items are joined with none
         saved += _by_joints(turns, history, plan.model, leading, mends.joined)
     return +saved
+
+
+def is_sent_as_counted(window: Window, history: History, plan: Plan, mends: Mends, bodies: Bodies) -> bool:
+    """Whether a form that fills sends a window's texts as they were counted one by one: a system text at most, and turns of
+    the user's and the model's by turns. Nothing is joined, filled in, left out or mended."""
+    records, fixed = history.records, plan.parts.fixed
+    beside = (
+        fixed.few_shots,
+        window.summary,
+        window.note,
+        window.opening,
+        window.goes_on,
+        window.grounding,
+        mends.told,
+    )
+    if any(beside) or records.own_tokens is None:
+        return False
+    roles = _roles_of(window.rows, records.roles)
+    is_told = bool(roles) and roles[0] <= DEVELOPER
+    turns = roles[is_told:]
+    by_turns = bytes((USER, ASSISTANT)) * len(turns)
+    if turns != by_turns[: len(turns)] or is_told + len(fixed.system) > 1:
+        return False
+    if is_told and not any(map(str.strip, strings(msgspec.json.decode(bodies.body(window.seqs[0])).get("content")))):
+        return False  # a blank system text is left out
+    return bool((records.own_tokens[list(window.rows)] > 1).all())
 
 
 def _leading(window: Window, roles: bytes) -> frozenset[int]:

@@ -1,7 +1,9 @@
 """A recorded request with its billed and predicted tokens."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
+
+import msgspec
 
 from sash.core.chat.regular import regular_choice
 from sash.core.counts.costs.counting import RequestCount, count_request
@@ -16,7 +18,8 @@ from sash_tools.bills.request_kinds import NOT_SHOWN, kind_of, kinds_of
 from sash_tools.bills.truth_rows import TruthRow
 
 OTHERS = "Other makers"
-_VENDORS = {"openai": "OpenAI", "anthropic": "Claude", "google": "Gemini"}
+GEMINI = "Gemini"
+_VENDORS = {"openai": "OpenAI", "anthropic": "Claude", "google": GEMINI}
 """Vendors' names, by the maker of the model."""
 _OPENAIS_HOSTS = frozenset({"", "openai", "azure", "api.openai.com"})
 _COUNTED = ("messages", "tools", "functions", "function_call", "response_format", "prediction")
@@ -61,14 +64,33 @@ class Bill(NamedTuple):
         return self.predicted / max(1, self.billed)
 
     @property
+    def is_with_vocabulary(self) -> bool:
+        """Whether the maker's own vocabulary counted it, which does not come with Sash."""
+        return self.vendor == GEMINI and self.counting == "vocabulary"
+
+    @property
     def is_shown(self) -> bool:
         """Whether the request shows all that is billed, as far as its kind tells."""
         return self.kind not in NOT_SHOWN.get(self.vendor, ())
 
 
+def comparisons(row: TruthRow, file: str, models: Mapping[str, Model]) -> Iterator[Bill]:
+    """Yield the row as ``compared``; with a vocabulary that the operator brought, it is compared without it, too.
+
+    Raises UnknownModel, InvalidEntry.
+    """
+    found = compared(row, file, models)
+    if found.is_with_vocabulary:
+        yield _compared(row, file, msgspec.structs.replace(countable_model(row.model, models), vocabulary=None))
+    yield found
+
+
 def compared(row: TruthRow, file: str, models: Mapping[str, Model]) -> Bill:
     """Return a row that was billed with its current prediction. Raises UnknownModel, InvalidEntry."""
-    model = countable_model(row.model, models)
+    return _compared(row, file, countable_model(row.model, models))
+
+
+def _compared(row: TruthRow, file: str, model: Model) -> Bill:
     shapes: list[RequestShape] = []
     count, chat = _counted(row, model, lambda shape: not shapes.append(shape))  # type: ignore[func-returns-value]
     shape = shapes[0] if count.exact else None

@@ -29,10 +29,17 @@ def billed_shapes(bills: Iterable[Bill]) -> list[BilledShape]:
     ]
 
 
-def written_shapes(bills: Iterable[Bill]) -> bytes:
-    """Return the file of shapes: a line each."""
-    lines = (msgspec.json.encode(each) for each in billed_shapes(bills))
-    return b"[\n" + b",\n".join(lines) + b"\n]\n"
+def written_shapes(bills: Iterable[Bill], before: bytes = b"[]") -> bytes:
+    """Return the file of shapes: a line each, in alphabetical order.
+
+    Of the file ``before``, lines of forms of which these bills have no shape are kept: the vocabulary that counts such
+    forms does not come with Sash.
+    """
+    found = billed_shapes(bills)
+    forms = {each.form for each in found}
+    kept = [each for each in msgspec.json.decode(before, type=list[BilledShape]) if each.form not in forms]
+    lines = sorted(msgspec.structs.astuple(each) for each in [*found, *kept])
+    return b"[\n" + b",\n".join(map(msgspec.json.encode, lines)) + b"\n]\n"
 
 
 def by_shape(bills: Iterable[Bill]) -> Sheet:

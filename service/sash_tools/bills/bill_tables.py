@@ -134,16 +134,20 @@ def is_miss(bill: Bill) -> bool:
 
 def sheets(bills: Sequence[Bill], limit: int) -> list[Sheet]:
     """Return all tables of bills: targets, shapes, kinds, families, rules, blind spots, and at most ``limit`` misses of
-    each vendor.
+    each vendor. Bills that the maker's own vocabulary counted have tables of their own.
     """
+    own = [bill for bill in bills if bill.is_with_vocabulary]
+    others = [bill for bill in bills if not bill.is_with_vocabulary]
+    apart = (by_target(own), by_shape(own), by_kind(own), misses(own, limit)) if own else ()
     return [
-        by_target(bills),
-        by_shape(bills),
-        by_kind(bills),
-        by_family(bills),
-        *(by_rule(bills, vendor) for vendor in RULES),
-        blind_spots(bills),
-        misses(bills, limit),
+        by_target(others),
+        by_shape(others),
+        by_kind(others),
+        by_family(others),
+        *(by_rule(others, vendor) for vendor in RULES),
+        blind_spots(others),
+        misses(others, limit),
+        *(sheet._replace(title=f"{sheet.title}, with Gemini's vocabulary") for sheet in apart),
     ]
 
 

@@ -204,8 +204,11 @@ def _reports(count: int, total: int, worst: int, kept: Sequence[bytes]) -> Model
 
 
 def applied_correction(model: Model, calibration: ModelReports) -> Correction:
-    """Return the correction of a model with these reports; an exact model has none but its margin."""
-    if model.exact:
+    """Return the correction of a model with these reports.
+
+    An exact model has none but its margin, nor has one that is counted with its maker's vocabulary while no bill is higher.
+    """
+    if model.exact or (model.is_evident and max(calibration.ratios, default=0.0) <= 1.0):
         return Correction(model.margin)
     return correction_of(calibration, model.margin, model.priming)
 

@@ -41,6 +41,8 @@ from sash.problems import UnknownModel
 
 _NONE: Mapping[str, "Model"] = MappingProxyType({})
 _OF_ITEMS: Mapping[str, Rules] = {**RESPONSES, **TEMPLATES_IN_RESPONSES}
+_WITH_EXACT_BILLS: Final = frozenset(each.maker for each in PROVIDERS.values() if each.has_exact_bills)
+"""The makers whose forms have bills that were predicted to the token."""
 _LONGEST_NAME = 256
 _MOST_SHOWN = 100
 _OF_YOUR_OWN = (
@@ -115,6 +117,11 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return "unknown"
         return "vocabulary" if self.own_vocabulary or self.vocabulary is not None else "estimate"
 
+    @property
+    def learns(self) -> bool:
+        """Whether its users' bills may correct its counts."""
+        return not self.exact or self.is_evident
+
     def prices_at(self, tokens: int) -> PriceTier:
         """The prices of a request of so many input tokens."""
         return tier_of(self.price_tiers, tokens) or PriceTier(
@@ -151,10 +158,18 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Tokens of the system text that a template adds to a request without one."""
         return math.ceil(self.rules.lone * self.margin)
 
+    @property
+    def is_evident(self) -> bool:
+        """Whether text is counted with the maker's vocabulary, and bills have shown what its form has around the text: then
+        requests in that form may be exact."""
+        return self.vocabulary is not None and self.provider in _WITH_EXACT_BILLS
+
     def sent_as(self, form: str) -> "Model":
         """Return the model with the rules of requests in ``form``. OpenAI's items are billed by rules of their own."""
         sent_in = PROVIDERS[form]
         rules, exact = self.rules, self.exact
+        if self.is_evident and sent_in.has_exact_bills and sent_in.maker == self.provider:
+            exact = self.assumed is None and self.margin == 1.0 and not self.constant  # else bills have corrected it
         if sent_in.has_openais_items:
             billed = _OF_ITEMS.get(rules.family, rules)
             exact = exact and billed.is_settled

@@ -86,7 +86,7 @@ def _count(form: str, request: Mapping[str, Any], chat: ChatRequest, model: Mode
     besides = _hosted_tokens(chat.hosted, model, are_alone=not chat.tools) + _rest_tokens(form, chat, model)
     besides += _modes_tokens(chat, model) if PROVIDERS[form].is_openais else 0
     besides += _silent_tokens(form, chat, counted, model)
-    is_whole = PROVIDERS[form].is_openais and not chat.hosted and PROVIDERS[form].shows_all(request)
+    is_whole = PROVIDERS[form].has_exact_bills and not chat.hosted and PROVIDERS[form].shows_all(request)
     exact = counted.exact and not besides and is_whole
     return msgspec.structs.replace(counted, exact=exact, tools=counted.tools + besides, tokens=counted.tokens + besides)
 

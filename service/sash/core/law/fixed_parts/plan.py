@@ -131,7 +131,7 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     def fixed_is_exact(self) -> bool:
         """Whether what the fixed parts cost is what the provider bills."""
         query, model, fixed = self.query, self.model, self.parts.fixed
-        if not PROVIDERS[query.format].is_openais:  # others join messages, which then cost less than each by itself
+        if not PROVIDERS[query.format].has_exact_bills:
             return False
         if fixed.tools and (model.is_resold or not fixed.declared(CHAT)[0].is_priced):
             return False

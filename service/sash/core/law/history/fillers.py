@@ -34,7 +34,8 @@ turn, and the reply of ``…``."""
 @lru_cache(maxsize=64)
 def filler_tokens(model: Model) -> int:
     """Return the tokens of a user's turn of ``…``."""
-    return message_tokens(Measure(USER, *both(NOTHING_SAID)), model)
+    own_tokens = None if model.vocabulary is None else model.vocabulary.count(NOTHING_SAID)
+    return message_tokens(Measure(USER, *both(NOTHING_SAID)), model, own_tokens=own_tokens)
 
 
 def with_filler(measure: Measure, cost: int, model: Model, form: str) -> int:

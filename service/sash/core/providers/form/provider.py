@@ -126,7 +126,9 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     is_chat_form: bool = False
     """Whether messages are sent as they are stored."""
     is_openais: bool = False
-    """Whether the form is one of OpenAI's own, whose counts can be exact."""
+    """Whether the form is one of OpenAI's own."""
+    has_exact_bills: bool = False
+    """Whether bills of this form have been predicted to the token, so that counts of its maker's models can be exact."""
 
     def takes_marks(self, kind: CacheKind) -> bool:
         """Whether a request in this form can have marks for a cache of this kind."""

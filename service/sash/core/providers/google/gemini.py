@@ -621,6 +621,16 @@ def _caching(name: str, prices: CachePrices) -> Caching:
     return Caching(kind="implicit", minimum_tokens=minimum, lifetime_seconds=300, read_price=prices.read)
 
 
+_UNSEEN: Final = frozenset({"cached_content", "media_resolution"})
+"""Members of a request that change what it costs, and of which no bill shows how."""
+
+
+def _shows_all(request: Mapping[str, Any]) -> bool:
+    """Whether a request refers to nothing that is cached, and asks for no other resolution of its media."""
+    inside = (request, *(member(request, name) for name in ("config", "generation_config")))
+    return not any(member(each, name) for each in inside if isinstance(each, dict) for name in _UNSEEN)
+
+
 class GeminiRequest(msgspec.Struct):
     """The arguments of ``client.models.generate_content``, except the model."""
 
@@ -672,4 +682,6 @@ GEMINI = Provider(
     answers_name=_answers_name,
     parts_apart=True,
     media_apart=True,
+    has_exact_bills=True,
+    shows_all=_shows_all,
 )

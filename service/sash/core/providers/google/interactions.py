@@ -9,7 +9,7 @@ Read steps of Interactions, of the input or of a reply. Neighbouring steps of th
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -231,6 +231,13 @@ def _read_request(request: Mapping[str, Any], chat: ReadAsChat) -> ChatRequest:
         hosted=[tool for tool in tools if tool.get("type") != "function"],
         rest=rest_of(request, *_InteractionRequest.__struct_fields__),
     )
+
+
+def _shows_all(request: Mapping[str, Any]) -> bool:
+    """Whether a request asks for no resolution of its media: no bill shows what that changes."""
+    steps = [step for step in _steps_of(request.get("input")) if isinstance(step, dict)]
+    contents = [step["content"] for step in steps if isinstance(step.get("content"), list)]
+    return not any("resolution" in part for part in (*steps, *chain(*contents)))
 
 
 def _steps_of(given: str | list[Any] | Object | None) -> list[Any]:
@@ -561,4 +568,6 @@ INTERACTIONS = Provider(
     one_string={"tool": "perhaps"},
     parts_apart=True,
     media_apart=True,
+    has_exact_bills=True,
+    shows_all=_shows_all,
 )

@@ -157,4 +157,5 @@ OPENAI = Provider(
     cache_marks=frozenset({"prompt_cache_key"}),
     is_chat_form=True,
     is_openais=True,
+    has_exact_bills=True,
 )

@@ -566,4 +566,5 @@ RESPONSES = Provider(
     binds_reasoning=_BOUND,
     one_string={"assistant": "always", "tool": "always"},
     is_openais=True,
+    has_exact_bills=True,
 )
