@@ -1,5 +1,6 @@
 """``sash truth``: recorded bills against predictions, and a provider asked for more of them."""
 
+import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,6 +108,45 @@ def test_tables_are_written_into_a_page(file: Path, tmp_path: Path) -> None:
     assert "old" not in text
     page.write_text("nothing")
     assert "has no mark for a table" in sash(str(file), "--into", str(page)).stderr
+
+
+@pytest.fixture
+def gemini_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a file with a bill of Gemini's, on a machine with a vocabulary for it, in which each byte is a token."""
+    folder, found = tmp_path / "tokenizers", tmp_path / "gemini.json"
+    folder.mkdir()
+    ranks = b"".join(base64.b64encode(bytes([each])) + f" {each}\n".encode() for each in range(256))
+    (folder / "gemini.tiktoken").write_bytes(ranks)
+    monkeypatch.setenv("SASH_TOKENIZERS", str(folder))
+    request = {"contents": [{"role": "user", "parts": [{"text": "Hello there"}]}]}
+    found.write_text(json.dumps([{"id": "said", "model": "gemini-2.5-pro", "request": request, "prompt_tokens": 12}]))
+    return found
+
+
+def test_a_vocabulary_of_ones_own_is_compared_with_none(gemini_rows: Path) -> None:
+    """A bill that the operator's vocabulary counts is compared without it and with it, in tables of their own."""
+    without, counted = json.loads(sash(str(gemini_rows)).stdout)
+
+    assert (without["predicted"], without["exact"], "counting" in without) == (3, False, False)
+    assert (counted["predicted"], counted["exact"], counted["counting"]) == (12, True, "vocabulary")
+    tables = sash(str(gemini_rows), "--as", "markdown").stdout
+    assert "| Gemini, text: equal | ≥ 70.00% | none | 0.00% of 1 missed | 0.00% of 1 missed |" in tables
+    assert "### Targets, with Gemini's vocabulary" in tables
+    assert "| Gemini, text: equal | ≥ 70.00% | none | 100.00% of 1 | 100.00% of 1 |" in tables
+
+
+def test_shapes_that_need_a_vocabulary_are_kept_without_it(
+    gemini_rows: Path, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of shapes keeps the lines of forms that this machine cannot count, and replaces all others."""
+    shapes = tmp_path / "shapes.json"
+    assert sash(str(gemini_rows), "--shapes", str(shapes)).exit_code == 0
+    assert json.loads(shapes.read_text()) == [["gemini", "gemini-2.5", "", 1, 1, 0, 0]]
+    monkeypatch.delenv("SASH_TOKENIZERS")
+
+    assert sash(str(file), "--shapes", str(shapes)).exit_code == 0
+
+    assert [line[0] for line in json.loads(shapes.read_text())] == ["gemini", "openai", "openai"]
 
 
 @pytest.mark.parametrize(

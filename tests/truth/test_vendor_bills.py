@@ -33,7 +33,7 @@ SHORT = {
     "dd-trace-py-0007": _REPEATED,
     "fantasy-0017": "unexplained: 140 tokens more than the same tools a moment later",
     "fantasy-0031": _SEALED,
-    "openinference-0021": "unexplained: 11 tokens above its words",
+    "openinference-0021": "a newer model answered under the name of 2.0: it thought, and signed its reply",
     "pydantic-ai-0094": "lazydog: a word that a vocabulary has in more pieces",
     "pydantic-ai-0120": "a compaction of what came before, which is not shown",
     "ruby_llm-0043": _SEALED,

@@ -102,12 +102,12 @@ class Windows:
         if query.model is None:  # then it depends on the conversation's settings
             return Asking(reach, follows=False, told=told)
         model = limits_of(query, _NO_RESERVE, self.models).model
-        return Asking(reach, follows=not model.learns and not query.recall_max_tokens, told=told)
+        return Asking(reach, follows=model.exact and not model.vocabulary and not query.recall_max_tokens, told=told)
 
     async def _plan(self, tenant: str, query: WindowQuery, settings: ConversationSettings, parts: FixedParts) -> Plan:
         """The plan of a window, with the model's estimate corrected by the tenant's bills."""
         plan = self._kept_plan(query, settings, parts, self.models, None)
-        if not plan.model.learns:
+        if plan.model.exact and plan.model.vocabulary is None:
             return plan
         models = await self._calibrations.correct(tenant, self.models, plan.model.id)
         if models is self.models:

@@ -75,14 +75,17 @@ class Bill(NamedTuple):
 
 
 def comparisons(row: TruthRow, file: str, models: Mapping[str, Model]) -> Iterator[Bill]:
-    """Yield the row as ``compared``; with a vocabulary that the operator brought, it is compared without it, too.
+    """Yield the row as ``compared``. Where a vocabulary for Gemini is there, the row is compared without it, and Gemini's own
+    bills with it, too.
 
     Raises UnknownModel, InvalidEntry.
     """
-    found = compared(row, file, models)
-    if found.is_with_vocabulary:
-        yield _compared(row, file, msgspec.structs.replace(countable_model(row.model, models), vocabulary=None))
-    yield found
+    model = countable_model(row.model, models)
+    if model.is_evident:
+        yield _compared(row, file, msgspec.structs.replace(model, vocabulary=None))
+    found = _compared(row, file, model)
+    if found.is_with_vocabulary or not model.is_evident:
+        yield found
 
 
 def compared(row: TruthRow, file: str, models: Mapping[str, Model]) -> Bill:

@@ -9,7 +9,7 @@ from sash.core.counts.models.templates import TEMPLATES
 from sash_tools.bills.bill import OTHERS, Bill
 from sash_tools.bills.bill_rules import RULES, doubtful_rules
 from sash_tools.bills.bill_shapes import by_shape
-from sash_tools.bills.bill_targets import by_target
+from sash_tools.bills.bill_targets import by_target, by_target_of_gemini
 from sash_tools.bills.blind_spots import blind_spots
 from sash_tools.sheet import Sheet
 
@@ -138,7 +138,7 @@ def sheets(bills: Sequence[Bill], limit: int) -> list[Sheet]:
     """
     own = [bill for bill in bills if bill.is_with_vocabulary]
     others = [bill for bill in bills if not bill.is_with_vocabulary]
-    apart = (by_target(own), by_shape(own), by_kind(own), misses(own, limit)) if own else ()
+    apart = (by_target_of_gemini(own), by_shape(own), by_kind(own), misses(own, limit)) if own else ()
     return [
         by_target(others),
         by_shape(others),

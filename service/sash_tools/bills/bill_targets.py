@@ -40,15 +40,33 @@ def is_fitted(bill: Bill) -> bool:
 
 def by_target(bills: Iterable[Bill]) -> Sheet:
     """Return a row for each target that bills bear on: its figure on the fitted half, the tested half, and all."""
+    halves = _halves(bills)
+    rows = [*_rows_of(TARGETS, halves), *_by_shapes_of_other_half(*halves[:2])]
+    return Sheet("Targets", _COLUMNS, rows)
+
+
+def by_target_of_gemini(bills: Iterable[Bill]) -> Sheet:
+    """Return the rows of the targets that a vocabulary for Gemini changes."""
+    return Sheet("Targets", _COLUMNS, _rows_of((*SAID, *OF_GEMINI, *OF_MEDIA), _halves(bills)))
+
+
+_COLUMNS: Final = ("target", "#bound", "#fitted half", "#tested half", "#all")
+_Halves = tuple[list[Bill], list[Bill], list[Bill]]
+
+
+def _halves(bills: Iterable[Bill]) -> _Halves:
+    """The fitted half, the tested half, and all."""
     found = list(bills)
-    halves = [bill for bill in found if is_fitted(bill)], [bill for bill in found if not is_fitted(bill)], found
+    return [bill for bill in found if is_fitted(bill)], [bill for bill in found if not is_fitted(bill)], found
+
+
+def _rows_of(targets: Iterable[Target], halves: _Halves) -> list[tuple[str, ...]]:
     rows = []
-    for target in TARGETS:
+    for target in targets:
         bearing = [[bill for bill in half if target.bears_on(bill)] for half in halves]
         if bearing[-1]:
             rows.append((target.title, _bound(target), *(_shown(target, half) for half in bearing)))
-    rows += _by_shapes_of_other_half(*halves[:2])
-    return Sheet("Targets", ("target", "#bound", "#fitted half", "#tested half", "#all"), rows)
+    return rows
 
 
 def _by_shapes_of_other_half(half: Sequence[Bill], other: Sequence[Bill]) -> list[tuple[str, ...]]:
@@ -158,32 +176,36 @@ def _is_geminis(*kinds: str) -> Callable[[Bill], bool]:
     return lambda bill: bill.vendor == "Gemini" and bill.kind in kinds
 
 
-TARGETS: Final = (
-    Target("said exact", _of(*_OPENAI), _said, least=0),
+SAID: Final = (
     Target("said exact: short", lambda bill: bill.is_exact, _short, most=1 / 2000),
     Target("said exact: equal", lambda bill: bill.is_exact, _equal, least=0.97),
+)
+_TOOLS: Final = _is_geminis("tool definitions", "tool history")
+OF_GEMINI: Final = (
+    Target("Gemini, text: equal", _is_geminis("text"), _equal, least=0.70),
+    Target("Gemini, text: short", _is_geminis("text"), _short, most=0.01),
+    Target("Gemini, text: median ratio", _is_geminis("text"), _median, most=1.06, is_share=False),
+    Target("Gemini, tools: short", _TOOLS, _short, most=0.03),
+    Target("Gemini, tools: median ratio", _TOOLS, _median, most=1.05, is_share=False),
+)
+OF_MEDIA: Final = (
+    Target("WAV: equal", has_wav, _equal, least=0.60),
+    Target("pictures of known size: equal", has_sized_picture, _equal, least=0.60),
+    Target("pictures of known size: short", has_sized_picture, _short, most=0.05),
+)
+TARGETS: Final = (
+    Target("said exact", _of(*_OPENAI), _said, least=0),
+    *SAID,
     Target("OpenAI: equal", _of("OpenAI"), _equal, least=0.97),
     Target("OpenAI: short", _of("OpenAI"), _short, most=0.002),
     Target("OpenAI Responses: equal", _of("OpenAI Responses"), _equal, least=0.91),
     Target("OpenAI Responses: short", _of("OpenAI Responses"), _short, most=0.05),
     Target("Claude: short", _of("Claude"), _short, most=0.01),
     Target("Claude: median ratio", _of("Claude"), _median, most=1.12, is_share=False),
-    Target("Gemini, text: equal", _is_geminis("text"), _equal, least=0.70),
-    Target("Gemini, text: short", _is_geminis("text"), _short, most=0.01),
-    Target("Gemini, text: median ratio", _is_geminis("text"), _median, most=1.06, is_share=False),
-    Target("Gemini, tools: short", _is_geminis("tool definitions", "tool history"), _short, most=0.03),
-    Target(
-        "Gemini, tools: median ratio",
-        _is_geminis("tool definitions", "tool history"),
-        _median,
-        most=1.05,
-        is_share=False,
-    ),
+    *OF_GEMINI,
     Target("Amazon Nova: short", _is_nova, _short, most=0.08),
     Target("Amazon Nova: median ratio", _is_nova, _median, most=1.25, is_share=False),
     Target("other makers: short", lambda bill: bill.vendor == OTHERS, _short, most=0.03),
-    Target("WAV: equal", has_wav, _equal, least=0.60),
-    Target("pictures of known size: equal", has_sized_picture, _equal, least=0.60),
-    Target("pictures of known size: short", has_sized_picture, _short, most=0.05),
+    *OF_MEDIA,
     Target("names of unknown makers", lambda _: True, _share(_is_unknown), most=0.02),
 )

@@ -117,11 +117,6 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return "unknown"
         return "vocabulary" if self.own_vocabulary or self.vocabulary is not None else "estimate"
 
-    @property
-    def learns(self) -> bool:
-        """Whether its users' bills may correct its counts."""
-        return not self.exact or self.is_evident
-
     def prices_at(self, tokens: int) -> PriceTier:
         """The prices of a request of so many input tokens."""
         return tier_of(self.price_tiers, tokens) or PriceTier(
@@ -161,8 +156,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def is_evident(self) -> bool:
         """Whether text is counted with the maker's vocabulary, and bills have shown what its form has around the text: then
-        requests in that form may be exact."""
-        return self.vocabulary is not None and self.provider in _WITH_EXACT_BILLS
+        requests in that form may be exact, until a bill is higher than its count."""
+        return self.vocabulary is not None and self.rules.family in VENDORS and self.provider in _WITH_EXACT_BILLS
 
     def sent_as(self, form: str) -> "Model":
         """Return the model with the rules of requests in ``form``. OpenAI's items are billed by rules of their own."""
