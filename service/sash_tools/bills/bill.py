@@ -75,7 +75,7 @@ class Bill(NamedTuple):
 
 
 def comparisons(row: TruthRow, file: str, models: Mapping[str, Model]) -> Iterator[Bill]:
-    """Yield the row as ``compared``. Where a vocabulary for Gemini is there, the row is compared without it, and Gemini's own
+    """Yield the row as ``compared``. If a vocabulary for Gemini is there, the row is compared without it, and Gemini's own
     bills with it, too.
 
     Raises UnknownModel, InvalidEntry.
