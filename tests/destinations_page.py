@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sash.core.providers.destinations.destination import FACTS
-from sash.core.providers.destinations.facts import VALUES, Fact
+from sash.core.providers.destinations.facts import Fact
 from sash.core.providers.destinations.hosts import AS_MADE, PREFIXES, UNRECORDED
+from sash.core.providers.destinations.rules import RULES
 
 PAGE = Path(__file__).parents[1] / "service" / "sash" / "core" / "providers" / "destinations" / "README.md"
 HEAD = """# Destinations
@@ -44,10 +45,10 @@ def _reason(host: str) -> str:
 
 
 def _kinds() -> Iterator[str]:
-    for kind, values in VALUES.items():
+    for kind, rule in RULES.items():
         yield f"## {kind}"
         yield ""
-        for value, meaning in values.items():
+        for value, meaning in rule.values.items():
             yield f"- `{value}`: {meaning}"
         yield ""
         yield "| value | of | format | models |"

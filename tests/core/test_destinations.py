@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from sash.core.counts.models.models import find_model, list_models
 from sash.core.providers import PROVIDERS
 from sash.core.providers.destinations.destination import COMPATIBLE, FACTS, meet
-from sash.core.providers.destinations.facts import VALUES
 from sash.core.providers.destinations.hosts import AS_MADE, PREFIXES, UNRECORDED, host_of
 from sash.core.providers.destinations.model_media import READERS
+from sash.core.providers.destinations.rules import RULES
 from sash.core.providers.destinations.tool_names import ALPHABETS
 
 HOSTS = {
@@ -72,7 +72,7 @@ def test_no_listed_model_of_a_maker_seems_to_be_at_a_host() -> None:
 @pytest.mark.parametrize("fact", FACTS, ids=lambda each: f"{each.name}-{each.kind}")
 def test_each_row_has_a_value_of_its_kind_and_evidence(fact: object) -> None:
     """A row's value is one of its kind's, its forms are known, its host can be said, and its evidence is told."""
-    assert fact.value in VALUES[fact.kind]
+    assert fact.value in RULES[fact.kind].values
     assert fact.forms <= PROVIDERS.keys()
     assert fact.of != "host" or fact.name in {*PREFIXES.values(), COMPATIBLE, UNRECORDED}
     assert len(fact.evidence) > 10
@@ -81,7 +81,7 @@ def test_each_row_has_a_value_of_its_kind_and_evidence(fact: object) -> None:
 
 def test_each_alphabet_has_a_meaning() -> None:
     """Every value of the fact on tools' names is a pattern."""
-    assert ALPHABETS.keys() == VALUES["tool_names"].keys()
+    assert ALPHABETS.keys() == RULES["tool_names"].values.keys()
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_host_takes_no_fact_away(form: str, maker: str, host: str, model: str)
     for kind, value in alone.values.items():
         if kind == "files" and host in READERS:
             continue
-        order = [*VALUES[kind]]
+        order = [*RULES[kind].values]
         assert order.index(hosted.values[kind]) >= order.index(value)
 
 

@@ -52,12 +52,15 @@ CHAT = (
         "hosted_vllm/google/gemma-3-27b-it",
         "hosted_vllm/meta-llama/Llama-3.1-8B-Instruct",
         "hosted_vllm/mistralai/Devstral-Small-2-24B-Instruct-2512",
+        "hosted_vllm/deepseek-ai/DeepSeek-V4-Pro",
+        "fireworks_ai/accounts/fireworks/models/glm-5p1",
     ),
 )
 DESTINATIONS = (
     *(("openai", model) for model in CHAT),
-    *(("responses", model) for model in ("gpt-5", "o3-mini")),
+    *(("responses", model) for model in ("gpt-5", "o3-mini", "deepseek-v4-pro")),
     *(("anthropic", model) for model in ("claude-opus-4-8", "claude-sonnet-4-5", "deepseek-v4-pro", "kimi-k2.5")),
+    ("anthropic", "minimax-m2.5"),
     *((form, "gemini-2.5-flash") for form in ("gemini", "interactions")),
     *(("converse", model) for model in ("amazon.nova-micro-v1:0", "us.meta.llama4-maverick-17b-instruct-v1:0")),
     *(("converse", model) for model in ("us.anthropic.claude-opus-4-8-v1:0", "meta.llama3-1-70b-instruct-v1:0")),

@@ -3,19 +3,22 @@
 from sash.api.schemas import DestinationFact, ModelDestination, TakenMedia
 from sash.core.counts.models.models import Model
 from sash.core.providers import PROVIDERS
-from sash.core.providers.destinations.destination import meet
-from sash.core.providers.destinations.facts import VALUES
+from sash.core.providers.destinations.destination import forms_of, meet
+from sash.core.providers.destinations.hosts import BILLED_AS_MADE, OF_FORMS, host_of
+from sash.core.providers.destinations.rules import RULES
 from sash.core.providers.form.provider import Provider
 from sash.core.providers.writing.media_types import ANY
 
 
 def destinations_of(model: Model) -> list[ModelDestination]:
-    """A model's destinations: in chat completions, and in the formats that its maker's models are sold in."""
-    return [
-        _destination(model, each)
-        for each in PROVIDERS.values()
-        if each.is_chat_form or model.provider in {each.maker, *each.resells}
-    ]
+    """A model's destinations: in chat completions, and in each other format that its maker or its host serves it in."""
+    return [_destination(model, each) for each in PROVIDERS.values() if _is_served(model, each)]
+
+
+def _is_served(model: Model, form: Provider) -> bool:
+    sellers = {form.maker, *BILLED_AS_MADE.get(form.name, ())}
+    is_of_host = form.name in OF_FORMS and OF_FORMS[form.name] == host_of(model.known_as)
+    return form.is_chat_form or model.provider in sellers or is_of_host or form.name in forms_of(model.provider)
 
 
 def _destination(model: Model, form: Provider) -> ModelDestination:
@@ -31,7 +34,7 @@ def _destination(model: Model, form: Provider) -> ModelDestination:
             DestinationFact(
                 kind=fact.kind,
                 value=fact.value,
-                meaning=VALUES[fact.kind][fact.value],
+                meaning=RULES[fact.kind].values[fact.value],
                 of=fact.of,
                 name=fact.name,
                 evidence=fact.evidence,

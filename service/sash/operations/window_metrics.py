@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import cycle
 
 from sash.core.counts.models.models import Model
-from sash.core.providers.destinations.refusals import RULES
+from sash.core.providers.destinations.rules import RULES
 from sash.operations.followups import Beginning, Followups
 from sash.operations.logging import best_effort
 from sash.operations.model_names import OTHER, ModelNames

@@ -59,11 +59,11 @@ def _by_servers(records: Records) -> Number:
     marks |= ((roles == ASSISTANT) & (records.tokens(0) == 0) & (calls == 0)) * server_mends.EMPTY
     marks |= ((roles == USER) & (records.tokens(0) == 0)) * server_mends.SILENT
     marks |= ((roles == TOOL) | (calls > 0)) * server_mends.IDENTITY
-    marks |= (calls > 0) * server_mends.OWING
+    marks |= (calls > 0) * (server_mends.OWING | server_mends.TWICE)
     marks |= (roles <= DEVELOPER) * server_mends.PARTS
     marks |= (roles != USER) * server_mends.NAMED
     if records.details:
-        thoughts = server_mends.THOUGHTS | server_mends.DETAILS
+        thoughts = server_mends.THOUGHTS | server_mends.DETAILS | server_mends.TWICE
         marks |= ((roles == ASSISTANT) & (records.columns["plain0"] != 0)) * thoughts
         marks |= (records.columns["has_call_objects"] != 0) * server_mends.ARGUMENTS
         for index in records.rare:  # their columns are not complete

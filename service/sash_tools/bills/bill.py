@@ -11,6 +11,7 @@ from sash.core.counts.costs.request_shapes import RequestShape, Stands, bills_of
 from sash.core.counts.models.models import Model, countable_model
 from sash.core.counts.requests.provider_requests import asks_for_reasoning, count_provider_request
 from sash.core.providers import CHAT, PROVIDERS
+from sash.core.providers.destinations.hosts import BILLED_AS_MADE
 from sash.core.providers.form.requests_read import ChatRequest
 from sash.core.providers.reading.native import read_request
 from sash.problems import InvalidEntry
@@ -121,7 +122,7 @@ def vendor_of(row: TruthRow, model: Model) -> str:
     if model.provider == "openai" and row.host not in _OPENAIS_HOSTS:
         return OTHERS
     sent_in = PROVIDERS[row.form]
-    if model.provider not in {sent_in.maker, *sent_in.resells}:
+    if model.provider not in {sent_in.maker, *BILLED_AS_MADE.get(row.form, ())}:
         return OTHERS
     return _VENDORS.get(model.provider, OTHERS) + (" Responses" if sent_in.has_openais_items else "")
 

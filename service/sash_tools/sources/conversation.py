@@ -1,7 +1,7 @@
 """The result of every source: conversations with settings and entries, each entry with a stable id."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -39,6 +39,10 @@ class Step(NamedTuple):
     message: dict[str, Any]
 
 
+_REQUIRED: Final = ("max_tokens", "anthropic")
+"""A member that each request has in one format alone, and the format."""
+
+
 class SourceConversation(msgspec.Struct, kw_only=True):
     """One conversation of a source, in Sash's form.
 
@@ -58,8 +62,7 @@ def format_hint(value: Any) -> str:
     members = value.keys() if isinstance(value, Mapping) else ()
     chat = PROVIDERS[CHAT].shape.messages
     lists = [(each.shape.messages, each.name) for each in PROVIDERS.values() if each.shape.messages != chat]
-    required = [(each.required, each.name) for each in PROVIDERS.values() if each.required]
-    for name, form in (*lists, *required):
+    for name, form in (*lists, _REQUIRED):
         if name in members:
             return f"; ?format={form} takes a provider's request with {name!r}"
     return ""

@@ -18,6 +18,7 @@ from sash.core.providers import CHAT
 from sash.core.providers.messages.mends import AS_TEXT, Mends
 from sash.core.providers.messages.owed_reasoning import NO_REASONING
 from sash.core.providers.messages.pieces import Object
+from sash.core.providers.messages.reasoning_members import PLAIN
 from sash.core.providers.openai.chat_mends import CALLED, EMPTY_CONTENT, sent_as_chat
 from sash.core.providers.openai.server_mends import (
     IDENTITY,
@@ -172,7 +173,7 @@ def _as_taken(body: bytes, odd: int, marked: Marked, mends: Mends, seq: int) -> 
     if any(not mend.is_free for mend in (*changes, *more)):
         is_blank = NO_REASONING in more  # each call without reasoning is priced with its blank
         mends.changed.add(seq)
-        mends.send(seq, {name: left[name] for name in left if name != "reasoning_content"} if is_blank else left)
+        mends.send(seq, {name: left[name] for name in left if name not in PLAIN} if is_blank else left)
     return msgspec.json.encode(left)
 
 

@@ -21,6 +21,8 @@ from sash.core.counts.text import Pair, both, text_tokens
 from sash.core.counts.text.numbers import ONE, Arithmetic, Number
 from sash.core.counts.text.unicode_scripts import MARKS_APART, Mix, family_tokens
 from sash.core.providers import PROVIDERS
+from sash.core.providers.destinations.destination import meet
+from sash.core.providers.destinations.facts import Kind
 from sash.core.providers.form.provider import Provider
 from sash.core.providers.messages.owed_reasoning import BLANK, fills_reasoning
 from sash.core.providers.messages.reasoning_members import CONTENT
@@ -50,6 +52,8 @@ _GUESSES: Final = frozenset({"estimated", "unpriced0", "form", "pictured0", "spo
 """Numbers of a message that may make its cost a guess."""
 _LISTED_NOTHING: Final = 3
 """Tokens of an empty result in the list that answers several calls: ``[""]``."""
+_WORDLESS: Final[dict[Kind, int]] = {"empty_question": USER, "empty_result": TOOL}
+"""The role of the messages that each kind of fact refuses without words."""
 _LONGEST_NAME: Final = 256
 """Bytes of the longest name."""
 _JOINED: Final = 2
@@ -116,7 +120,7 @@ def _as_server_reads(row: Row, model: Model, by: Arithmetic) -> Row:
     if "has_call_objects" in row and refused & ARGUMENTS:
         _with_objects(sent, model, by)
     if refused & SILENT:
-        _with_words(sent, model, by)
+        _with_words(sent, USER, model, by)
     if "has_name" in row and refused & NAMED:
         sent["has_name"] = sent["has_name"] * ((row["role"] == USER) | (row["role"] == FUNCTION))
     return sent
@@ -203,7 +207,16 @@ def _as_sent(row: Row, model: Model, sent_in: Provider, by: Arithmetic) -> Row:
         _join(sent, sent_in)
     if sent_in.parts_apart:
         _part(sent, model, by)
+    for role in _filled_roles(model.format, model.provider, model.known_as):
+        _with_words(sent, role, model, by)
     return sent
+
+
+@lru_cache(maxsize=1024)
+def _filled_roles(form: str, maker: str, name: str) -> tuple[int, ...]:
+    """Return the roles whose messages need words in this form, which is not that of chat completions."""
+    values = meet(form, maker, name).values
+    return tuple(role for kind, role in _WORDLESS.items() if kind in values)
 
 
 def _join(sent: Row, sent_in: Provider) -> None:
@@ -279,9 +292,9 @@ def _with_objects(sent: Row, model: Model, by: Arithmetic) -> None:
         _choose(sent, "together_objects", "together", by)
 
 
-def _with_words(sent: Row, model: Model, by: Arithmetic) -> None:
-    """Add the words that are sent in place of nothing in a user's message."""
-    is_silent = (sent["role"] == USER) & (sent["text0"] == 0) & (sent["has_images"] == 0) & (sent["estimated"] == 0)
+def _with_words(sent: Row, role: int, model: Model, by: Arithmetic) -> None:
+    """Add the words that are sent in place of nothing in a message of this role."""
+    is_silent = (sent["role"] == role) & (sent["text0"] == 0) & (sent["has_images"] == 0) & (sent["estimated"] == 0)
     for column, tokens in zip(COLUMNS, _nothing_said(), strict=True):
         sent["text" + column] = sent["text" + column] + by.where(is_silent, tokens, 0)
     if model.vocabulary is not None:

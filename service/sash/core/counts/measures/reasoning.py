@@ -25,8 +25,10 @@ class Reasoning(msgspec.Struct, array_like=True, frozen=True):
 def reasoning_of(message: Mapping[str, Any]) -> Reasoning | None:
     """Return the tokens of an assistant message's reasoning; None if it has none."""
     said = {name: message[name] for name in PLAIN if message.get(name)}
-    if said.keys() == {"reasoning"}:  # some servers get it so
-        said = {CONTENT: said["reasoning"]}
+    if (
+        "reasoning" in said and said.get(CONTENT, said["reasoning"]) == said["reasoning"]
+    ):  # some servers get it so, or twice
+        said[CONTENT] = said.pop("reasoning")
     thought = {BLOCKS: message[BLOCKS]} if message.get(BLOCKS) else {}
     plain, blocks = text_tokens(said), text_tokens(thought)
     signed = [each[SIGNED] for each in (message, *(message.get("tool_calls") or ())) if each.get(SIGNED)]

@@ -34,7 +34,7 @@ from sash.core.counts.text import Encoding
 from sash.core.counts.text.unicode_scripts import RATIOS
 from sash.core.counts.text.vocabularies import INSTALLED, Vocabulary, vocabulary_of
 from sash.core.providers import CHAT, PROVIDERS
-from sash.core.providers.destinations.hosts import at_host_of
+from sash.core.providers.destinations.hosts import OF_FORMS, at_host_of
 from sash.core.providers.destinations.model_media import SEES
 from sash.core.providers.form.request_limits import NO_LIMITS, RequestLimits
 from sash.problems import UnknownModel
@@ -170,7 +170,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             exact = exact and billed.is_settled
             rules = rules if self.is_resold else billed  # a gateway bills items as chat completions: 24 bills
         limits = self.limits
-        if sent_in.resells:
+        if form in OF_FORMS:  # the host's limits hold for every model
             limits = limits.within(sent_in.limits(self.known_as, self.context_window))
         return msgspec.structs.replace(self, format=form, rules=rules, exact=exact, limits=limits)
 

@@ -43,10 +43,10 @@ def with_filler(measure: Measure, cost: int, model: Model, form: str) -> int:
     the turns that divide calls from words, at most."""
     if measure.role == USER and _is_silent(measure, form):  # a name may cost more
         return max(filler_tokens(model), cost)
-    extra = measure.extra
-    if extra is not None and extra.calls and "beside_calls" in meet(form, model.provider, model.known_as).values:
+    extra, wanted = measure.extra, meet(form, model.provider, model.known_as).values
+    if extra is not None and extra.calls and "beside_calls" in wanted:
         return cost + _TURNS_APART * filler_tokens(model)
-    if not PROVIDERS[form].names_files or extra is None:
+    if extra is None or "file_names" not in wanted:
         return cost
     files = sum(each.kind != IMAGE and each.form in ("", form) for each in extra.media)
     own = extra.native_in(form)  # a document of words is no file there

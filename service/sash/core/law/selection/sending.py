@@ -132,12 +132,13 @@ def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> Vi
     """The view with costs that include the words sent in ``form`` for the user's empty messages, and the blank lines
     between system texts, or the words before them. ``has_system``: a system prompt comes before the messages."""
     records = view.history.records
-    names_files = PROVIDERS[form].names_files
+    wanted = meet(form, model.provider, model.known_as).values
+    names_files = "file_names" in wanted
     is_empty = (records.tokens(0) <= names_files) & (np.frombuffer(records.roles, np.uint8) == USER)
     indexes = {*np.flatnonzero(is_empty).tolist()}
     if names_files and records.details:
         indexes.update(records.media)
-    if "beside_calls" in meet(form, model.provider, model.known_as).values:
+    if "beside_calls" in wanted:
         is_legacy = np.frombuffer(records.flags, np.uint8) & Flags.LEGACY_CALL
         indexes.update(np.flatnonzero(np.frombuffer(records.calls, np.uint8) | is_legacy).tolist())
     costs = view.costs.copy()

@@ -41,8 +41,10 @@ from sash.core.providers.anthropic.claude_request import (
     is_hour,
     marked,
     with_reasoning_filled,
+    with_results_apart,
     without_refused,
 )
+from sash.core.providers.destinations.destination import meet
 from sash.core.providers.form.cache_marks import (
     BREAKPOINTS,
     CacheKind,
@@ -77,7 +79,7 @@ from sash.core.providers.messages.pieces import (
 from sash.core.providers.writing.media import Media, read_data_url, read_file
 from sash.core.providers.writing.media_types import PDF, UNTAKEN, is_web
 from sash.core.providers.writing.native_messages import NativeMessages, Shape, in_turns
-from sash.core.providers.writing.shared_mends import CALL_ID, CALL_NAME, RESULTS_FIRST, SYSTEM_ROLE
+from sash.core.providers.writing.shared_mends import CALL_ID, CALL_NAME, RESULTS_FIRST, SYSTEM_ROLE, WORDS_APART
 from sash.core.providers.writing.tools import Choice, Function, read_choice, read_functions
 from sash.core.providers.writing.turns import (
     NOTHING_SAID,
@@ -451,9 +453,9 @@ def _write(
 ) -> dict[str, Any]:
     """Return ``messages``, with ``system``, ``tools`` and ``tool_choice`` where they are not empty."""
     tidy = partial(FOREIGN.sub, "_")
-    steps = read_steps(
-        messages, _SHAPE, writing, tidy=tidy, renames=CALL_ID, groups=not writing.fills_reasoning, takes=CLAUDES_MEDIA
-    )
+    wants = meet(_SHAPE.name, writing.maker, writing.model).values
+    groups = not (writing.fills_reasoning or "beside_calls" in wants)
+    steps = read_steps(messages, _SHAPE, writing, tidy=tidy, renames=CALL_ID, groups=groups, takes=CLAUDES_MEDIA)
     has_role = takes_system_role(writing.model)
     history = in_place([_with_place(step, writing) for step in steps], messages, writing, has_role=has_role)
     system = [step for step in history if isinstance(step, Said) and step.is_system]
@@ -466,6 +468,8 @@ def _write(
     sent = in_turns(turns, dict(_EMPTY), _SHAPE)
     if not sent and asks(history):  # with a blank text alone, beside results that are not in the window
         sent = [{"role": "user", "content": [dict(_EMPTY)]}]
+    if "beside_calls" in wants:
+        sent = with_results_apart(sent, writing)
     request: dict[str, Any] = {"messages": sent}
     if text := _system(system, writing):
         request["system"] = text
@@ -860,12 +864,11 @@ ANTHROPIC = Provider(
     binds_reasoning=_BOUND,
     own_members=_MEMBERS,
     of_reply=frozenset({"id"}),
-    required="max_tokens",
     has_cache_control=True,
     cache_marks=frozenset({"cache_control"}),
     parts_apart=True,
     takes=CLAUDES_MEDIA,
-    mends=(*OF_BLOCKS, *OF_REQUESTS, NO_REASONING, REPLY_AT_END),
+    mends=(*OF_BLOCKS, *OF_REQUESTS, NO_REASONING, REPLY_AT_END, WORDS_APART),
     has_system_messages=takes_system_role,
     free_members=frozenset(
         {

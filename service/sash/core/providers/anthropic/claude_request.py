@@ -9,7 +9,8 @@ from sash.core.providers.anthropic.claude_mends import LAST_THINKING, THOUGHTS, 
 from sash.core.providers.form.cache_marks import BREAKPOINTS, content_parts
 from sash.core.providers.messages.mends import Mend
 from sash.core.providers.messages.owed_reasoning import BLANK, NO_REASONING
-from sash.core.providers.writing.turns import Block, RequestWriting
+from sash.core.providers.writing.shared_mends import WORDS_APART
+from sash.core.providers.writing.turns import NOTHING_SAID, Block, RequestWriting
 
 CACHE_MARKS: Final = Mend(
     name="cache_marks",
@@ -216,6 +217,34 @@ def _with_blank(message: Block, writing: RequestWriting) -> Block:
     writing.mends.add(NO_REASONING, writing.owners.get(id(call), 0))
     left = [block for block in blocks if block.get("type") != "thinking"]
     return {**message, "content": [{"type": "thinking", "thinking": BLANK, "signature": ""}, *left]}
+
+
+# ---- words behind results
+
+
+def with_results_apart(messages: Iterable[Block], writing: RequestWriting) -> list[Block]:
+    """Return the messages with results of calls in messages of their own. Between them and what stood beside them, the
+    assistant says ``…``, which is of the message with the calls."""
+    found: list[Block] = []
+    caller = 0
+    for message in messages:
+        content = message["content"] if isinstance(message["content"], list) else []
+        calls = (block for block in content if block.get("type") == "tool_use")
+        caller = next((writing.owners.get(id(block), 0) for block in calls), caller)
+        results = [block for block in content if block.get("type") == "tool_result"]
+        if not results:
+            found.append(message)
+            continue
+        writing.mends.changed.add(caller)  # it was chosen by the most turns that may be put around it
+        found.append({**message, "content": results})
+        if others := [block for block in content if block not in results]:
+            for block in others:
+                writing.mends.add(WORDS_APART, writing.owners.get(id(block), 0))
+            found.append(
+                {"role": "assistant", "content": writing.owned([{"type": "text", "text": NOTHING_SAID}], caller)}
+            )
+            found.append({**message, "content": others})
+    return found
 
 
 # ---- the end of messages

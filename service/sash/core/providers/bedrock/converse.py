@@ -16,7 +16,7 @@ from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.chat.result_values import returned_content
 from sash.core.providers.anthropic.claude_mends import is_claude, is_claudes
-from sash.core.providers.bedrock.converse_apart import WORDS_APART, with_calls_apart
+from sash.core.providers.bedrock.converse_apart import with_calls_apart
 from sash.core.providers.bedrock.converse_files import (
     BEDROCKS_MEDIA,
     KINDS,
@@ -56,7 +56,14 @@ from sash.core.providers.messages.pieces import Keeps, Name, Object, Piece, conv
 from sash.core.providers.writing.media import Media, read_data_url, read_file
 from sash.core.providers.writing.media_types import is_web
 from sash.core.providers.writing.native_messages import NativeMessages, Shape
-from sash.core.providers.writing.shared_mends import BLANK_TEXT, CALL_ID, CALL_NAME, RESULTS_FIRST, SYSTEM_ROLE
+from sash.core.providers.writing.shared_mends import (
+    BLANK_TEXT,
+    CALL_ID,
+    CALL_NAME,
+    RESULTS_FIRST,
+    SYSTEM_ROLE,
+    WORDS_APART,
+)
 from sash.core.providers.writing.tools import Choice, Function, read_choice, read_functions
 from sash.core.providers.writing.turns import (
     NOTHING_SAID,
@@ -657,7 +664,6 @@ CONVERSE = Provider(
     ),
     with_result_text=_with_result_text,
     maker="aws",
-    resells=frozenset({"anthropic"}),
     opening_tokens=12,  # of Claude: 10 in one bill; 12 in its own form
     caching=caching,
     mark=mark,
@@ -669,7 +675,6 @@ CONVERSE = Provider(
     has_cache_control=True,
     has_system_messages=lambda _: False,
     needs_question="always",
-    names_files=True,
     parts_apart=True,
     tells_links=True,
 )

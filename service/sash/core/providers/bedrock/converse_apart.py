@@ -4,16 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from sash.core.providers.bedrock.converse_mends import Sent, SentTurn
-from sash.core.providers.destinations.destination import evidence_of, meet
-from sash.core.providers.messages.mends import Mend
+from sash.core.providers.destinations.destination import meet
+from sash.core.providers.writing.shared_mends import WORDS_APART
 from sash.core.providers.writing.turns import NOTHING_SAID, RequestWriting
 
-WORDS_APART: Final = Mend(
-    name="words_apart",
-    refused="A text or a picture beside a call or beside a tool result, by Llama",
-    sent="The words before the calls, and those behind the results, as a turn of their own; `…` from the other side between",
-    evidence=evidence_of("beside_calls"),
-)
 _OF_CALLS: Final = ("toolUse", "toolResult")
 
 

@@ -29,8 +29,10 @@ from sash.core.providers.messages.pieces import Keeps, Name, Object, Piece, Text
 from sash.core.providers.writing.media import read_data_url, read_file
 from sash.core.providers.writing.media_types import MEDIA_TYPE, UNTAKEN, Takes
 from sash.core.providers.writing.native_messages import NativeMessages, Shape
+from sash.core.providers.writing.shared_mends import EMPTY_QUESTION, EMPTY_RESULT
 from sash.core.providers.writing.tools import chat_tools, read_choice, read_functions
 from sash.core.providers.writing.turns import (
+    NOTHING_SAID,
     Block,
     Call,
     HistoryStep,
@@ -177,6 +179,7 @@ def _read_request(request: Mapping[str, Any], chat: ReadAsChat) -> ChatRequest:
 
 # ---- writing
 
+_WORDLESS: Final = {"user": EMPTY_QUESTION, "tool": EMPTY_RESULT}
 _MEDIA: Final = Takes(
     pictures=frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"}),
     files=frozenset(),
@@ -198,15 +201,23 @@ def _write(
 ) -> dict[str, Any]:
     """Return ``messages``, with ``tools`` and ``tool_choice`` if there are any."""
     steps = read_steps(messages, _SHAPE, writing, takes=_MEDIA)
-    request: dict[str, Any] = {
-        "messages": [message for step in steps for message in sent_of(step, _sent(step, writing), writing)]
-    }
+    sent = (sent_of(step, _with_words(_sent(step, writing), step, writing), writing) for step in steps)
+    request: dict[str, Any] = {"messages": [message for made in sent for message in made]}
     choice = read_choice(tool_choice, writing)
     if allowed := chat_tools(read_functions(tools, writing), choice):
         request["tools"] = allowed
         if choice is not None and choice.mode != "auto":
             request["tool_choice"] = choice.mode.upper()
     return request
+
+
+def _with_words(made: Iterable[Block], step: HistoryStep, writing: RequestWriting) -> Iterator[Block]:
+    """Yield the messages of a step; a question or a result without a word says ``…``."""
+    for message in made:
+        mend = None if message.get("content") else _WORDLESS.get(message["role"])
+        if mend is not None and not isinstance(step, PlainRun):
+            writing.mends.add(mend, step.seq)
+        yield message if mend is None else {**message, "content": NOTHING_SAID}
 
 
 def _sent(step: HistoryStep, writing: RequestWriting) -> Iterator[Block]:
@@ -327,7 +338,7 @@ COHERE = Provider(
     mark=unmarked,
     limits=lambda _name, _window: NO_LIMITS,
     takes=_MEDIA,
-    mends=(BROKEN_ARGUMENTS, UNTAKEN, MEDIA_TYPE),
+    mends=(BROKEN_ARGUMENTS, EMPTY_QUESTION, EMPTY_RESULT, UNTAKEN, MEDIA_TYPE),
     own_members=_MEMBERS,
     parts_apart=True,
 )

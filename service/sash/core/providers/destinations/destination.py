@@ -1,7 +1,7 @@
 """The destination of a request: the meet of what its form, maker, host and template refuse and want."""
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 import msgspec
@@ -11,6 +11,7 @@ from sash.core.providers.destinations.grammars import FORMS, TEMPLATES
 from sash.core.providers.destinations.hosts import AS_MADE, HOSTS, OF_FORMS, UNRECORDED, host_of
 from sash.core.providers.destinations.makers import MAKERS
 from sash.core.providers.destinations.model_media import MODELS
+from sash.core.providers.destinations.rules import RULES
 
 FACTS: Final = (*FORMS, *MAKERS, *HOSTS, *TEMPLATES, *MODELS)
 """Every row."""
@@ -29,7 +30,7 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True):
     host: str | None
     """The host that the model's name or the form says; None if it may be any."""
     values: Mapping[Kind, str]
-    """The strictest value of each kind (``facts.VALUES``). What is not there is free."""
+    """The strictest value of each kind (``rules/``). What is not there is free."""
     why: tuple[Fact, ...]
     """The row of each value, in the order of the kinds."""
 
@@ -50,7 +51,9 @@ def meet(form: str, maker: str, model: str) -> Destination:
     found: dict[Kind, Fact] = {}
     for fact in FACTS:
         if fact.holds(form, parties, model.lower()):
-            found[fact.kind] = max(found.get(fact.kind, fact), fact, key=lambda each: each.strictness)
+            found[fact.kind] = max(
+                found.get(fact.kind, fact), fact, key=lambda each: RULES[each.kind].strictness(each.value)
+            )
     why = tuple(found[kind] for kind in sorted(found))
     return Destination(form=form, maker=maker, host=host, values={each.kind: each.value for each in why}, why=why)
 
@@ -70,6 +73,12 @@ def readers_of(maker: str, model: str) -> frozenset[str]:
 def named(of: Party, kind: Kind, value: str | None = None) -> frozenset[str]:
     """Return the makers, hosts, templates or forms with a fact of this kind, and of this value if one is given."""
     return frozenset(each.name for each in FACTS if each.of == of and each.kind == kind and value in (None, each.value))
+
+
+@cache
+def forms_of(maker: str) -> frozenset[str]:
+    """Return the forms that the rows of a maker name, in which its own servers serve its models."""
+    return frozenset(form for each in FACTS if (each.of, each.name) == ("maker", maker) for form in each.forms)
 
 
 def evidence_of(kind: Kind, value: str | None = None) -> str:

@@ -140,12 +140,29 @@ def _tool_names(form: str, value: str, evidence: str, models: str = "") -> Fact:
     )
 
 
+_TURNS_OF_COHERE: Final[tuple[Kind, ...]] = ("empty_question", "empty_result")
 _OF_GEMINI: Final = (
     "Gemini answers 400: 'Invalid function name. Must start with a letter or an underscore. Must be alphameric (a-z, A-Z, "
     "0-9), underscores (_), dots (.), colons (:), or dashes (-)' (Finerestaurant/kicad-mcp-python 2, "
     "google-gemini/gemini-cli 7869)"
 )
+_OF_COHERE: Final = (
+    "400: 'message must not be empty in a turn', 'message must be at least 1 token long or tool results must be specified' "
+    "(docs.cohere.com/reference/errors, kwaroran/Risuai 504)"
+)
 FORMS: Final = (
+    *(
+        Fact(
+            of="form",
+            name="cohere",
+            kind=kind,
+            value="refused",
+            forms=frozenset({"cohere"}),
+            evidence=_OF_COHERE,
+            read_on=_DAY,
+        )
+        for kind in _TURNS_OF_COHERE
+    ),
     _tool_names(
         "anthropic",
         "plain",

@@ -43,6 +43,10 @@ OF_FORMS: Final[Mapping[str, str]] = MappingProxyType({"converse": "bedrock", "o
 """Hosts whose form nobody else has."""
 
 
+BILLED_AS_MADE: Final[Mapping[str, frozenset[str]]] = MappingProxyType({"converse": frozenset({"anthropic"})})
+"""The makers whose models are sold in a host's form, and billed as these makers bill them."""
+
+
 def host_of(model: str) -> str | None:
     """Return the host that a model's name says; None for a name that says none.
 
@@ -73,12 +77,8 @@ AS_MADE: Final[Mapping[str, str]] = MappingProxyType(
     {
         "azure": "what OpenAI's own servers refuse (learn.microsoft.com, Azure OpenAI in Foundry Models, reference); "
         "reasoning as the maker's servers take it (earendil-works/pi 9645)",
-        "fireworks": "'Extra inputs are not permitted' is reported of members of requests, and of none of messages "
-        "(web-infra-dev/midscene 1322, FlowiseAI/Flowise 2866); a picture is refused as by the model "
-        "(machine-theory/lm-council 14)",
         "together": "no report of a refusal that is not the model's",
         "vertex": "the makers' own forms (cloud.google.com, Vertex AI, partner models)",
-        "vllm": "what the model's chat template refuses (vllm-project/vllm 41114), and arguments, as of `compatible`",
     }
 )
 """Hosts that are known to refuse what the maker's servers and the template do, and where that is known from."""
@@ -123,6 +123,20 @@ HOSTS: Final = (
     *(_refusing("members", "known", name, evidence) for name, evidence in _STRICT.items()),
     *(_refusing("reasoning", "refused", name, evidence) for name, evidence in _STRICT.items()),
     *(_refusing("system_text", "text", name, evidence) for name, evidence in _SYSTEM_TEXTS.items()),
+    _refusing(
+        "reasoning_in",
+        "reasoning_content",
+        "fireworks",
+        "`reasoning_content` is what Fireworks writes and reads (docs.fireworks.ai/guides/reasoning; BerriAI/litellm 41380)",
+    ),
+    _refusing(
+        "reasoning_in",
+        "both",
+        "vllm",
+        "vLLM from 0.17 reads `reasoning`, and drops `reasoning_content` without an error (vllm-project/vllm 27755, 38488, "
+        "QwenLM/qwen-code 4285, vllm-project/router 115); earlier ones read `reasoning_content`, as some later ones do "
+        "(BerriAI/litellm 41380)",
+    ),
     _refusing(
         "reasoning_in",
         "details",
@@ -220,6 +234,16 @@ HOSTS: Final = (
         value="plain",
         forms=frozenset({"converse"}),
         evidence="botocore's service model: `ToolName`",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="host",
+        name="bedrock",
+        kind="file_names",
+        value="own",
+        forms=frozenset({"converse"}),
+        evidence="'Messages can't contain duplicate document names' (maximhq/bifrost 7003, vercel/ai 20365); a message "
+        "with a document has a text (botocore's service model: `DocumentBlock`)",
         read_on=_DAY,
     ),
 )

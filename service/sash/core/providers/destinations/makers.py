@@ -165,6 +165,17 @@ MAKERS: Final = (
     ),
     Fact(
         of="maker",
+        name="deepseek",
+        kind="reasoning",
+        value="filled",
+        models=_DEEPSEEKS,
+        forms=frozenset({"responses"}),
+        evidence="'The `reasoning_text` in the thinking mode must be passed back to the API.' at its own address of "
+        "Responses (rikkahub/rikkahub 1629, lidge-jun/opencodex 1534)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="maker",
         name="perplexity",
         kind="system",
         value="first",
@@ -261,6 +272,27 @@ MAKERS: Final = (
             ("anthropic", _NO_BLANK_TEXTS),
             ("zhipuai", "400: 'messages[2].content[1].text: cannot be empty' (zed-industries/zed 37751, 38153)"),
         )
+    ),
+    Fact(
+        of="maker",
+        name="minimax",
+        kind="system",
+        value="one",
+        forms=_CHAT,
+        evidence="2013 ('invalid chat setting') to two system messages, 'chat content has invalid message role: system' to "
+        "one behind others: MiniMax says that it takes one (MiniMax-AI/MiniMax-M2 51, 27, openclaw/openclaw 19386, "
+        "can1357/oh-my-pi 954)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="maker",
+        name="minimax",
+        kind="beside_calls",
+        value="results",
+        forms=frozenset({"anthropic"}),
+        evidence="'tool call result does not follow tool call (2013)' at its address of Claude's form: a text of the user's "
+        "is kept out of the turn with results (NousResearch/hermes-agent 48123)",
+        read_on=_DAY,
     ),
     Fact(
         of="maker",

@@ -63,9 +63,6 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Writes another text into an own tool result, in place of all parts but those that stay. None where it has no place."""
     maker: str
     """The maker of the models that this form is for, as the list of models names it."""
-    resells: frozenset[str] = frozenset()
-    """Other makers whose models are sold in this form, and billed as these makers bill them. The seller's limits, which may
-    be smaller, then hold for every model."""
     caching: Callable[[str, CachePrices], Caching | None]
     """The prompt cache of a model of this maker, from its name and its prices; None without one."""
     mark: Callable[[Object, CacheKind | None, Places, str], Object]
@@ -85,8 +82,6 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     answers_name: Callable[[Mapping[str, Any]], str | None] | None = None
     """Given where calls and results may come without ids, which are then made of the tools' names. Returns the tool's name
     in an own result without an id, which answers the oldest open call of that name; None for a result with an id."""
-    names_files: bool = False
-    """Whether each file needs a name, and a message with a file a text. Where they are missing, they are added (``…``)."""
     tells_links: bool = False
     """Whether a link to a picture is sent as a line of text, because the provider fetches none."""
     needs_question: Literal["never", "calls", "always"] = "never"
@@ -112,8 +107,6 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Members of a request beside its messages whose text is in no bill, beside those of every provider."""
     shows_all: Callable[[Mapping[str, Any]], bool] = lambda _: True
     """Whether a request shows all that is billed, and has nothing beside its tools that no bill has shown."""
-    required: str = ""
-    """A member that each request must have beside its messages."""
     opening_tokens: int = 0
     """Extra tokens of a history of own messages that begins with the assistant, for its maker's models."""
     compaction: Callable[[Object], str | None] = lambda _part: None
@@ -123,8 +116,6 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Whether there are such parts, and whether other providers can read them."""
     unknown_kinds: Callable[[Mapping[str, Any], str], Iterable[UnknownKind]] = lambda _own, _pointer: ()
     """The kinds of items, blocks or parts in an own message at this pointer that the provider does not have."""
-    is_chat_form: bool = False
-    """Whether messages are sent as they are stored."""
     is_openais: bool = False
     """Whether the form is one of OpenAI's own."""
     has_exact_bills: bool = False
@@ -133,6 +124,11 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def takes_marks(self, kind: CacheKind) -> bool:
         """Whether a request in this form can have marks for a cache of this kind."""
         return kind != "cache_control" or self.has_cache_control
+
+    @cached_property
+    def is_chat_form(self) -> bool:
+        """Whether messages are sent as they are stored."""
+        return self.is_openais and not self.replies_are_items
 
     @cached_property
     def has_openais_items(self) -> bool:

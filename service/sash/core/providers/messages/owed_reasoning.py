@@ -1,4 +1,4 @@
-"""Reasoning that some models want back in each message with calls, in chat completions and in Claude's form.
+"""Reasoning that some models want back in each message with calls, in chat completions, Claude's form and Responses.
 
 Where none is known, such as in another model's call, a blank stands for it.
 """
@@ -12,8 +12,8 @@ NO_REASONING: Final = Mend(
     name="no_reasoning",
     is_free=True,
     refused="A message with calls and without reasoning, such as another model's, by Kimi from K2 Thinking on, and by "
-    "DeepSeek from V4 on, also at their addresses of Claude's form",
-    sent="A space as `reasoning_content`; in Claude's form as a thinking block",
+    "DeepSeek from V4 on, also at their addresses of Claude's form, and at DeepSeek's of Responses",
+    sent="A space as `reasoning_content`; in Claude's form as a thinking block, in Responses as a reasoning item",
     evidence=evidence_of("reasoning", "filled"),
 )
 BLANK: Final = " "

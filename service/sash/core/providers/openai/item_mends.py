@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from sash.core.providers.messages.call_inputs import input_text
 from sash.core.providers.messages.hosted import line_of, media_line
 from sash.core.providers.messages.mends import Mend, Mends
+from sash.core.providers.messages.owed_reasoning import BLANK, NO_REASONING
 from sash.core.providers.messages.pieces import to_json
 from sash.core.providers.openai.chat_mends import (
     EMPTY_CONTENT,
@@ -219,9 +220,14 @@ def as_ended(items: list[Placed], writing: RequestWriting) -> list[Placed]:
 
 
 def as_taken(
-    items: list[Placed], functions: AbstractSet[str], as_function: Callable[[Item], Item], mends: Mends
+    items: list[Placed],
+    functions: AbstractSet[str],
+    as_function: Callable[[Item], Item],
+    mends: Mends,
+    *,
+    fills_reasoning: bool = False,
 ) -> list[Item]:
-    """Return the items as OpenAI takes them.
+    """Return the items as OpenAI takes them; with ``fills_reasoning``, as a server that wants reasoning before each call.
 
     ``as_function`` makes a function's call or result of another kind's. The calls with the ids ``functions`` are sent so.
     """
@@ -230,7 +236,8 @@ def as_taken(
     taken: list[Item] = []
     results: dict[str, str] = {}
     """The type of a call's output, by the call's id."""
-    for seq, item, _ in _sent(items, mends):
+    sent = _sent(items, mends)
+    for seq, item, _ in _filled_with_reasoning(sent, mends) if fills_reasoning else sent:
         found = item
         if len(item) != _PLAIN or type(item.get("content")) is not str:  # else a text alone, which needs no mend
             if sent_so and (identity := call_of(item)) in sent_so:
@@ -335,11 +342,30 @@ def _followed(items: Sequence[Placed], mends: Mends) -> Iterator[Placed]:
     for placed in reversed(items):
         if placed.item.get("type") != "reasoning":
             follower = placed
-        elif not (follower.came and follower.seq - placed.seq <= 1 and _is_said(follower.item)):
+        elif not ((follower.came or not placed.came) and follower.seq - placed.seq <= 1 and _is_said(follower.item)):
             mends.add(LONE_REASONING, placed.seq)
             continue
         kept.append(placed)
     yield from reversed(kept)
+
+
+def reasoning_item(text: str, of: str) -> Item:
+    """Return a model's reasoning as an item, for servers that read it as a text. Its id follows from what it is ``of``."""
+    content = [{"type": "reasoning_text", "text": text}]
+    return {"type": "reasoning", "id": f"rs_{digest_of(of)}", "summary": [], "content": content}
+
+
+def _filled_with_reasoning(items: Iterable[Placed], mends: Mends) -> Iterator[Placed]:
+    """Yield the items with a blank as the reasoning before calls that have none in their reply. It is priced with them."""
+    has_reasoning = False
+    for placed in items:
+        kind = kind_of(placed.item)
+        if kind in _NAMED and not has_reasoning:
+            mends.add(NO_REASONING, placed.seq)
+            yield Placed(0, reasoning_item(BLANK, call_of(placed.item)))
+        is_of_reply = kind in _NAMED or placed.item.get("role") == "assistant"
+        has_reasoning = kind == "reasoning" or kind in _NAMED or (has_reasoning and is_of_reply)
+        yield placed
 
 
 def _is_said(item: Item) -> bool:

@@ -155,7 +155,6 @@ OPENAI = Provider(
     takes=OPENAIS_MEDIA,
     mends=(*CHAT_MENDS, *SERVER_MENDS, CALLS_APART, REPLY_AT_END),
     cache_marks=frozenset({"prompt_cache_key"}),
-    is_chat_form=True,
     is_openais=True,
     has_exact_bills=True,
 )

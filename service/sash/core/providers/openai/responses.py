@@ -26,6 +26,7 @@ from sash.core.providers.form.part_kinds import PartKinds, kinds
 from sash.core.providers.form.provider import Provider
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
 from sash.core.providers.messages.call_inputs import GivenInput, input_text
+from sash.core.providers.messages.owed_reasoning import NO_REASONING
 from sash.core.providers.messages.pieces import (
     Keeps,
     Name,
@@ -40,7 +41,15 @@ from sash.core.providers.messages.pieces import (
     to_json,
 )
 from sash.core.providers.openai.item_kinds import unknown_items
-from sash.core.providers.openai.item_mends import ITEM_MENDS, ITEMS_MEDIA, Placed, as_ended, as_taken, is_spoken
+from sash.core.providers.openai.item_mends import (
+    ITEM_MENDS,
+    ITEMS_MEDIA,
+    Placed,
+    as_ended,
+    as_taken,
+    is_spoken,
+    reasoning_item,
+)
 from sash.core.providers.openai.openai import openai_caching, openai_limits, openai_marks
 from sash.core.providers.writing.native_messages import NativeMessages, Shape
 from sash.core.providers.writing.turns import (
@@ -367,7 +376,8 @@ def _write(
             history = rest
     items = as_ended([placed for step in history for placed in _items(step, writing)], writing)
     functions = {step.call.id for step in history if isinstance(step, Result)}  # their results were cut or redacted
-    request["input"] = as_taken(items, functions, as_function, writing.mends)
+    fills = writing.fills_reasoning
+    request["input"] = as_taken(items, functions, as_function, writing.mends, fills_reasoning=fills)
     if tools:
         request["tools"] = [_tool(tool) for tool in tools]
     if tool_choice:
@@ -390,13 +400,21 @@ def _items(step: HistoryStep, writing: RequestWriting) -> list[Placed]:
             return [Placed(step.seq, output)]
         case Said(role="assistant"):
             text = words(step.parts, writing, "assistant")
-            said = [{"role": "assistant", "content": text}] if text else []
-            return [Placed(step.seq, each) for each in (*said, *map(_call, step.calls))]
+            said = [*([{"role": "assistant", "content": text}] if text else []), *map(_call, step.calls)]
+            thought = _reasoning(step) if said and writing.fills_reasoning else ()
+            return [Placed(step.seq, each) for each in (*thought, *said)]
         case Said(role="user"):
             return [Placed(step.seq, {"role": "user", "content": _content(step.parts, writing)})]
         case _:
             texts = list(only_text(step.parts, writing, "system"))
             return [Placed(step.seq, {"role": step.role, "content": _content(texts, writing)})]
+
+
+def _reasoning(step: Said) -> list[Block]:
+    """The reasoning of a chat message, as one item; none where it has no text."""
+    text = "".join(block.get("thinking") or "" for block in step.thinking)
+    of = " ".join((str(step.seq), text, *(call.id for call in step.calls)))
+    return [reasoning_item(text, of)] if text else []
 
 
 def _output_content(result: Result, writing: RequestWriting) -> str | list[Block]:
@@ -562,7 +580,7 @@ RESPONSES = Provider(
     of_reply=frozenset({"id", "status"}),
     limits=openai_limits,
     takes=ITEMS_MEDIA,
-    mends=ITEM_MENDS,
+    mends=(*ITEM_MENDS, NO_REASONING),
     binds_reasoning=_BOUND,
     one_string={"assistant": "always", "tool": "always"},
     is_openais=True,

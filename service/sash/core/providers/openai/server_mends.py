@@ -20,6 +20,7 @@ from sash.core.providers.messages.mends import Mend, Mends
 from sash.core.providers.messages.owed_reasoning import BLANK, NO_REASONING
 from sash.core.providers.messages.reasoning_members import CONTENT, PLAIN, plain_text
 from sash.core.providers.messages.words_said import has_word
+from sash.core.providers.writing.shared_mends import EMPTY_QUESTION
 from sash.core.providers.writing.turns import NOTHING_SAID, SYSTEM_ROLES
 
 Message = dict[str, Any]
@@ -51,12 +52,6 @@ SYSTEM_FIRST: Final = Mend(
     sent="System messages at the beginning; as one message, with a blank line between their texts, where one alone is taken",
     evidence=evidence_of("system"),
 )
-EMPTY_QUESTION: Final = Mend(
-    name="empty_question",
-    refused="A user's message without a text and without a picture, by Moonshot, Alibaba, Z.ai, xAI and Claude",
-    sent="`…` as its text",
-    evidence=evidence_of("empty_question"),
-)
 ALTERNATING: Final = Mend(
     name="alternating",
     refused="Neighbouring messages of one role, by templates of Gemma and of Mistral's weights, and by Perplexity",
@@ -72,9 +67,9 @@ USER_FIRST: Final = Mend(
 )
 REASONING_MEMBER: Final = Mend(
     name="reasoning_member",
-    refused="Reasoning that came as `reasoning` or `reasoning_details`, as OpenRouter writes it, by Kimi and by DeepSeek; "
-    "OpenRouter takes `reasoning_details`",
-    sent="Its text as `reasoning_content`",
+    refused="Reasoning that came as `reasoning` or `reasoning_details`, as OpenRouter writes it, by Kimi, DeepSeek and "
+    "Fireworks; OpenRouter takes `reasoning_details`. By vLLM `reasoning` or `reasoning_content`, as its version is",
+    sent="Its text as `reasoning_content`; to vLLM as both",
     evidence=evidence_of("reasoning_in"),
 )
 SPEAKER: Final = Mend(
@@ -104,8 +99,8 @@ SERVER_MENDS: Final = (
     USER_FIRST,
 )
 
-DEVELOPER, ARGUMENTS, EMPTY, IDENTITY, SILENT, OWING, PARTS, NAMED, THOUGHTS, DETAILS, SINGLE = (
-    1 << bit for bit in range(16, 27)
+DEVELOPER, ARGUMENTS, EMPTY, IDENTITY, SILENT, OWING, PARTS, NAMED, THOUGHTS, DETAILS, SINGLE, TWICE = (
+    1 << bit for bit in range(16, 28)
 )
 """What may be refused in a message, as bits above those of ``chat_mends.oddities``."""
 _CHAT: Final = "openai"
@@ -120,7 +115,7 @@ _BITS: Final[dict[Kind, int]] = {
     "calls": SINGLE,
 }
 """The bit of each kind of fact that is about single messages. ``SINGLE`` is about a message and its results."""
-_THOUGHTS: Final = {"reasoning_content": THOUGHTS, "details": DETAILS}
+_THOUGHTS: Final = {"reasoning_content": THOUGHTS, "details": DETAILS, "both": TWICE}
 """The bit of each value of ``reasoning_in``."""
 _JOINED_ROLES: Final = ("user", "assistant")
 _OPENING: Final = msgspec.json.encode({"role": "user", "content": NOTHING_SAID})
@@ -275,6 +270,12 @@ def _without_details(message: Message) -> Message:
     return message if message.get("reasoning_details") else _with_content(message)
 
 
+def _in_both(message: Message) -> Message:
+    """The message with its reasoning in both members that servers read; as it is where it has none that is a text."""
+    text = plain_text(message) if message["role"] == "assistant" else ""
+    return {**message, CONTENT: text, "reasoning": text} if text else message
+
+
 def _without_name(message: Message) -> Message:
     """The message without the name of a speaker that is not the user. A function's result is found by its name."""
     if message["role"] in ("user", "function"):
@@ -342,4 +343,5 @@ _CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message]], ...]] = (
     (THOUGHTS, REASONING_MEMBER, _with_content),
     (DETAILS, REASONING_MEMBER, _without_details),
     (OWING, NO_REASONING, _with_reasoning),
+    (TWICE, REASONING_MEMBER, _in_both),
 )

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from sash.core.providers.destinations.destination import evidence_of
 from sash.core.providers.messages.mends import Mend
 
 SYSTEM_ROLE: Final = Mend(
@@ -19,6 +20,25 @@ BLANK_TEXT: Final = Mend(
     "(anthropics/anthropic-sdk-python 461, anthropics/claude-code 62396); Bedrock: 'The text field in the ContentBlock "
     "object at messages.11.content.0 is blank. Add text to the text field' (continuedev/continue 9767, "
     "OpenHands/OpenHands 5339)",
+)
+EMPTY_QUESTION: Final = Mend(
+    name="empty_question",
+    refused="A user's message without a text and without a picture, by Moonshot, Alibaba, Z.ai, xAI, Cohere and Claude",
+    sent="`…` as its text",
+    evidence=evidence_of("empty_question"),
+)
+EMPTY_RESULT: Final = Mend(
+    name="empty_result",
+    refused="A result of a call without a text, by Cohere",
+    sent="`…` as its text",
+    evidence=evidence_of("empty_result"),
+)
+WORDS_APART: Final = Mend(
+    name="words_apart",
+    refused="A text or a picture beside a call or beside a tool result, by Llama at Bedrock; beside a result alone, by "
+    "MiniMax in Claude's form",
+    sent="The words before the calls, and those behind the results, as a turn of their own; `…` from the other side between",
+    evidence=evidence_of("beside_calls"),
 )
 CALL_ID: Final = Mend(
     name="call_id",

@@ -1,0 +1,169 @@
+"""Rules of calls and results: their number, their arguments, ids and names, and what stands beside them."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from sash.core.providers.destinations.rules.rule import (
+    ASKED,
+    Broken,
+    Object,
+    Rule,
+    answered,
+    blocks_of,
+    called,
+    calls_of,
+    each_message,
+    in_chat,
+)
+from sash.core.providers.destinations.tool_names import ALPHABETS
+
+_NINE: Final = re.compile(r"[a-zA-Z0-9]{9}")
+_NAMED: Final = frozenset({"toolSpec", "function", "custom"})
+_CALLS: Final = ("toolUse", "tool_use")
+_RESULTS: Final = ("toolResult", "tool_result")
+
+
+def _has_broken_arguments(message: Object) -> bool:
+    return any("function" in call and not _is_object(call["function"].get("arguments")) for call in calls_of(message))
+
+
+def _is_object(arguments: Any) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(arguments), dict)
+    except (msgspec.DecodeError, UnicodeError, TypeError):
+        return False
+
+
+def _has_long_id(message: Object) -> bool:
+    ids = [*(call.get("id") for call in calls_of(message)), message.get("tool_call_id", "123456789")]
+    return not all(isinstance(each, str) and _NINE.fullmatch(each) for each in ids)
+
+
+def _beside_calls(_request: Object, messages: list[Object], value: str) -> Iterator[str]:
+    kinds = (_RESULTS,) if value == "results" else (_CALLS, _RESULTS)
+    for index, message in enumerate(messages):
+        told = [block for block in blocks_of(message) if "cachePoint" not in block]
+        found = [sum(_is_of(block, kind) for block in told) for kind in kinds]
+        if any(0 < count < len(told) for count in found):
+            yield f"#/messages/{index}/content"
+
+
+def _is_of(block: Object, kinds: tuple[str, ...]) -> bool:
+    return block.get("type") in kinds or any(kind in block for kind in kinds)
+
+
+def _tool_names(request: Object, _messages: list[Object], value: str) -> Iterator[str]:
+    pattern = ALPHABETS[value]
+    for place, name in _declared(request):
+        if not pattern.fullmatch(name):
+            yield place
+
+
+def _declared(request: Object) -> Iterator[tuple[str, str]]:
+    """The names of declared tools with their places, in each form."""
+    config = request.get("config") or request.get("toolConfig") or request
+    for index, tool in enumerate(config.get("tools") or ()):
+        for declared in tool.get("functionDeclarations") or tool.get("function_declarations") or (tool,):
+            held = next((declared[name] for name in _NAMED if isinstance(declared.get(name), dict)), declared)
+            if isinstance(name := held.get("name"), str):
+                yield f"#/tools/{index}", name
+
+
+def _one_named(name: str) -> Object:
+    return {"tools": [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}]}
+
+
+_ODD: Final = "2fa/reset code"
+_CHAT: Final = {"messages": [ASKED], **_one_named(_ODD)}
+_SPOKEN: Final[Object] = {
+    "messages": [ASKED, {**called("call_1"), "content": "Let me look."}, answered("call_1"), ASKED],
+}
+
+
+CALLS: Final = (
+    Rule(
+        kind="arguments",
+        values={"object": "a call's arguments are a JSON object"},
+        judge=each_message(_has_broken_arguments),
+        broken=(in_chat(ASKED, called("call_1", arguments='{"day'), answered("call_1")),),
+    ),
+    Rule(
+        kind="beside_calls",
+        values={
+            "results": "neither words nor pictures beside results",
+            "nothing": "neither words nor pictures beside calls, or beside results",
+        },
+        judge=_beside_calls,
+        broken=(
+            Broken(
+                "converse",
+                {
+                    "messages": [
+                        {
+                            "role": "assistant",
+                            "content": [{"toolUse": {"toolUseId": "1", "name": "find", "input": {}}}],
+                        },
+                        {
+                            "role": "user",
+                            "content": [{"toolResult": {"toolUseId": "1", "content": []}}, {"text": "And where?"}],
+                        },
+                    ]
+                },
+                _SPOKEN,
+            ),
+            Broken(
+                "anthropic",
+                {
+                    "messages": [
+                        {
+                            "role": "assistant",
+                            "content": [{"type": "tool_use", "id": "1", "name": "find", "input": {}}],
+                        },
+                        {
+                            "role": "user",
+                            "content": [
+                                {"type": "tool_result", "tool_use_id": "1", "content": "Hall 2."},
+                                {"type": "text", "text": "And where?"},
+                            ],
+                        },
+                    ]
+                },
+                _SPOKEN,
+            ),
+        ),
+    ),
+    Rule(
+        kind="call_ids",
+        values={"nine": "a call's id is nine letters and digits"},
+        judge=each_message(_has_long_id),
+        broken=(in_chat(ASKED, called("call_1"), answered("call_1")),),
+    ),
+    Rule(
+        kind="calls",
+        values={"one": "each message with calls has one"},
+        judge=each_message(lambda message: len(calls_of(message)) > 1),
+        broken=(in_chat(ASKED, called("call_1", "call_2"), answered("call_1"), answered("call_2")),),
+    ),
+    Rule(
+        kind="tool_names",
+        values={
+            "dotted": "letters of a to z, digits, `_`, `.`, `:` and `-`, with a letter or `_` first",
+            "plain": "letters of a to z, digits, `_` and `-`",
+            "word": "letters of a to z, digits and `_`, with no digit first",
+        },
+        judge=_tool_names,
+        is_of_requests=True,
+        broken=(
+            Broken("openai", _one_named(_ODD), _CHAT),
+            Broken("cohere", _one_named(_ODD), _CHAT),
+            Broken("responses", {"tools": [{"type": "function", "name": _ODD}]}, _CHAT),
+            Broken("interactions", {"tools": [{"type": "function", "name": _ODD}]}, _CHAT),
+            Broken("anthropic", {"tools": [{"name": _ODD, "input_schema": {}}]}, _CHAT),
+            Broken("gemini", {"config": {"tools": [{"functionDeclarations": [{"name": _ODD}]}]}}, _CHAT),
+            Broken("converse", {"toolConfig": {"tools": [{"toolSpec": {"name": _ODD}}]}}, _CHAT),
+        ),
+    ),
+)
