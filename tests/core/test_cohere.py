@@ -1,15 +1,11 @@
 """Cohere's form: its messages come back as they came, others get their words, and its bills are not undercut."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 import pytest
 from recordings import NO_TRUTH, TRUTH
-from test_providers import goes_round
 
 from sash.core.chat.programs import recognise
 from sash.core.counts.models.models import find_model
@@ -154,29 +150,3 @@ def test_a_line_stands_on_its_own(form: str, model: str, part: str, role: str) -
     assert texts
     assert not any("see[" in each or "]see" in each for each in texts), texts
     assert made["tokens"]["total"] >= count_provider_request(form, made["request"], find_model(model)).tokens
-
-
-WITHOUT: Final = """
-from sash.core.providers import PROVIDERS
-del PROVIDERS["NAME"]
-import test_providers
-from sash.api.openapi.document import document
-from sash.app import ROUTES
-assert b'"NAME"' not in document(ROUTES)
-for form in PROVIDERS:
-    if form != "openai":
-        test_providers.goes_round(form)
-print("works")
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["ollama", "cohere"])
-def test_a_provider_can_be_taken_out(name: str) -> None:
-    """Without its registration all others work, and the contract has no word of it; with it, it goes round again."""
-    script = WITHOUT.replace("NAME", name)
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
-    )
-    assert done.stdout == "works\n", done.stderr
-    goes_round(name)

@@ -1,13 +1,18 @@
 """The contract that every provider's record keeps, and what it takes to add one."""
 
+import ast
+import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pytest
 
+import sash
 from sash.core.counts.models.models import find_model
 from sash.core.counts.requests.provider_requests import count_provider_request
 from sash.core.providers import PROVIDERS
@@ -84,3 +89,68 @@ def test_one_file_is_enough_for_a_provider() -> None:
     here = Path(__file__).parent
     done = subprocess.run([sys.executable, "-c", INVENTED], cwd=here, capture_output=True, text=True, check=False)
     assert done.stdout == "all of it\n", done.stderr
+
+
+WITHOUT: Final = """
+import sash, test_providers
+from sash.api.openapi.document import document
+from sash.app import ROUTES
+from sash.core.providers import PROVIDERS
+assert sash.__file__.startswith(HERE) and NAME not in PROVIDERS
+assert document(ROUTES).count(b'"%s"' % NAME.encode()) == 0
+for form in PROVIDERS:
+    if form != "openai":
+        test_providers.goes_round(form)
+print("works without", NAME)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ollama", "cohere"])
+def test_a_provider_is_a_folder_and_its_registration(name: str, tmp_path: Path) -> None:
+    """Without its folder, the line that imports it and its place in the list, all else works, and the contract lacks it."""
+    ours = Path(sash.__file__).parent
+    copy = tmp_path / "sash"
+    shutil.copytree(ours, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.rmtree(copy / "core" / "providers" / name)
+    registry = copy / "core" / "providers" / "__init__.py"
+    imported = f"from sash.core.providers.{name}.{name} import {name.upper()}\n"
+    text = registry.read_text("utf-8")
+    assert (text.count(imported), text.count(name.upper())) == (1, 2)
+    registry.write_text(re.sub(rf"{name.upper()}, |, {name.upper()}\b", "", text.replace(imported, "")), "utf-8")
+    script = WITHOUT.replace("HERE", repr(str(copy))).replace("NAME", repr(name))
+    paths = os.pathsep.join((str(tmp_path), str(ours.parent)))
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=Path(__file__).parent,
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == f"works without {name}\n", done.stderr
+    goes_round(name)
+
+
+ELSEWHERE: Final = {
+    "core/chat/programs.py": "what a whole answer of Ollama is called when it is appended",
+    "core/counts/models/templates.py": "what models cost in Ollama's own templates, by bills",
+    "core/providers/destinations/grammars.py": "the host: it runs templates of its own",
+    "core/providers/destinations/hosts.py": "the host: how names say it, and its rows",
+    "core/providers/destinations/model_media.py": "rows of files, which hold in its form, too",
+    "operations/pages.py": "its page in the list of pages",
+}
+"""Files of the service outside Ollama's folder whose code has its name, and why, beside its registration."""
+
+
+def test_a_providers_name_is_code_in_few_other_files() -> None:
+    """Outside its folder a provider is named where it is registered, where the host of its name is, and in figures."""
+    ours = Path(sash.__file__).parent
+    found = set()
+    for path in ours.rglob("*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        told = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr)}  # docstrings
+        texts = (each for each in ast.walk(tree) if isinstance(each, ast.Constant) and id(each) not in told)
+        if any(re.fullmatch(r"[\w./-]*ollama[\w./-]*", str(each.value)) for each in texts):
+            found.add(path.relative_to(ours).as_posix())
+    assert found - {"core/providers/ollama/ollama.py"} == ELSEWHERE.keys()
