@@ -64,7 +64,7 @@ MAKERS: Final = (
         kind="reasoning",
         value="refused",
         forms=_CHAT,
-        evidence="422: 'Extra inputs are not permitted' (charmbracelet/crush 1590)",
+        evidence="422: 'Extra inputs are not permitted' (charmbracelet/crush 1590, BerriAI/litellm 30835)",
         read_on=_DAY,
     ),
     Fact(

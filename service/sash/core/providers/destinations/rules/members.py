@@ -1,6 +1,6 @@
 """Rules of members: those that a server knows, where reasoning stands, and which roles and names messages have."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -50,7 +50,7 @@ def _thinks(message: Object) -> bool:
     return any(block.get("type") == "thinking" and block.get("thinking") for block in blocks_of(message))
 
 
-def _items_without(items: list[Object]) -> Iterator[str]:
+def _items_without(items: Iterable[Object]) -> Iterator[str]:
     """The calls in items of Responses before which no reasoning stands in their reply."""
     has_reasoning = False
     for index, item in enumerate(items):
