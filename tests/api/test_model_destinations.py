@@ -1,5 +1,6 @@
 """``GET /models/{id}`` shows who reads a model's requests, what they want, and where it is known from."""
 
+import pytest
 from httpx import AsyncClient
 
 from sash.core.providers import PROVIDERS
@@ -30,6 +31,27 @@ async def test_a_models_formats_differ_in_what_they_want(client: AsyncClient) ->
     assert found["anthropic"]["takes"]["files"] == ["application/pdf"]
     assert found["openai"]["takes"] == {"pictures": None, "files": None, "sounds": []}
     assert all("no_reply" in {fact["value"] for fact in each["facts"]} for each in found.values())
+
+
+@pytest.mark.parametrize(
+    ("model", "formats", "wanted"),
+    [
+        ("deepseek-v4-pro", {"openai", "anthropic", "responses"}, ("responses", "reasoning", "filled")),
+        ("minimax-m2.5", {"openai", "anthropic"}, ("anthropic", "beside_calls", "results")),
+        ("us.meta.llama4-maverick-17b-instruct-v1:0", {"openai", "converse"}, ("converse", "beside_calls", "nothing")),
+        ("command-a-03-2025", {"openai", "cohere"}, ("cohere", "empty_question", "refused")),
+        ("ollama/gemma3:4b", {"openai", "ollama"}, ("openai", "links", "refused")),
+        ("hosted_vllm/Qwen/Qwen3-32B", {"openai"}, ("openai", "reasoning_in", "both")),
+    ],
+)
+async def test_each_format_that_a_maker_or_a_host_serves_is_told(
+    client: AsyncClient, model: str, formats: set[str], wanted: tuple[str, str, str]
+) -> None:
+    """DeepSeek's own addresses of Claude's form and of Responses are told, and Bedrock's form of a model that it sells."""
+    found = await read(client, model)
+    assert formats <= found.keys()
+    form, kind, value = wanted
+    assert {fact["kind"]: fact["value"] for fact in found[form]["facts"]}[kind] == value
 
 
 async def test_the_list_of_models_has_no_destinations(client: AsyncClient) -> None:

@@ -506,7 +506,9 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     destinations: Annotated[
         list[ModelDestination] | None,
-        Meta(description="By format: chat completions, and those of the model's maker; null in the list of models."),
+        Meta(
+            description="By format: chat completions, and those that its maker or host serves; null in the list of models."
+        ),
     ] = None
 
 

@@ -77,8 +77,8 @@ AS_MADE: Final[Mapping[str, str]] = MappingProxyType(
     {
         "azure": "what OpenAI's own servers refuse (learn.microsoft.com, Azure OpenAI in Foundry Models, reference); "
         "reasoning as the maker's servers take it (earendil-works/pi 9645)",
-        "together": "reasoning is taken in `reasoning` and in `reasoning_content`, as Together says (anomalyco/models.dev 1573); "
-        "no report of a refusal that is not the model's",
+        "together": "reasoning is taken in `reasoning` and in `reasoning_content`, as Together says "
+        "(anomalyco/models.dev 1573); no report of a refusal that is not the model's",
         "vertex": "the makers' own forms (cloud.google.com, Vertex AI, partner models)",
     }
 )
