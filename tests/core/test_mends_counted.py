@@ -26,9 +26,10 @@ MODELS: Final = {
         "gemma-3-27b-it",
         "groq/qwen/qwen3-32b",
         "llama-3.3-70b",
+        "hosted_vllm/deepseek-ai/DeepSeek-V4-Pro",
     ),
-    "responses": ("gpt-5", "grok-4"),
-    "anthropic": ("claude-sonnet-4-5", "claude-opus-4-8", "deepseek-v4-pro"),
+    "responses": ("gpt-5", "grok-4", "deepseek-v4-pro"),
+    "anthropic": ("claude-sonnet-4-5", "claude-opus-4-8", "deepseek-v4-pro", "minimax-m2.5"),
     "gemini": ("gemini-2.5-flash", "gemini-3-pro-preview"),
     "interactions": ("gemini-2.5-flash", "gemini-3-pro-preview"),
     "converse": (

@@ -248,7 +248,8 @@ class _Weighed:
         kinds, provider, unread = self._kinds, self._provider, self._kinds.unread
         if kinds.stored and is_reasoning(value, provider):
             unread |= {"summary"}  # it is not sent to the model
-            reasoning.sealed += _KEPT_BY_OPENAI if "id" in value and not value.get("encrypted_content") else 0
+            has_own = value.get("encrypted_content") or value.get("content")
+            reasoning.sealed += _KEPT_BY_OPENAI if "id" in value and not has_own else 0
         if self._named is not NO_KINDS and (self._named.has(value) or self._named.has_member(key, value)):
             # An old client names a result by an id: 14 tokens each, 2 bills here and 48 elsewhere.
             unread |= set() if _UUID.fullmatch(str(value.get("name"))) else {"name"}
