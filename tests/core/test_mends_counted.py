@@ -27,6 +27,7 @@ MODELS: Final = {
         "groq/qwen/qwen3-32b",
         "llama-3.3-70b",
         "hosted_vllm/deepseek-ai/DeepSeek-V4-Pro",
+        "vertex_ai/gemini-3.6-flash",
     ),
     "responses": ("gpt-5", "grok-4", "deepseek-v4-pro"),
     "anthropic": ("claude-sonnet-4-5", "claude-opus-4-8", "deepseek-v4-pro", "minimax-m2.5"),

@@ -1,6 +1,5 @@
 """The contract that every provider's record keeps, and what it takes to add one."""
 
-import ast
 import os
 import re
 import shutil
@@ -130,27 +129,3 @@ def test_a_provider_is_a_folder_and_its_registration(name: str, tmp_path: Path) 
     )
     assert done.stdout == f"works without {name}\n", done.stderr
     goes_round(name)
-
-
-ELSEWHERE: Final = {
-    "core/chat/programs.py": "what a whole answer of Ollama is called when it is appended",
-    "core/counts/models/templates.py": "what models cost in Ollama's own templates, by bills",
-    "core/providers/destinations/grammars.py": "the host: it runs templates of its own",
-    "core/providers/destinations/hosts.py": "the host: how names say it, and its rows",
-    "core/providers/destinations/model_media.py": "rows of files, which hold in its form, too",
-    "operations/pages.py": "its page in the list of pages",
-}
-"""Files of the service outside Ollama's folder whose code has its name, and why, beside its registration."""
-
-
-def test_a_providers_name_is_code_in_few_other_files() -> None:
-    """Outside its folder a provider is named where it is registered, where the host of its name is, and in figures."""
-    ours = Path(sash.__file__).parent
-    found = set()
-    for path in ours.rglob("*.py"):
-        tree = ast.parse(path.read_text("utf-8"))
-        told = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr)}  # docstrings
-        texts = (each for each in ast.walk(tree) if isinstance(each, ast.Constant) and id(each) not in told)
-        if any(re.fullmatch(r"[\w./-]*ollama[\w./-]*", str(each.value)) for each in texts):
-            found.add(path.relative_to(ours).as_posix())
-    assert found - {"core/providers/ollama/ollama.py"} == ELSEWHERE.keys()

@@ -53,6 +53,7 @@ CHAT = (
         "hosted_vllm/meta-llama/Llama-3.1-8B-Instruct",
         "hosted_vllm/mistralai/Devstral-Small-2-24B-Instruct-2512",
         "hosted_vllm/deepseek-ai/DeepSeek-V4-Pro",
+        "vertex_ai/gemini-3.6-flash",
         "fireworks_ai/accounts/fireworks/models/glm-5p1",
     ),
 )

@@ -29,7 +29,7 @@ from sash.core.providers.openai.server_mends import (
     with_system_first,
     with_user_first,
 )
-from sash.core.providers.openai.single_calls import with_calls_apart
+from sash.core.providers.openai.single_calls import with_calls_apart, with_words_apart
 from sash.core.providers.writing.turns import Outgoing, RequestWriting, is_of
 
 _NULL = b'{"role":"assistant","content":null}'
@@ -120,6 +120,7 @@ def chat_messages(
         sent = in_alternation(sent, marked.maker, marked.model, mends)
         sent = with_user_first(sent, marked.maker, marked.model, mends)
         sent = with_calls_apart(sent, marked.maker, marked.model, mends)
+        sent = with_words_apart(sent, marked.maker, marked.model, mends)
     return sent or [b""]
 
 

@@ -28,7 +28,7 @@ from sash.core.providers.messages.owed_reasoning import BLANK, fills_reasoning
 from sash.core.providers.messages.reasoning_members import CONTENT
 from sash.core.providers.openai.chat_mends import hears
 from sash.core.providers.openai.openai import OPENAI
-from sash.core.providers.openai.server_mends import ARGUMENTS, NAMED, OWING, SILENT, SINGLE, refused_by
+from sash.core.providers.openai.server_mends import APART, ARGUMENTS, NAMED, OWING, SILENT, SINGLE, refused_by
 from sash.core.providers.writing.turns import NOTHING_SAID
 
 LIST_BEGINS, LIST_ENDS = 1 << 32, 1 << 33
@@ -133,6 +133,9 @@ def _with_more(cost: Number, row: Row, model: Model, by: Arithmetic) -> Number:
     if refused & OWING:
         blank = by.ceil(_reasoning_cost(_blank(), PROVIDERS[model.format].carries, model, by) * model.margin)
         cost = cost + by.where((calls > 0) & (row["plain0"] == 0), blank, 0)
+    if refused & APART:
+        words = max(_nothing_said()) * model.scale + (model.rules.role_costs[ASSISTANT] + model.rules.role_costs[USER])
+        cost = cost + by.where((calls > 0) & (row["text0"] > 0), by.ceil(words * model.margin) + _ROUNDED, 0)
     if refused & SINGLE:
         around = by.ceil(model.rules.role_costs[ASSISTANT] * model.margin) + _ROUNDED
         cost = cost + by.where(calls > 1, (calls - 1) * around, 0)

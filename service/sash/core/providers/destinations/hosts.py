@@ -79,7 +79,6 @@ AS_MADE: Final[Mapping[str, str]] = MappingProxyType(
         "reasoning as the maker's servers take it (earendil-works/pi 9645)",
         "together": "reasoning is taken in `reasoning` and in `reasoning_content`, as Together says "
         "(anomalyco/models.dev 1573); no report of a refusal that is not the model's",
-        "vertex": "the makers' own forms (cloud.google.com, Vertex AI, partner models)",
     }
 )
 """Hosts that are known to refuse what the maker's servers and the template do, and where that is known from."""
@@ -175,6 +174,18 @@ HOSTS: Final = (
             read_on=_DAY,
         )
         for kind, value in _STRICTEST
+    ),
+    Fact(
+        of="host",
+        name="vertex",
+        kind="beside_calls",
+        value="nothing",
+        models=r"gemini-3\.(?:6-flash|5-flash-lite)",
+        forms=_CHAT,
+        evidence="400: 'Request contains an invalid argument.' to a text beside `tool_calls`, by gemini-3.6-flash and "
+        "gemini-3.5-flash-lite, and not by 3.1 (NousResearch/hermes-agent 69231, discuss.ai.google.dev 175801); a call "
+        "stands behind a turn of the user's (editor-code-assistant/eca 247)",
+        read_on=_DAY,
     ),
     _refusing("tool_names", "plain", "groq", "a name of another pattern is refused (langgenius/dify 22867)"),
     Fact(

@@ -18,6 +18,7 @@ from sash.core.providers.openai.chat_mends import CHAT_MENDS, OPENAIS_MEDIA
 from sash.core.providers.openai.server_mends import SERVER_MENDS
 from sash.core.providers.openai.single_calls import CALLS_APART
 from sash.core.providers.writing.native_messages import Shape
+from sash.core.providers.writing.shared_mends import WORDS_APART
 from sash.core.providers.writing.turns import Outgoing, RequestWriting
 
 _MARKED: Final = re.compile(r"gpt-(5\.([6-9]|\d\d)|[6-9]|\d\d)")
@@ -153,7 +154,7 @@ OPENAI = Provider(
     mark=openai_marks("messages", "text"),
     limits=openai_limits,
     takes=OPENAIS_MEDIA,
-    mends=(*CHAT_MENDS, *SERVER_MENDS, CALLS_APART, REPLY_AT_END),
+    mends=(*CHAT_MENDS, *SERVER_MENDS, CALLS_APART, REPLY_AT_END, WORDS_APART),
     cache_marks=frozenset({"prompt_cache_key"}),
     is_openais=True,
     has_exact_bills=True,

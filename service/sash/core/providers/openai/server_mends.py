@@ -99,8 +99,8 @@ SERVER_MENDS: Final = (
     USER_FIRST,
 )
 
-DEVELOPER, ARGUMENTS, EMPTY, IDENTITY, SILENT, OWING, PARTS, NAMED, THOUGHTS, DETAILS, SINGLE, TWICE = (
-    1 << bit for bit in range(16, 28)
+DEVELOPER, ARGUMENTS, EMPTY, IDENTITY, SILENT, OWING, PARTS, NAMED, THOUGHTS, DETAILS, SINGLE, TWICE, APART = (
+    1 << bit for bit in range(16, 29)
 )
 """What may be refused in a message, as bits above those of ``chat_mends.oddities``."""
 _CHAT: Final = "openai"
@@ -113,12 +113,14 @@ _BITS: Final[dict[Kind, int]] = {
     "system_text": PARTS,
     "speakers": NAMED,
     "calls": SINGLE,
+    "beside_calls": APART,
 }
-"""The bit of each kind of fact that is about single messages. ``SINGLE`` is about a message and its results."""
+"""The bit of each kind of fact that is about single messages. ``SINGLE`` is about a message and its results, ``APART`` about
+one that is sent as several."""
 _THOUGHTS: Final = {"reasoning_content": THOUGHTS, "details": DETAILS, "both": TWICE}
 """The bit of each value of ``reasoning_in``."""
 _JOINED_ROLES: Final = ("user", "assistant")
-_OPENING: Final = msgspec.json.encode({"role": "user", "content": NOTHING_SAID})
+OPENING: Final = msgspec.json.encode({"role": "user", "content": NOTHING_SAID})
 _ID: Final = re.compile(r"[a-zA-Z0-9]{9}")
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -194,7 +196,7 @@ def with_user_first(bodies: list[Any], maker: str, model: str, mends: Mends) -> 
         if role != "assistant" or is_asked:
             break
         mends.add(USER_FIRST, 0)
-        return [*bodies[:index], _OPENING, *bodies[index:]]
+        return [*bodies[:index], OPENING, *bodies[index:]]
     return bodies
 
 

@@ -1,4 +1,4 @@
-"""Several calls of one reply, which Llama's template refuses, as one call after another, each before its result."""
+"""Calls that a template or a host takes alone: one after another, each before its result, or without words beside them."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -7,7 +7,8 @@ import msgspec
 
 from sash.core.providers.destinations.destination import evidence_of
 from sash.core.providers.messages.mends import Mend, Mends
-from sash.core.providers.openai.server_mends import SINGLE, refused_by, whole_body
+from sash.core.providers.openai.server_mends import APART, OPENING, SINGLE, refused_by, whole_body
+from sash.core.providers.writing.shared_mends import WORDS_APART
 
 CALLS_APART: Final = Mend(
     name="calls_apart",
@@ -61,3 +62,20 @@ def _apart(body: Any, results: list[Any]) -> Iterable[Any]:
         first = {"role": "assistant", "content": None}
     for left in answers.values():
         yield from left
+
+
+def with_words_apart(bodies: list[Any], maker: str, model: str, mends: Mends) -> list[Any]:
+    """Return the bodies of a request's messages with words before calls in a message of their own, and ``…`` of the user's
+    between them, if the model's host wants them so."""
+    if not refused_by(maker, model) & APART:
+        return bodies
+    found: list[Any] = []
+    for body in bodies:
+        message = msgspec.json.decode(whole_body(body))
+        if message.get("tool_calls") and message.get("content"):
+            said = {"role": "assistant", "content": message["content"]}
+            found += [msgspec.json.encode(said), OPENING, msgspec.json.encode({**message, "content": None})]
+            mends.add(WORDS_APART, 0)
+        else:
+            found.append(body)
+    return found

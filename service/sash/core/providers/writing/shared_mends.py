@@ -35,8 +35,8 @@ EMPTY_RESULT: Final = Mend(
 )
 WORDS_APART: Final = Mend(
     name="words_apart",
-    refused="A text or a picture beside a call or beside a tool result, by Llama at Bedrock; beside a result alone, by "
-    "MiniMax in Claude's form",
+    refused="A text or a picture beside a call or beside a tool result, by Llama at Bedrock; beside a call, by "
+    "the newest small Gemini at Vertex's address of chat completions; beside a result, by MiniMax in Claude's form",
     sent="The words before the calls, and those behind the results, as a turn of their own; `…` from the other side between",
     evidence=evidence_of("beside_calls"),
 )

@@ -47,7 +47,8 @@ def _beside_calls(_request: Object, messages: list[Object], value: str) -> Itera
     for index, message in enumerate(messages):
         told = [block for block in blocks_of(message) if "cachePoint" not in block]
         found = [sum(_is_of(block, kind) for block in told) for kind in kinds]
-        if any(0 < count < len(told) for count in found):
+        is_spoken = calls_of(message) and told and value == "nothing"
+        if is_spoken or any(0 < count < len(told) for count in found):
             yield f"#/messages/{index}/content"
 
 
@@ -98,6 +99,7 @@ CALLS: Final = (
         },
         judge=_beside_calls,
         broken=(
+            Broken("openai", _SPOKEN, _SPOKEN),
             Broken(
                 "converse",
                 {
