@@ -47,8 +47,8 @@ SHORT_ID: Final = Mend(
 )
 SYSTEM_FIRST: Final = Mend(
     name="system_first",
-    refused="A system message behind another message, by Mistral and Perplexity; also behind a system message, by "
-    "templates of Qwen 3.5 and later, and of Gemma",
+    refused="A system message behind another message, by Mistral and Perplexity; also behind a system message, by MiniMax "
+    "and by templates of Qwen 3.5 and later, and of Gemma",
     sent="System messages at the beginning; as one message, with a blank line between their texts, where one alone is taken",
     evidence=evidence_of("system"),
 )
