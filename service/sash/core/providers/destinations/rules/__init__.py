@@ -9,12 +9,12 @@ from types import MappingProxyType
 from typing import Final
 
 from sash.core.providers.destinations.facts import Kind
-from sash.core.providers.destinations.rules.calls import CALLS
-from sash.core.providers.destinations.rules.media import MEDIA
-from sash.core.providers.destinations.rules.members import MEMBERS
-from sash.core.providers.destinations.rules.order import ORDER
+from sash.core.providers.destinations.rules.call_rules import CALLS
+from sash.core.providers.destinations.rules.media_rules import MEDIA
+from sash.core.providers.destinations.rules.member_rules import MEMBERS
+from sash.core.providers.destinations.rules.order_rules import ORDER
 from sash.core.providers.destinations.rules.rule import Rule
-from sash.core.providers.destinations.rules.words import WORDS
+from sash.core.providers.destinations.rules.word_rules import WORDS
 
 RULES: Final[Mapping[Kind, Rule]] = MappingProxyType(
     {each.kind: each for each in sorted((*CALLS, *MEDIA, *MEMBERS, *ORDER, *WORDS), key=lambda each: each.kind)}
