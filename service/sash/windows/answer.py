@@ -341,7 +341,7 @@ def _request(
         mends.add(FOREIGN_MEMBERS, 0)
     if parts.has_odd_tools:
         mends.add(TOOL_SCHEMA, 0)
-    for seq in with_foreign_members(window, history) if is_rich else ():
+    for seq in with_foreign_members(window, history, form) if is_rich else ():
         mends.add(FOREIGN_MEMBERS, seq)
     drops, model = asked.plan.query.uncarried == "drop", asked.plan.model
     if not PROVIDERS[form].is_chat_form:

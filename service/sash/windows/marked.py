@@ -44,11 +44,11 @@ def _in_details(
     found = {seq: extra for seq, extra in extras if extra is not None and seq in sent}
     beside = {seq: extra.beside for seq, extra in found.items() if extra.beside is not None}
     odd = {seq: extra.odd for seq, extra in found.items() if extra.odd}
-    forms, sizes = records.columns["form"], records.columns["beside_size"]
-    if isinstance(forms, np.ndarray):  # a message with a row has no parts that only its provider takes
+    if isinstance(forms := records.columns["form"], np.ndarray):  # a message with a row has no parts of its provider's only
         native = np.flatnonzero(forms)
-        rows = zip(seqs[native].tolist(), forms[native].tolist(), sizes[native].tolist(), strict=True)
-        beside |= {seq: NativeParts(form_named(form), size) for seq, form, size in rows if seq in sent}
+        facts = np.array([seqs, forms, records.columns["beside_size"], records.columns["told"] + 0 * forms])[:, native]
+        rows = facts.T.tolist()
+        beside |= {seq: NativeParts(form_named(form), size, told=told) for seq, form, size, told in rows if seq in sent}
     return beside, odd
 
 
@@ -75,14 +75,17 @@ def _by_servers(records: Records) -> Number:
     return marks
 
 
-def with_foreign_members(window: Window, history: History) -> list[int]:
-    """The seqs of the window's messages that lose members of the client's own. The details must have been read."""
-    records = history.records
-    found = np.flatnonzero(records.columns["form"] == form_number(FOREIGN)).tolist()
-    found += [index for index in records.rare if _is_foreign(records.details[index].extra)]
+def with_foreign_members(window: Window, history: History, form: str) -> list[int]:
+    """The seqs of the window's messages that lose members of the client's own, or of another provider's form, such as
+    citations. The details must have been read."""
+    records, forms, lost = history.records, history.records.columns["form"], history.records.columns["lost"]
+    is_less = (forms == form_number(FOREIGN)) | ((lost != 0) & (forms != form_number(form)))
+    found = np.flatnonzero(is_less).tolist()
+    found += [index for index in records.rare if _is_foreign(records.details[index].extra, form)]
     sent = dict(zip(window.rows, window.seqs, strict=True)) if found else {}
     return [sent[row] for row in found if row in sent]
 
 
-def _is_foreign(extra: Extra | None) -> bool:
-    return extra is not None and extra.beside is not None and extra.beside.format == FOREIGN
+def _is_foreign(extra: Extra | None, form: str) -> bool:
+    beside = extra.beside if extra is not None else None
+    return beside is not None and (beside.format == FOREIGN or (beside.lost > 0 and beside.format != form))

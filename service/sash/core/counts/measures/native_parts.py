@@ -31,6 +31,7 @@ from sash.core.counts.measures.attachments import DETAILS, FILE_CHARACTERS, UPLO
 from sash.core.counts.text import Pair, text_tokens
 from sash.core.counts.text.unicode_scripts import Mix, mix_of
 from sash.core.providers import PROVIDERS
+from sash.core.providers.form.lost_members import STRUCTURE, loses_members
 from sash.core.providers.form.part_kinds import NO_KINDS, PartKinds
 from sash.core.providers.form.provider import Provider
 from sash.core.providers.messages.hosted import media_line
@@ -57,13 +58,6 @@ _NUMBERED: Final = 940
 """Tokens that a PDF costs more if it may be cited: one bill, which is not among the recordings."""
 _DOCUMENT: Final = 40
 """Tokens around a document that is text: 3 bills of Claude."""
-_STRUCTURE: Final = frozenset(
-    {
-        *("type", "role", "id", "call_id", "status", "caller", "detail", "media_type", "mime_type"),
-        *("cache_control", "logprobs"),
-    }
-)
-"""Members that models do not read as text, in every form."""
 _MEDIA_WORDS: Final = frozenset({"title", "context", "filename", "displayName", "display_name"})
 _BESIDE_MEDIA: Final = _MEDIA_WORDS | {"detail", "media_type", "mimeType", "mime_type", "type"}
 """Members that describe a picture or a file. A reference found in one of them is no proof that the chat message has it."""
@@ -103,6 +97,8 @@ class NativeParts(msgspec.Struct, array_like=True, frozen=True):
     """Characters of sealed reasoning on texts, which few families bill."""
     sent: int = 0
     """Bytes of the provider's messages as JSON, which its own form sends in place of the chat message."""
+    lost: int = 0
+    """1 if the provider's messages have members that no other form is sent, such as citations."""
 
     @property
     def is_estimate(self) -> bool:
@@ -148,6 +144,7 @@ def measure_native_parts(message: Mapping[str, Any], own: Sequence[Mapping[str, 
         **_calls_with_ids(native),
         texts_sealed=reasoning.texts_sealed,
         sent=len(msgspec.json.encode(own)),
+        lost=int(loses_members(message, provider)),
     )
 
 
@@ -258,7 +255,7 @@ class _Weighed:
                 reasoning.sealed += billed_characters(value, name, kinds)
                 if name in kinds.seals and provider.shape.text_member in value and isinstance(each, str):
                     reasoning.texts_sealed += max(0, len(each) - _AROUND)
-            elif name not in _STRUCTURE and name not in unread:
+            elif name not in STRUCTURE and name not in unread:
                 self.add(each, reasoning, name)
 
     def _add_citing(self, value: dict[str, Any]) -> None:

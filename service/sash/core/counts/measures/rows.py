@@ -56,6 +56,7 @@ _WIDTHS: Final[Mapping[str, int]] = {
     **{f"{name}_marks": 1 for name in _MIXES},
     **dict.fromkeys(_SOUNDS, 1),
     **{f"{name}_capitals": 1 for name in _MIXES},
+    "lost": 1,
 }
 _FIELDS: Final = tuple(_WIDTHS)
 _BITS: Final = {name: 1 << place for place, name in enumerate(_FIELDS)}
@@ -166,6 +167,7 @@ def extra_of(row: bytes) -> Extra:
             estimated=fields.get("beside_estimated", (0,))[0],
             told=fields.get("told", (0,))[0],
             sent=fields.get("sent", (0,))[0],
+            lost=fields.get("lost", (0,))[0],
             mix=mixes.get("beside_mix"),
         )
     return Extra(
@@ -317,6 +319,8 @@ def _fields(extra: Extra) -> Fields:
             found["told"] = (beside.told,)
         if beside.sent:
             found["sent"] = (beside.sent,)
+        if beside.lost:
+            found["lost"] = (beside.lost,)
     return found
 
 

@@ -79,7 +79,8 @@ LATE_RESULT: Final = Mend(
 )
 FOREIGN_MEMBERS: Final = Mend(
     name="foreign_members",
-    refused="Members of a message that are not the provider's, such as a frontend's `timestamp`",
+    refused="Members of a message that are not the provider's: a frontend's `timestamp`; in another form than its own, a "
+    "reply's citations, a document's title, a result's `is_error`, an assistant's `name`",
     sent="The message without them; of pictures in a reply, one line of text each. `SASH_SEND_MEMBERS` names members that "
     "are sent",
     evidence="OpenAI and Anthropic answer 400 for unknown members: 'Extra inputs are not permitted'",

@@ -25,8 +25,9 @@ NOTE: Final = "System note: "
 """What stands before a system text that is sent in a turn of the user's."""
 SYSTEM_ROLES: Final = ("system", "developer")
 
-_TOLD_ELSEWHERE: Final = frozenset({"annotations", "audio", "cache_control", "index", "prompt_cache_breakpoint"})
-"""Members of replies and cache hints beside the text: they are sent where a form has a place for them."""
+_NOT_TOLD: Final = frozenset({"audio", "cache_control", "index", "prompt_cache_breakpoint"})
+"""Members that no reader misses: cache hints, of which each form has its own, and a spoken reply, which is sent as its
+words."""
 _OF_RESULTS: Final = frozenset({"text", "image_url", "file"})
 """Types of parts that results take in most forms."""
 _SPEAKERS: Final = ("user", "assistant")
@@ -339,8 +340,10 @@ def _note_unknown(message: Block, seq: int, writing: RequestWriting) -> None:
     """Note members that are not sent."""
     if unknown := unknown_members(message):
         writing.mends.changed.add(seq)
-        if any(each.name not in _TOLD_ELSEWHERE for each in unknown):
+        if any(each.name not in _NOT_TOLD for each in unknown):
             writing.mends.add(FOREIGN_MEMBERS, seq)
+    if message["role"] == "assistant" and message.get("name"):  # the model would begin its own replies with it
+        writing.mends.add_names((FOREIGN_MEMBERS.name,), seq)
 
 
 def _is_small_file(part: Part) -> bool:
