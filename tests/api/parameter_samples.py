@@ -21,7 +21,7 @@ DOCUMENTS = {
         {"id": "d-2", "text": "A zebra eats grass. " + 20 * WORDS},
     ]
 }
-VIDEO = {"type": "video_url", "video_url": {"url": "https://example.org/a.mp4"}}
+PAPER = {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0xLjQK"}}
 RICH: Sequence[dict[str, Any]] = (
     user("What is the zebra code?", grounding=DOCUMENTS),
     {"message": {"role": "assistant", "content": "It is 4.", "reasoning_content": "Zebras count in fours."}},
@@ -65,8 +65,8 @@ HISTORIES: Mapping[str, Sequence[dict[str, Any]]] = {
         {"role": "user", "content": "Go on."},
     ),
     "loop": (user("Look."), calling("t-1"), result("t-1", 100 * WORDS)),
-    "video": (
-        {"message": {"role": "user", "content": [{"type": "text", "text": "See."}, VIDEO]}},
+    "paper": (
+        {"message": {"role": "user", "content": [{"type": "text", "text": "See."}, PAPER]}},
         {"role": "user", "content": "And?"},
     ),
     "dear": (user("a " * 120_000), assistant("b " * 120_000), user("And?")),
@@ -163,7 +163,7 @@ SAMPLES: Mapping[str, Sample] = {
     "tool_result_overflow": Sample("trim", "error", {"max_tokens": "300"}, "loop"),
     "images_kept": Sample("0", "5"),
     "unanswered": Sample("note", "drop"),
-    "uncarried": Sample("error", "drop", {"format": "gemini", "model": "gemini-2.5-flash"}, "video"),
+    "uncarried": Sample("error", "drop", {"format": "ollama", "model": "qwen3:8b"}, "paper"),
     "history_tools": Sample("false", "true"),
     "cache": Sample(
         "none", "auto", {"format": "anthropic", "model": "claude-sonnet-4-5", "max_tokens": "20000"}, "long"

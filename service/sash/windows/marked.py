@@ -44,7 +44,9 @@ def _in_details(
     found = {seq: extra for seq, extra in extras if extra is not None and seq in sent}
     beside = {seq: extra.beside for seq, extra in found.items() if extra.beside is not None}
     odd = {seq: extra.odd for seq, extra in found.items() if extra.odd}
-    if isinstance(forms := records.columns["form"], np.ndarray):  # a message with a row has no parts of its provider's only
+    if isinstance(
+        forms := records.columns["form"], np.ndarray
+    ):  # a message with a row has no parts of its provider's only
         native = np.flatnonzero(forms)
         facts = np.array([seqs, forms, records.columns["beside_size"], records.columns["told"] + 0 * forms])[:, native]
         rows = facts.T.tolist()

@@ -77,7 +77,9 @@ OF_BLOCKS: Final = (
     TITLE,
     NESTED_MARK,
 )
-CLAUDES_MEDIA: Final = Takes(pictures=USUAL_PICTURES, files=frozenset({PDF}))
+CLAUDES_MEDIA: Final = Takes(
+    pictures=USUAL_PICTURES, files=frozenset({PDF}), references=("file_", "https://", "http://")
+)
 """What Claude takes. A text file is a document of text. A sound has no place in a block."""
 
 _WITHOUT_SYSTEM_ROLE: Final = re.compile(r"claude-(?:v?[123]\b|instant|(?:opus|sonnet|haiku)-(?:3|4(?!-[89]\b)))")

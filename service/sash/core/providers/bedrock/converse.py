@@ -54,7 +54,6 @@ from sash.core.providers.messages.endings import REPLY_AT_END
 from sash.core.providers.messages.mends import AS_TEXT
 from sash.core.providers.messages.pieces import Keeps, Name, Object, Piece, convert, read_turn, rest_of, to_json
 from sash.core.providers.writing.media import Media, read_data_url, read_file
-from sash.core.providers.writing.media_types import is_web
 from sash.core.providers.writing.native_messages import NativeMessages, Shape
 from sash.core.providers.writing.shared_mends import (
     BLANK_TEXT,
@@ -516,8 +515,6 @@ def _blocks(parts: Iterable[Part], seq: int, names: Names, writing: RequestWriti
             case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
                 media = read_data_url(url, part.place, writing)
                 found = _image(media) if media else None
-            case {"type": "file", "file": {"file_id": str(url)}} if is_web(url):
-                found = _line(part, seq, writing)
             case {"type": "file", "file": dict(file)}:
                 media = read_file(file, part.place, writing)
                 found = _file(media, file.get("filename"), names, seq) if media else None

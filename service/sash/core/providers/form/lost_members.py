@@ -20,9 +20,16 @@ STRUCTURE: Final = frozenset(
 )
 """Members that models do not read as text, in every form."""
 METADATA: Final = STRUCTURE | {
-    *("tool_use_id", "toolUseId", "tool_call_id", "container", "index"),  # as ``id``: each form joins parts in its own way
+    *(
+        "tool_use_id",
+        "toolUseId",
+        "tool_call_id",
+        "container",
+        "index",
+    ),  # as ``id``: each form joins parts in its own way
     *("tool_name", "execution", "phase"),  # as ``status``: how a part came about
     *("mimeType", "format", "resolution"),  # as ``media_type`` and ``detail``: each form describes media in its own way
+    *("filename", "document_name", "displayName"),  # names of files, for which Gemini and OpenAI's links have no place
     *("cachePoint", "prompt_cache_breakpoint"),  # as ``cache_control``: each form has its own marks
     *("data", "bytes"),  # media, which are sent, or told as lines
     *("signature", "fingerprint"),  # seals, which their maker alone can read

@@ -66,6 +66,7 @@ _ROLES: Final = frozenset({"user", "model", "system"})
 GEMINIS_MEDIA: Final = Takes(
     pictures=frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}),
     addresses=("https://", "http://", "gs://"),
+    references=("https://", "http://", "gs://"),
     tells_types=True,
     reads_googles_files=True,
 )

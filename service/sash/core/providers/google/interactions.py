@@ -186,7 +186,7 @@ def _read_content(content: Object, piece: Piece, pointer: str) -> None:
     elif found := _medium(content):
         piece.add_medium(str(kind), found)
     else:
-        piece.only.append(kind if isinstance(kind, str) else "part")
+        piece.tell(kind if isinstance(kind, str) else "part", content)
 
 
 def _medium(content: Object) -> Object | None:
@@ -281,6 +281,7 @@ def _answering(step: Block, call_id: str) -> Block:
 _MEDIA: Final = Takes(
     pictures=(GEMINIS_MEDIA.pictures or frozenset()) | {"image/gif", "image/bmp", "image/tiff"},
     addresses=GEMINIS_MEDIA.addresses,
+    references=GEMINIS_MEDIA.references,
     reads_googles_files=True,
 )
 """What Interactions take: ``ImageContentMimeType`` of ``google.genai``, which names more than Gemini's contents take."""

@@ -27,14 +27,25 @@ _BASE64: Final = re.compile(r"[A-Za-z0-9+/_=-]{200,}")
 """Bytes in place of words, such as a generated picture's."""
 _ARGUMENTS: Final = frozenset({"input", "arguments", "args"})
 """Members with the arguments of a call, in which numbers are words too."""
-_WORDLESS: Final = frozenset({"image", "document", "container_upload", "input_image", "input_file", "input_audio"})
-"""Kinds of parts that point to something kept elsewhere. They have no words."""
+_MEDIA: Final = {kind: kind for kind in ("image", "document", "audio", "video")} | {
+    "input_image": "image",
+    "input_file": "file",
+    "input_audio": "audio",
+    "computer_screenshot": "image",
+}
+"""Kinds of parts that may be a medium which is kept elsewhere, and what their lines call them."""
+_NAMES: Final = ("title", "filename", "name", "file_id", "file_url", "image_url", "uri", "url")
+"""Members that name such a medium, or say where it is."""
+_WORDLESS: Final = frozenset({"container_upload"})
+"""Kinds of parts without words for a reader."""
 
 
 def line_of(part: Mapping[str, Any], kind: str) -> str:
     """Return the line that tells a hosted tool's part; empty if the part has no words."""
     if kind in _WORDLESS:
         return ""
+    if kind in _MEDIA:
+        return _line(_MEDIA[kind], ", ".join(dict.fromkeys(_named(part))))
     words = ", ".join(dict.fromkeys(_words(part)))
     if len(words) > _LONGEST_LINE:
         words = words[:_LONGEST_LINE] + " …"
@@ -69,6 +80,15 @@ def on_a_line(line: str, before: str | None) -> str:
     Texts of a message are joined without anything between them, by Sash or by the provider.
     """
     return f"\n{line}" if before and not before.endswith("\n") else line
+
+
+def _named(part: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what names a medium that is kept elsewhere, and where it is."""
+    for name, each in part.items():
+        if isinstance(each, dict):
+            yield from _named(each)
+        elif name in _NAMES and isinstance(each, str) and each:
+            yield _told(each) if each[:5].lower() == "data:" else _short(each)
 
 
 def _line(kind: str, told: str) -> str:

@@ -184,7 +184,7 @@ def as_function(item: Object) -> Object:
     (piece,) = _read_item(item, "")
     if piece.calls:
         return {"type": "function_call", "call_id": piece.calls[0]["id"], **piece.calls[0]["function"]}
-    has_media = piece.only or any(part["type"] != "text" for part in piece.parts)
+    has_media = piece.only or piece.told or any(part["type"] != "text" for part in piece.parts)
     output = item["output"] if has_media else "".join(part["text"] for part in piece.parts)
     if isinstance(output, dict):  # a computer's screenshot
         output = [{**output, "type": "input_image"}]
@@ -219,7 +219,7 @@ def _read_part(part: Object, piece: Piece, pointer: str) -> None:
             piece.parts.append({"type": "input_audio", "input_audio": {"data": data, "format": form}})
         case _:
             kind = part.get("type")
-            piece.only.append(kind if isinstance(kind, str) else "part")
+            piece.tell(kind if isinstance(kind, str) else "part", part)
 
 
 def _file(part: Object) -> Object | None:
@@ -271,7 +271,7 @@ def _output(item: Object, pointer: str) -> Piece:
         case {"type": "computer_screenshot", "image_url": str(url)}:
             piece.add_told("computer_screenshot", {"type": "image_url", "image_url": {"url": url}})
         case dict() if str(given.output.get("type")).endswith("screenshot"):
-            piece.only.append(str(given.output["type"]))
+            piece.tell(str(given.output["type"]), given.output)
         case _:
             said = {name: item[name] for name in item if name not in _AROUND and item[name] is not None}
             piece.add_text(to_json(said) if said else "")

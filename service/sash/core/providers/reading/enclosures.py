@@ -74,6 +74,7 @@ def with_lines(message: Object, lines: Mapping[int, str]) -> Object:
     chat: Object = {name: value for name, value in message.items() if name != "native"}
     is_result = message["role"] == "tool"
     if isinstance(content, list):
+        lines = _behind_texts(content, lines)
         chat["content"] = _content(content, lines, is_result=is_result)
     own = _own(message, chat, lines, is_result=is_result) if native and not has_foreign(message) else None
     return chat if own is None else read_again(message, own)
@@ -145,6 +146,19 @@ def _strings(value: Any) -> Iterator[str]:
 # ---- lines in their place
 
 
+def _behind_texts(content: Sequence[Object], lines: Mapping[int, str]) -> Mapping[int, str]:
+    """The lines as they stand behind the content's texts, in the chat form and in the provider's own."""
+    found, place, before = dict(lines), 0, None
+    for part in content:
+        if not _is_medium(part):
+            before = part.get("text")
+            continue
+        if place in found:
+            found[place] = on_a_line(found[place], before)
+        before, place = found.get(place), place + 1
+    return found
+
+
 def _content(content: Sequence[Object], lines: Mapping[int, str], *, is_result: bool) -> Any:
     """The content with lines in place of parts. A result's texts become one, before its other parts."""
     told: list[Object] = []
@@ -152,9 +166,7 @@ def _content(content: Sequence[Object], lines: Mapping[int, str], *, is_result: 
     for part in content:
         line = lines.get(place) if _is_medium(part) else None
         place += _is_medium(part)
-        if line is not None:
-            part = {"type": "text", "text": on_a_line(line, told[-1].get("text") if told else None)}  # noqa: PLW2901
-        told.append(part)
+        told.append(part if line is None else {"type": "text", "text": line})
     if not is_result:
         return told
     text = "".join(part.get("text") or "" for part in told if not _is_medium(part))

@@ -159,6 +159,8 @@ class Takes(msgspec.Struct, frozen=True, kw_only=True):
     """How an address begins that a picture may have; an empty text if the form has a line of its own for addresses."""
     links: bool = True
     """Whether files are fetched from their addresses."""
+    references: tuple[str, ...] = ()
+    """How the name or the address of a file that is kept elsewhere begins, where the form has a place for it."""
     tells_types: bool = False
     """Whether the type of a linked picture is told, by the ending of its address."""
 
@@ -185,6 +187,13 @@ class Takes(msgspec.Struct, frozen=True, kw_only=True):
                 if told is None:
                     told, begins = guess_type(str(file.get("filename") or "")), data
                 return told is not None and (not begins or self.refuses_file(medium_type(told, begins)))
+        return False
+
+    def lacks(self, part: Mapping[str, Any]) -> bool:
+        """Return whether a part of a chat message is a file that is kept elsewhere, for which the form has no place."""
+        match part:
+            case {"type": "file", "file": {"file_id": str(name)} as file} if not file.get("file_data"):
+                return not name.startswith(self.references)
         return False
 
     def mend_of(self, kind: str, media_type: str, *, is_link: bool) -> Mend | None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.chat.calls import arguments_object
-from sash.core.chat.file_links import LINKS, as_file
+from sash.core.chat.file_links import LINKS, as_file, link_of
 from sash.core.providers.messages.hosted import media_line, on_a_line
 from sash.core.providers.messages.members import is_usual_call, unknown_members
 from sash.core.providers.messages.mends import AS_TEXT, FOREIGN_MEMBERS, LEFT_OUT, SYSTEM_NOTE, Mend, Mends
@@ -347,10 +347,11 @@ def _note_unknown(message: Block, seq: int, writing: RequestWriting) -> None:
 
 
 def _is_small_file(part: Part) -> bool:
-    """Whether a part is a sound, or a file of so few bytes that counting it again takes less than a millisecond."""
+    """Whether a part is a sound, or a file of so few bytes that counting it again takes less than a millisecond: of none, if
+    it is kept elsewhere."""
     match part.body:
-        case {"type": "file", "file": {"file_data": str(data)}}:
-            return len(data) < _SMALL_FILE
+        case {"type": "file", "file": dict(file)}:
+            return len(file.get("file_data") or "") < _SMALL_FILE
     return part.body.get("type") == "input_audio"
 
 
@@ -458,15 +459,24 @@ def tell_sounds(result: Result, writing: RequestWriting) -> list[Part]:
 
 def _taken(parts: list[Part], takes: Takes | None, seq: int, writing: RequestWriting) -> list[Part]:
     """The parts with a line in place of each medium that the form does not take. Notes these mends, and those of types."""
-    if takes is None or all(part.text is not None for part in parts):
+    if all(part.text is not None for part in parts):
         return parts
     found = []
     for part in parts:
-        is_told = takes.refuses(part.body)
-        if is_told or takes.retypes(part.body):
-            writing.mends.add(UNTAKEN if is_told else MEDIA_TYPE, seq)
-        found.append(Part(part.place, as_line(part.body), is_line=True) if is_told else part)
+        mend = _mend_of(part.body, takes)
+        if mend is not None:
+            writing.mends.add(mend, seq)
+        found.append(part if mend in (None, MEDIA_TYPE) else Part(part.place, as_line(part.body), is_line=True))
     return found
+
+
+def _mend_of(body: Block, takes: Takes | None) -> Mend | None:
+    """The mend of a medium that is not sent as it came. A link to a video or a sound is read by chat completions alone."""
+    if link_of(body) is not None or (takes is not None and takes.lacks(body)):
+        return AS_TEXT
+    if takes is None:
+        return None
+    return UNTAKEN if takes.refuses(body) else MEDIA_TYPE if takes.retypes(body) else None
 
 
 def as_line(body: Block, before: str | None = None) -> Block:
