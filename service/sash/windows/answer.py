@@ -224,11 +224,12 @@ def made(
     if window.opening and PROVIDERS[query.format].is_chat_form and USER_FIRST.name not in mends.of(0):
         window = sparing(window, "priming", window.opening)
     less = saved_by_turns(window, history, plan, mends) if PROVIDERS[query.format].fills else None
+    thoughts = Counter[int]()
     if mends.sent:
-        as_sent = saved_as_sent(window, history, model, mends, bodies)
+        as_sent, thoughts = saved_as_sent(window, history, model, mends, bodies)
         less = Counter(less or {})
         less.update(as_sent)
-    window = cheaper(window, less) if less else window
+    window = cheaper(window, less, thoughts) if less else window
     if hints is not None:
         request = _with_hints(asked, request, hints)
     known, total = model.context_window < NO_WINDOW, window.tokens["total"]

@@ -5,7 +5,8 @@ The messages were chosen by bounds. Each function here changes some of them, and
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -24,6 +25,7 @@ from sash.core.law.history.results import Edit, cut_result, left_out_line, line_
 from sash.core.law.history.view import History, Order
 from sash.core.law.limits.unreadable import told_among
 from sash.core.law.records.costs import message_costs, record_cost, written_cost
+from sash.core.law.records.explained import Explained
 from sash.core.law.records.records import RESULTS, Record
 from sash.core.law.render import Bodies
 from sash.core.law.selection.window import Window
@@ -42,6 +44,7 @@ _encode = msgspec.json.Encoder().encode
 _members: Any = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 """A message of which no member is decoded."""
 _replace = msgspec.structs.replace
+_NOTHING: Final[Mapping[int, int]] = MappingProxyType({})
 
 
 class Trimmed(msgspec.Struct, frozen=True):
@@ -83,12 +86,20 @@ def with_line_to_go_on(window: Window, bodies: Bodies, few_shots: Sequence[bytes
     return _replace(sparing(window, "priming", go_on_tokens(model)), goes_on=0)
 
 
-def cheaper(window: Window, less: Mapping[int, int]) -> Window:
-    """The window with the exact tokens of messages whose cost was a bound: so much ``less`` each."""
-    if not less:
+def cheaper(window: Window, less: Mapping[int, int], thoughts: Mapping[int, int] = _NOTHING) -> Window:
+    """The window with the exact tokens of messages whose cost was a bound: so much ``less`` each, and their ``thoughts``."""
+    if not (less or thoughts):
         return window
-    lines = window.explain and [_replace(line, tokens=line.tokens - less.get(line.seq, 0)) for line in window.explain]
-    return _replace(sparing(window, "messages", sum(less.values())), explain=lines)
+    window = sparing(sparing(window, "messages", sum(less.values())), "reasoning", sum(thoughts.values()))
+    if window.explain is None:
+        return window
+    return _replace(window, explain=[_cheaper_line(line, less, thoughts) for line in window.explain])
+
+
+def _cheaper_line(line: Explained, less: Mapping[int, int], thoughts: Mapping[int, int]) -> Explained:
+    thought = thoughts.get(line.seq, 0)
+    saved = less.get(line.seq, 0) + thought
+    return _replace(line, tokens=line.tokens - saved, reasoning=line.reasoning - thought) if saved else line
 
 
 def sparing(window: Window, part: str, tokens: int) -> Window:

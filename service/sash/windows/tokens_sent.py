@@ -12,6 +12,8 @@ from typing import Final, NamedTuple
 import msgspec
 import numpy as np
 
+from sash.core.counts.costs.counting import reasoning_tokens
+from sash.core.counts.measures.measures import measure
 from sash.core.counts.measures.rows import form_number
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, SYSTEM, USER
 from sash.core.counts.models.models import Model
@@ -168,10 +170,13 @@ def _are_own(records: Records, form: str) -> Sequence[bool]:
     return found
 
 
-def saved_as_sent(window: Window, history: History, model: Model, mends: Mends, bodies: Bodies) -> Counter[int]:
-    """The tokens that changed messages cost less than they were chosen by, by seq: they cost what is sent of them."""
+def saved_as_sent(
+    window: Window, history: History, model: Model, mends: Mends, bodies: Bodies
+) -> tuple[Counter[int], Counter[int]]:
+    """The tokens that changed messages, and their reasoning, cost less than they were chosen by, by seq: they cost what is
+    sent of them."""
     records, form = history.records, model.format
-    saved = Counter[int]()
+    saved, thoughts = Counter[int](), Counter[int]()
     for seq, sent in mends.sent.items():
         row = window.row_of.get(seq)
         if row is None or seq not in mends.changed:
@@ -185,7 +190,17 @@ def saved_as_sent(window: Window, history: History, model: Model, mends: Mends, 
             said = sent if is_chat else [turn.message for turn in read_messages(form, sent, [""] * len(sent))]
             parallel = records[row].parallel
             saved[seq] = chosen - sum(written_cost(message, model, parallel=parallel) for message in said)
-    return saved
+            if thought := _thought_by(seq, row, window, history, model):
+                thoughts[seq] = max(0, thought - sum(reasoning_tokens(measure(each), model, form) for each in said))
+    return saved, thoughts
+
+
+def _thought_by(seq: int, row: int, window: Window, history: History, model: Model) -> int:
+    """The tokens of the reasoning that a message was chosen with; 0 where an older turn's is not counted."""
+    edit = window.edits.get(seq)
+    if not window.tokens["reasoning"] or model.rules.forgets or (edit is not None and edit.without_reasoning):
+        return 0
+    return reasoning_tokens(history.records[row].measure, model, model.format)
 
 
 def _chosen_by(seq: int, row: int, window: Window, history: History, model: Model, bodies: Bodies) -> int | None:
