@@ -181,6 +181,8 @@ def measure_entry(
     """
     measured = measure(message, image_sizes=entry.image_sizes or (), o200k_alone=o200k_alone)
     if entry.grounding is not None and entry.grounding.documents:
+        if measured.extra is not None:  # another text may stand behind the speaker's name
+            measured = msgspec.structs.replace(measured, extra=msgspec.structs.replace(measured.extra, named=(0, 0)))
         body, start, end = encode_message(message)
         grounding, added, digits = _grounding(entry.grounding, body, start, end, template, measured.extra)
     else:

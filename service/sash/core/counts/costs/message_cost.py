@@ -165,7 +165,7 @@ def _unfitted(sent: Row, model: Model, by: Arithmetic) -> Number:
     sent_in = PROVIDERS[model.format]
     if sent_in.is_chat_form and model.provider == OPENAI.maker:
         return 0
-    more = _pair(sent, "unfitted", None, model, by)
+    more = by.where(_is_name_counted(sent, sent_in), 0, _pair(sent, "unfitted", None, model, by))
     return by.where(sent["role"] <= USER, more, 0) if sent_in.has_openais_items else more
 
 
@@ -225,7 +225,10 @@ def _filled_roles(form: str, maker: str, name: str) -> tuple[int, ...]:
 def _join(sent: Row, sent_in: Provider) -> None:
     """Join texts that the form sends as one string. Where it may send several, the dearer way counts."""
     joins = sent_in.one_string.get(ROLES[sent["role"]])
-    if joins == "always" and not sent["estimated"]:  # the text of a text file is no part of the string
+    is_apart = sent["estimated"] or (
+        sent["has_images"] and sent["role"] == USER
+    )  # a text file is no part of the string
+    if joins == "always" and not is_apart:
         del sent["parts"]
     elif joins:
         sent["may_join"] = 1
@@ -241,9 +244,11 @@ def _rename(sent: Row, row: Row, model: Model, by: Arithmetic) -> None:
     sent["legacy_call"] = by.where(is_other, 0, row["legacy_call"])
     sent["has_name"], sent["more_said"] = is_named, by.where(is_named, _NAMED, 0)
     is_compact = is_other & (row["has_call_compact"] != 0)
+    is_counted = _is_name_counted(row, PROVIDERS[model.format])
     for column in COLUMNS:
         # A name that repeats its role was measured one token lower than its text.
-        name = by.most(1, row["name" + column]) + (_NAMED - model.rules.name)
+        name = by.most(1, row["name" + column]) + _NAMED
+        name = by.where(is_counted, row["named" + column] + (model.ratios is not None), name) - model.rules.name
         sent["name" + column] = by.where(is_named, name, 0)
         arguments = "call_arguments" + column
         sent[arguments] = by.where(is_compact, row["call_compact" + column], row[arguments])
@@ -251,6 +256,12 @@ def _rename(sent: Row, row: Row, model: Model, by: Arithmetic) -> None:
         sent["mix"] = _beside_name(row["mix"], is_other, by)
     if "parts" in row:
         sent["parts"] = [(*pair, mix and _beside_name(mix, is_other, by)) for *pair, mix in row["parts"]]
+
+
+def _is_name_counted(row: Row, sent_in: Provider) -> Number:
+    """Whether the tokens that a name adds to a text are known: the form sends or counts both as one string."""
+    is_one = not sent_in.parts_apart or sent_in.one_string.get("user") == "always"
+    return (row["named0"] != 0) & is_one
 
 
 def _beside_name(mix: Mix, is_named: Number, by: Arithmetic) -> Mix:

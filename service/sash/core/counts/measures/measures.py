@@ -85,6 +85,7 @@ class Extra(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     heard: int = 0  # the length of sounds (``HEARD_A_SECOND``) whose headers state it
     sounded: int = 0  # the part of ``estimated`` for these sounds
     media: tuple[Medium, ...] = ()  # pictures, files and sounds, in the order of ``enclosed``
+    named: Pair = ZERO  # tokens that the name adds to the text where it stands before it, as in forms without names
 
     @property
     def is_mix(self) -> bool:
@@ -134,7 +135,7 @@ def measure(
     text = "".join(texts)
     counted = both(text)
     objects = [written_object(call) for call in functions_called(message)]
-    fields: dict[str, Any] = _named(message, role) | media
+    fields: dict[str, Any] = _named(message, role, text) | media
     if len(message) > _PLAIN_MEMBERS or type(said) is not str:
         unpriced = unpriced_tokens(message)
         fields |= {"unpriced": unpriced} if unpriced != ZERO else {}
@@ -218,14 +219,18 @@ def _string(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _named(message: Mapping[str, Any], role: int) -> dict[str, Any]:
-    """Tokens of a participant's name. A tool result's name is free; a name equal to the role costs one less (5 bills)."""
+def _named(message: Mapping[str, Any], role: int, text: str) -> dict[str, Any]:
+    """Tokens of a participant's name, and those that it adds to the text where it stands before it. A tool result's name is
+    free; a name equal to the role costs one less (5 bills)."""
     fit = fitting_function if role == FUNCTION else fitting_name
     name = fit(_string(message.get("name")))
     if not name or role == TOOL:
         return {}
     counted = both(name)
-    return {"name": _difference(counted, (1, 1)) if name == message["role"] else counted}
+    fields = {"name": _difference(counted, (1, 1)) if name == message["role"] else counted}
+    if role in (SYSTEM, DEVELOPER, USER):
+        fields["named"] = _difference(both(f"{message['name']}: {text[:_END]}"), both(text[:_END]))
+    return fields
 
 
 # ---- content

@@ -36,6 +36,8 @@ _OF_REASONING: Final = ("plain", "blocks", "signatures")
 """Pairs of ``Reasoning``."""
 _MENDED: Final = ("unfitted", "spoken", "pictured")
 """Pairs of ``Extra`` of messages that are not sent as they came."""
+_BEFORE_TEXT: Final = ("named",)
+"""Another such pair. Its place in a row is behind those of fields that were stored earlier."""
 _NATIVE: Final = ("native_reasoning", "rest", "apart")
 """Pairs of ``NativeParts``."""
 _SEALED: Final = ("reasoning_sealed", "rest_sealed", "wrappings")
@@ -57,6 +59,7 @@ _WIDTHS: Final[Mapping[str, int]] = {
     **dict.fromkeys(_SOUNDS, 1),
     **{f"{name}_capitals": 1 for name in _MIXES},
     "lost": 1,
+    **dict.fromkeys(_BEFORE_TEXT, 2),
 }
 _FIELDS: Final = tuple(_WIDTHS)
 _BITS: Final = {name: 1 << place for place, name in enumerate(_FIELDS)}
@@ -171,7 +174,7 @@ def extra_of(row: bytes) -> Extra:
             mix=mixes.get("beside_mix"),
         )
     return Extra(
-        **_pairs(fields, (*_SAID, *_GIVEN, *_MENDED)),
+        **_pairs(fields, (*_SAID, *_GIVEN, *_MENDED, *_BEFORE_TEXT)),
         **_counts(fields, (*_COUNTED, *_SOUNDS, "odd")),
         legacy_call="legacy_call" in fields,
         has_text="textless" not in fields,
@@ -300,7 +303,7 @@ def _add(row: Row, name: str, numbers: Sequence[Number], *, has: Number) -> None
 
 def _fields(extra: Extra) -> Fields:
     """The fields that a message has, without its mixes."""
-    found: Fields = {name: pair for name in (*_SAID, *_MENDED) if any(pair := getattr(extra, name))}
+    found: Fields = {name: pair for name in (*_SAID, *_MENDED, *_BEFORE_TEXT) if any(pair := getattr(extra, name))}
     found |= {name: pair for name in _GIVEN if (pair := getattr(extra, name)) is not None}
     found |= {name: (number,) for name in (*_COUNTED, *_SOUNDS, "odd") if (number := getattr(extra, name))}
     if extra.legacy_call:

@@ -340,5 +340,6 @@ COHERE = Provider(
     takes=_MEDIA,
     mends=(BROKEN_ARGUMENTS, EMPTY_QUESTION, EMPTY_RESULT, UNTAKEN, MEDIA_TYPE),
     own_members=_MEMBERS,
+    one_string=dict.fromkeys(_ROLES, "always"),
     parts_apart=True,
 )
