@@ -37,8 +37,8 @@ FREE: Final = METADATA | {
     *("url", "image_url", "file_data", "transcript", "container_id"),
     *("document_url", "name", "toolset_name", "arguments"),
 }
-"""Members of reasoning and media, which have rules of their own, names of tools, which a mend may change, and arguments, which
-are a text in some forms and an object in others."""
+"""Members of reasoning and media, which have rules of their own; names of tools, which a mend may change; arguments, which
+are an object in some forms."""
 
 
 def texts(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:

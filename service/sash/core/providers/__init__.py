@@ -32,6 +32,8 @@ image               input_image                 base64 or URL source            
 file                input_file                  document                         inlineData or fileData
 audio               a line of text              refused                          inlineData
 a client's members  left out, and told          left out, and told               left out, and told
+citations, titles   left out, and told          left out, and told               left out, and told
+kept elsewhere      its own; else a line        its own; else a line             its own; else a line
 result's picture    input_image, input_file     image, document                  in the response, or behind it
 hosted tool's part  a line of text              a line of text                   a line of text
 ==================  ==========================  ===============================  ==================================
@@ -44,7 +46,8 @@ Reasons:
 * An empty reply of the assistant that was interrupted is left out of chat completions too, before a form is chosen: Mistral
   answers 400 ('Assistant message must have either content or tool_calls, but not none').
 * A history may begin with the assistant (a greeting, or a cut): ``start=user`` avoids the ``…``.
-* An assistant's ``name`` is left out: the model would begin its own replies with it.
+* An assistant's ``name`` is left out, and told: the model would begin its own replies with it.
+* A file or a picture that has only an id or an address (``kept elsewhere``) is a line where the form cannot read it.
 * Tool call ids are changed to fit (64 characters; letters, digits, ``_`` and ``-`` for Anthropic) and to be unique in the
   request. A result gets the same id as its call. An id that fits and is new stays as it is.
 * Arguments that are not a JSON object (a reply was cut short) are sent as ``{"INVALID_JSON": "…"}``, as Anthropic's

@@ -88,7 +88,7 @@ FOREIGN_MEMBERS: Final = Mend(
 AS_TEXT: Final = Mend(
     name="as_text",
     refused="A hosted tool's call or result in another provider's form; a picture, a file or a sound in a tool result "
-    "where the form takes text alone; a link to a file for a model that takes none",
+    "where the form takes text alone; what has only an id or a link, where the form reads none",
     sent="One line of text in its place: what was asked and what was found, or what the picture is",
     evidence="Each provider's list of content types; chat completions' tool messages take text parts alone",
 )

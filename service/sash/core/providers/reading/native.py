@@ -24,7 +24,8 @@
 * ``beside`` are members that are the client's own, each with its place. They are given back by reads, and never sent.
 * ``told`` are the places of lines in the content that tell a hosted tool's part (``hosted``). Its own format sends the part.
 * ``only`` names parts that have no words and cannot be sent to other providers. A window in another format refuses them, or
-  leaves them out (``uncarried``). It leaves out reasoning, signatures, citations and cache marks.
+  leaves them out (``uncarried``). It leaves out reasoning, signatures and cache marks; what else the chat form does not say,
+  such as citations, is left out and told (``form/lost_members.py``).
 * The chat form never says more than the provider's message: ``check_native`` reads the kept message again.
 """
 
