@@ -160,4 +160,7 @@ def test_no_form_refuses_a_reference(kind: str, form: str) -> None:
         assert is_line == bool(made.get("mended")), made
         assert is_line or "abc" in sent, made
         counted = count_provider_request(form, made["request"], find_model(MODELS[form]))
-        assert 0 <= made["tokens"]["total"] - counted.tokens <= (0 if counted.exact else 2), (name, made)
+        more = made["tokens"]["total"] - counted.tokens
+        is_bound = kind == "chat picture" and not is_line  # where the size of a linked picture is not known
+        assert more >= 0, (name, made)
+        assert is_bound or more <= (0 if counted.exact else 2), (name, made)

@@ -46,7 +46,7 @@ from sash.windows.asked import Asked
 from sash.windows.cache_hints import Hints
 from sash.windows.edits import Trimmed, cheaper, sparing
 from sash.windows.marked import marked_in, with_foreign_members
-from sash.windows.tokens_sent import is_sent_as_counted, saved_as_sent, saved_by_turns
+from sash.windows.tokens_sent import is_sent_as_counted, saved_as_sent, saved_by_names, saved_by_turns
 
 _encode = msgspec.json.Encoder().encode
 
@@ -224,6 +224,8 @@ def made(
     if window.opening and PROVIDERS[query.format].is_chat_form and USER_FIRST.name not in mends.of(0):
         window = sparing(window, "priming", window.opening)
     less = saved_by_turns(window, history, plan, mends) if PROVIDERS[query.format].fills else None
+    if names := saved_by_names(window, history, model, mends):
+        less = Counter(less or {}) + names
     thoughts = Counter[int]()
     if mends.sent:
         as_sent, thoughts = saved_as_sent(window, history, model, mends, bodies)

@@ -170,6 +170,20 @@ def _are_own(records: Records, form: str) -> Sequence[bool]:
     return found
 
 
+def saved_by_names(window: Window, history: History, model: Model, mends: Mends) -> Counter[int]:
+    """The tokens of names and words that messages with files could have got, by seq, where they are sent as they came."""
+    records, form = history.records, model.format
+    saved = Counter[int]()
+    if not (PROVIDERS[form].names_files and records.details):
+        return saved
+    for row, seq in zip(window.rows, window.seqs, strict=True):
+        if row in records.media and seq not in mends.told and seq not in window.edits:
+            measured = records[row].measure
+            if came_in(measured, form):
+                saved[seq] = with_filler(measured, 0, model, form)
+    return saved
+
+
 def saved_as_sent(
     window: Window, history: History, model: Model, mends: Mends, bodies: Bodies
 ) -> tuple[Counter[int], Counter[int]]:
