@@ -23,7 +23,7 @@ from sash.core.providers.form.provider import Provider
 from sash.core.providers.form.request_limits import NO_LIMITS
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, schema_format
 from sash.core.providers.messages.call_inputs import BROKEN_ARGUMENTS, GivenInput, input_text
-from sash.core.providers.messages.hosted import on_a_line
+from sash.core.providers.messages.hosted import joined, media_line
 from sash.core.providers.messages.mends import AS_TEXT
 from sash.core.providers.messages.pieces import Keeps, Name, Object, Piece, Text, convert, rest_of, to_json
 from sash.core.providers.writing.media import read_data_url, read_file
@@ -42,7 +42,6 @@ from sash.core.providers.writing.turns import (
     RequestWriting,
     Result,
     Said,
-    as_line,
     only_text,
     read_steps,
     sent_of,
@@ -227,7 +226,7 @@ def _sent(step: HistoryStep, writing: RequestWriting) -> Iterator[Block]:
         case NativeMessages():
             yield from (_with_texts(_with_ids(said, step.ids), step.seq, writing) for said in step.messages)
         case Result():
-            content = "".join(part["text"] for part in _content(step.parts, step.seq, writing, told=True))
+            content = _joined(_content(step.parts, step.seq, writing, told=True))
             yield {"role": "tool", "tool_call_id": step.call.id, "content": content}
         case Said(role="assistant"):
             text = "".join(part.text or "" for part in only_text(step.parts, writing, "assistant"))
@@ -242,8 +241,12 @@ def _sent(step: HistoryStep, writing: RequestWriting) -> Iterator[Block]:
         case _:
             parts = list(_content(step.parts, step.seq, writing))
             role = "system" if step.is_system else "user"
-            is_text = all(part["type"] == "text" for part in parts)
-            yield {"role": role, "content": "".join(part["text"] for part in parts) if is_text else parts}
+            is_text = all(part["type"] == "text" for part, _ in parts)
+            yield {"role": role, "content": _joined(parts) if is_text else [part for part, _ in parts]}
+
+
+def _joined(parts: Iterable[tuple[Block, bool]]) -> str:
+    return joined((part["text"], is_line) for part, is_line in parts)
 
 
 def _arguments(call: Call) -> str:
@@ -274,26 +277,24 @@ def _with_ids(message: Block, ids: Sequence[str]) -> Block:
     return {**message, "tool_calls": [{**call, "id": new} for call, new in zip(calls, ids, strict=True)]}
 
 
-def _content(parts: Iterable[Part], seq: int, writing: RequestWriting, *, told: bool = False) -> Iterator[Block]:
-    """Yield the parts of a message: texts and pictures; with ``told``, a picture is a line, as other files are."""
-    before: str | None = None
+def _content(
+    parts: Iterable[Part], seq: int, writing: RequestWriting, *, told: bool = False
+) -> Iterator[tuple[Block, bool]]:
+    """Yield the parts of a message, texts and pictures, and whether each is a line that tells a medium; with ``told``, a
+    picture is a line, as other files are."""
     for part in parts:
         match part.body:
             case {"type": "text"}:
-                before = on_a_line(part.text or "", before) if part.is_line else part.text or ""
-                yield {"type": "text", "text": before}
+                yield {"type": "text", "text": part.text or ""}, part.is_line
             case {"type": "image_url", "image_url": {"url": str(url)} | str(url)} if not told:
                 if url[:5].lower() != "data:" or read_data_url(url, part.place, writing):
-                    before = None
-                    yield {"type": "image_url", "image_url": {"url": url}}
+                    yield {"type": "image_url", "image_url": {"url": url}}, False
             case {"type": "file", "file": {"file_data": str(data)} as file} if data.startswith("data:text/"):
                 media = read_file(file, part.place, writing)
                 said = media.text() if media else None
-                before = as_line(part.body, before)["text"] if said is None else said
-                yield _told(before, seq, writing)
+                yield _told(media_line(part.body) if said is None else said, seq, writing), said is None
             case _:
-                before = as_line(part.body, before)["text"]
-                yield _told(before, seq, writing)
+                yield _told(media_line(part.body), seq, writing), True
 
 
 def _told(text: str, seq: int, writing: RequestWriting) -> Block:

@@ -26,7 +26,7 @@ METADATA: Final = STRUCTURE | {
         "tool_call_id",
         "container",
         "index",
-    ),  # as ``id``: each form joins parts in its own way
+    ),  # as ``id``: they join parts, in each form's way
     *("tool_name", "execution", "phase"),  # as ``status``: how a part came about
     *("mimeType", "format", "resolution"),  # as ``media_type`` and ``detail``: each form describes media in its own way
     *("filename", "document_name", "displayName"),  # names of files, for which Gemini and OpenAI's links have no place

@@ -6,7 +6,7 @@ the chat message, so it is counted, found by a search, and the same in every win
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -80,6 +80,14 @@ def on_a_line(line: str, before: str | None) -> str:
     Texts of a message are joined without anything between them, by Sash or by the provider.
     """
     return f"\n{line}" if before and not before.endswith("\n") else line
+
+
+def joined(texts: Iterable[tuple[str, bool]]) -> str:
+    """Return the texts of a message as one; each that is a line, which tells a medium, begins on a line of its own."""
+    found: list[str] = []
+    for text, is_line in texts:
+        found.append(on_a_line(text, found[-1] if found else None) if is_line else text)
+    return "".join(found)
 
 
 def _named(part: Mapping[str, Any]) -> Iterator[str]:

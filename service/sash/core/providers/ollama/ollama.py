@@ -25,7 +25,7 @@ from sash.core.providers.form.provider import Provider
 from sash.core.providers.form.request_limits import NO_LIMITS
 from sash.core.providers.form.requests_read import ChatRequest, ReadAsChat, chat_function, schema_format
 from sash.core.providers.messages.call_inputs import BROKEN_ARGUMENTS, GivenInput, input_text, with_object
-from sash.core.providers.messages.hosted import on_a_line
+from sash.core.providers.messages.hosted import joined, media_line
 from sash.core.providers.messages.mends import AS_TEXT, Mend
 from sash.core.providers.messages.pieces import Keeps, Name, Object, Piece, convert, data_url, rest_of, to_json
 from sash.core.providers.writing.media import read_data_url, read_file
@@ -43,7 +43,6 @@ from sash.core.providers.writing.turns import (
     Result,
     Said,
     answers_call,
-    as_line,
     in_order_of_calls,
     only_text,
     read_steps,
@@ -235,12 +234,12 @@ def _base64(image: Any) -> Any:
 
 def _content(parts: Iterable[Part], seq: int, writing: RequestWriting, *, told: bool = False) -> tuple[str, list[str]]:
     """Return the text and the pictures of a message; with ``told``, other files are a line, as links are."""
-    texts: list[str] = []
+    texts: list[tuple[str, bool]] = []
     images: list[str] = []
     for part in parts:
         match part.body:
             case {"type": "text", "text": str(text)}:
-                texts.append(on_a_line(text, _last(texts)) if part.is_line else text)
+                texts.append((text, part.is_line))
             case {"type": "image_url", "image_url": {"url": str(url)} | str(url)} if url[:5].lower() == "data:":
                 if media := read_data_url(url, part.place, writing):
                     images.append(media.data)
@@ -249,18 +248,14 @@ def _content(parts: Iterable[Part], seq: int, writing: RequestWriting, *, told: 
                 said = media.text() if media else None
                 if said is None:
                     writing.mends.add(UNTAKEN, seq)
-                texts.append(as_line(part.body, _last(texts))["text"] if said is None else said)
+                texts.append((media_line(part.body), True) if said is None else (said, False))
                 writing.mends.changed.add(seq)
             case {"type": kind} if told or kind == "image_url":
                 writing.mends.add(AS_TEXT, seq)
-                texts.append(as_line(part.body, _last(texts))["text"])
+                texts.append((media_line(part.body), True))
             case _:
                 writing.add(part.place, "has no place in Ollama's messages, which take text and images")
-    return "".join(texts), images
-
-
-def _last(texts: Sequence[str]) -> str | None:
-    return texts[-1] if texts else None
+    return joined(texts), images
 
 
 def _with_result_text(own: Block, text: str, keeps: Keeps) -> Block:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from sash.core.chat.file_links import LINKS, as_file, is_link
 from sash.core.providers.destinations.destination import named, readers_of
-from sash.core.providers.messages.hosted import media_line, on_a_line
+from sash.core.providers.messages.hosted import joined, media_line
 from sash.core.providers.messages.mends import AS_TEXT, Mend
 from sash.core.providers.messages.pieces import SOUNDS
 from sash.core.providers.messages.reasoning_members import MEMBERS
@@ -321,11 +321,9 @@ def told(message: Message) -> Message:
     """The tool message with a line in place of each picture, file and sound."""
     if isinstance(message["content"], str):  # it was cut
         return message
-    texts: list[str] = []
-    for part in message["content"]:
-        is_text = part.get("type") == "text"
-        texts.append(part["text"] if is_text else on_a_line(media_line(part), texts[-1] if texts else None))
-    return {**message, "content": "".join(texts)}
+    are_texts = ((part, part.get("type") == "text") for part in message["content"])
+    texts = ((part["text"] if is_text else media_line(part), not is_text) for part, is_text in are_texts)
+    return {**message, "content": joined(texts)}
 
 
 def _unlinked(message: Message) -> Message:

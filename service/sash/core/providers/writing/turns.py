@@ -8,7 +8,7 @@ import msgspec
 
 from sash.core.chat.calls import arguments_object
 from sash.core.chat.file_links import LINKS, as_file, link_of
-from sash.core.providers.messages.hosted import media_line, on_a_line
+from sash.core.providers.messages.hosted import media_line
 from sash.core.providers.messages.members import is_usual_call, unknown_members
 from sash.core.providers.messages.mends import AS_TEXT, FOREIGN_MEMBERS, LEFT_OUT, SYSTEM_NOTE, Mend, Mends
 from sash.core.providers.messages.owed_reasoning import fills_reasoning
@@ -479,9 +479,9 @@ def _mend_of(body: Block, takes: Takes | None) -> Mend | None:
     return UNTAKEN if takes.refuses(body) else MEDIA_TYPE if takes.retypes(body) else None
 
 
-def as_line(body: Block, before: str | None = None) -> Block:
-    """Return the text part that tells an image, a file or a sound, on a line of its own behind the text ``before``."""
-    return {"type": "text", "text": on_a_line(media_line(body), before)}
+def as_line(body: Block) -> Block:
+    """Return the text part that tells an image, a file or a sound."""
+    return {"type": "text", "text": media_line(body)}
 
 
 class _Calls:
