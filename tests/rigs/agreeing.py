@@ -30,13 +30,21 @@ def said(message: Mapping[str, Any]) -> ChatLine:
     """Return a message as a comparison reads it."""
     content = {name: value for name, value in message.items() if name not in _BESIDE}
     return ChatLine(
-        content,
+        body=content,
         role=message["role"],
-        id=message.get("id"),
+        named=message.get("id"),
         status=message.get("status"),
         is_hidden=bool(message.get("hidden")),
         is_redacted=bool(message.get("redacted")),
     )
+
+
+def chat_lines(messages: Sequence[Mapping[str, Any]]) -> ChatLines:
+    """Return a list's messages as a comparison reads them."""
+    lines = [said(each) for each in messages]
+    odd = frozenset(place for place, each in enumerate(lines) if each.status or each.is_hidden or each.is_redacted)
+    bodies = [json.dumps(dict(each.message)).encode() for each in lines]
+    return ChatLines(lambda: bodies, [each.role for each in lines], odd, lines.__getitem__)
 
 
 def visible(messages: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
@@ -86,10 +94,10 @@ class Log:
 
     def put(self, sender: Sequence[Message], **how: Any) -> Agreement | IsPart:
         """Make the log agree with the sender's list."""
-        log = ChatLines.of([said(each) for each in self.messages])
-        lines = [ChatLines.of([said(each) for each in branch.messages]) for branch in self.branches]
+        log = chat_lines(self.messages)
+        lines = [chat_lines(branch.messages) for branch in self.branches]
         ways = [Way(*branch[:3], its) for branch, its in zip(self.branches, lines, strict=True)]
-        found = agree(log, ChatLines.of([said(each) for each in sender]), system=self.system, ways=Ways(1, ways), **how)
+        found = agree(log, chat_lines(sender), system=self.system, ways=Ways(1, ways), **how)
         assert not isinstance(found, More | AskWays)
         if isinstance(found, Agreement):
             self._take(found, sender)

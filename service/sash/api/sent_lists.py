@@ -140,7 +140,7 @@ def _checked(entries: Sequence[Entry], earlier: Earlier) -> tuple[ChatLines, int
 
     def make(place: int) -> ChatLine:
         entry = entries[place]
-        return ChatLine(entry.message, role=roles[place], id=entry.id, status=entry.status)
+        return ChatLine(body=entry.message, role=roles[place], named=entry.id, status=entry.status)
 
     def bodies() -> list[bytes]:
         return [msgspec.json.encode(each.message) for each in entries] if texts is None else encoded_texts(texts)

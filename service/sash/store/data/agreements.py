@@ -27,7 +27,7 @@ from sash.store.data.sealing import PLAIN, AnySealer, Kind
 from sash.store.data.stored_messages import NewEntry, open_bodies
 
 _NO_TEMPLATE = parse_template()
-_NOTHING = ChatLines.of([])
+_NOTHING = ChatLines(list, [], frozenset(), [].__getitem__)
 _NOTHING_LONGER: Mapping[int, str] = MappingProxyType({})
 
 
@@ -192,7 +192,7 @@ def _stored(pages: Sequence[_Read], view: str | None) -> ChatLines:
 
     def make(place: int) -> ChatLine:
         return ChatLine(
-            bodies[place],
+            body=bodies[place],
             role=ROLES[roles[place]],
             status=details[place].status,
             is_hidden=place in hidden,

@@ -10,7 +10,8 @@ unit that is the same as a displaced one is appended as the log had it, so that 
 Ids decide nothing about words: an edited question keeps its id, and a reply that is shown has another.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain, takewhile
 from typing import Final, NamedTuple
 
 import msgspec
@@ -75,7 +76,7 @@ ANYWHERE: Final = -1
 """The list is the end of the chat; it begins where its first message stands."""
 
 
-def agree(  # noqa: PLR0911 - one for each thing that is missing
+def agree(
     log: ChatLines,
     sender: ChatLines,
     *,
@@ -114,12 +115,9 @@ def agree(  # noqa: PLR0911 - one for each thing that is missing
     is_doubtful = base is None and not is_whole and not walk.agreed and bool(walk.units and log)
     if is_doubtful and any(compare(walk.units[0], each) == WHOLE for each in units_of(log)[1:]):
         return IsPart()
-    if not is_all and is_doubtful:
+    if not is_all and (is_doubtful or not walk.is_within or walk.left < len(walk.units)):
         return More()
-    if not is_all and not (walk.is_within and walk.left == len(walk.units)):
-        return More()
-    found = _Pieces(log, sender, walk, begins, log if opening is None else opening).agreement(system)
-    return msgspec.structs.replace(found, taken=ways.taken) if ways is not None and ways.taken else found
+    return _Pieces(walk, sender).agreement(system, log if opening is None else opening, ways.taken if ways else ())
 
 
 def _alike(log: ChatLines, sender: ChatLines, start: int) -> int:
@@ -163,102 +161,74 @@ def _anchor(log: ChatLines, sender: ChatLines, *, is_all: bool) -> int | None:
 class _Pieces:
     """The messages to append, behind those that stay."""
 
-    def __init__(
-        self,
-        log: ChatLines,
-        sender: ChatLines,
-        walk: ChatWalk,
-        begins: ChatLine | None,
-        opening: Sequence[ChatLine],
-    ) -> None:
-        self._log = log
-        self._opening = opening
-        self._sender = sender
+    def __init__(self, walk: ChatWalk, sender: ChatLines) -> None:
         self._walk = walk
-        self._begins = begins
-        self._new = [*([walk.part] if walk.part else []), *walk.units[walk.left :]]
+        self._log = walk.log
+        self._sender = sender
+        self._listed = len(sender) - (walk.begins is not None)
         self._pieces: list[Piece] = []
         self._ignored: list[int] = []
 
-    def agreement(self, system: str | None) -> Agreement:
-        walk, at = self._walk, self._walk.at
-        begun = self._begun() if not self._new else None
-        if begun is not None:
-            at = len(self._log)
-        prompt = self._prompt(system)
+    def agreement(self, system: str | None, opening: Sequence[ChatLine], taken: tuple[Way, ...]) -> Agreement:
+        """What makes the log agree. ``opening`` are the first messages of the log."""
+        walk, log, begun = self._walk, self._log, self._begun()
+        keep = at = walk.at if begun is None else len(log)
         self._append(at)
-        if self._begins is not None and begun is None:
-            self._pieces.append(Given(len(self._sender) - 1))
-        keep = at
-        while self._pieces and keep > walk.start and self._log[keep - 1].is_bare and self._log[keep - 1].is_unfinished:
+        if walk.begins is not None and begun is None:
+            self._pieces.append(Given(self._listed))
+        while self._pieces and keep > walk.start and log[keep - 1].is_bare and log[keep - 1].is_unfinished:
             keep -= 1
         pieces: list[Piece] = [Given(place) for place in walk.results]
-        if walk.longer is not None and walk.longer.at < keep == len(self._log):
+        if walk.longer is not None and walk.longer.at < keep == len(log):
             kept = [Carried(index) for index in range(walk.longer.at + 1, keep)]
             pieces, keep = [walk.longer, *kept, *pieces], walk.longer.at
         pieces += self._pieces
         while pieces and isinstance(pieces[0], Carried) and pieces[0].at == keep:
             keep, pieces = keep + 1, pieces[1:]
-        return Agreement(walk.agreed, keep, tuple(pieces), tuple(self._ignored), prompt, begun)
+        prompt = _prompt(leading(self._sender), chain(opening, log), system or "")
+        return Agreement(walk.agreed, keep, tuple(pieces), tuple(self._ignored), prompt, begun, taken)
 
     def _begun(self) -> int | None:
         """The index of the begun reply, where it stands already, at the place where the comparison ended."""
-        wanted = self._begins.id if self._begins is not None else None
-        places = range(max(0, self._walk.at - 1), len(self._log))
-        return next((place for place in places if wanted and self._log[place].id == wanted), None)
-
-    def _prompt(self, system: str | None) -> str | None:
-        """The system prompt that the sender's first messages make; None where they are the log's own, or the present one."""
-        said = leading(self._sender)
-        if not said:
+        walk, log = self._walk, self._log
+        if walk.new or walk.begins is None or not walk.begins.id:
             return None
-        standing = {each.text for each in (*self._opening, *self._log) if each.kind == SYSTEM and not each.is_hidden}
-        if standing.issuperset(said) or (prompt := "\n\n".join(said)) == (system or ""):
-            return None
-        return prompt
+        return next((place for place in range(max(0, walk.at - 1), len(log)) if log[place].id == walk.begins.id), None)
 
     def _append(self, at: int) -> None:
         """Append the sender's units that are not in the log, each as the log had it where it was displaced."""
-        walk = self._walk
-        behind = self._behind(self._new[0].first if self._new else len(self._sender))
-        last = len(self._sender) - (self._begins is not None)
+        walk, new = self._walk, self._walk.new
         first = max(len(walk.alike), len(leading(self._sender)))
-        self._tell_agreed(range(first, behind if self._new else last), at)
+        if not new:
+            self._tell_agreed(range(first, self._listed), at)
+            return
+        behind = [first, *(unit.end for unit in walk.units[: walk.left] if unit.end <= new[0].first)][-1]
+        self._tell_agreed(range(first, behind), at)
         displaced = Displaced(self._log, at, self._sender)
-        standing = _Standing([*walk.alike, *self._log[walk.start : at]]) if self._new else _Standing(())
-        for unit in self._new:
+        standing = _Standing([*walk.alike, *self._log[walk.start : at]])
+        for unit in new:
             kept = displaced.take(unit, is_part=unit is walk.part)
             standing.add([self._log[index] for index in kept])
             if unit is not walk.part:
-                self._pieces += [Given(place) for place in standing.lacks(self._apart(range(behind, unit.first)))]
+                self._pieces += map(Given, standing.lacks(self._sender, range(behind, unit.first)))
             if kept:
-                self._pieces += [Carried(index) for index in kept]
+                self._pieces += map(Carried, kept)
             elif not unit.is_bare:
-                self._pieces += [Given(place) for place in unit.at]
+                self._pieces += map(Given, unit.at)
             behind = unit.end
-        if self._new:
-            self._pieces += [Given(place) for place in standing.lacks(self._apart(range(behind, last)))]
+        self._pieces += map(Given, standing.lacks(self._sender, range(behind, self._listed)))
 
-    def _behind(self, first: int) -> int:
-        """The place behind the last agreeing unit before the place ``first``."""
-        before = [unit.end for unit in self._walk.units[: self._walk.left] if unit.end <= first]
-        return before[-1] if before else max(len(self._walk.alike), len(leading(self._sender)))
-
-    def _apart(self, places: Sequence[int]) -> dict[int, ChatLine]:
-        """Of the sender's messages at these places, those that are in no unit: system messages and late results."""
-        return {place: self._sender[place] for place in places if self._sender[place].kind in (SYSTEM, RESULT)}
-
-    def _tell_agreed(self, places: Sequence[int], at: int) -> None:
+    def _tell_agreed(self, places: range, at: int) -> None:
         """Note the system messages and late results among what agrees that the log does not have."""
         inside = {place for unit in self._walk.units[: self._walk.left] for place in unit.at}
-        apart = {place: each for place, each in self._apart(places).items() if place not in inside}
+        apart = [place for place in places if place not in inside and self._sender[place].kind in (SYSTEM, RESULT)]
         if not apart:
             return
         calls = {call[0] for each in self._log[:at] for call in each.calls}
-        for place in _Standing(self._log[:]).lacks(apart):
-            if apart[place].kind == SYSTEM:
+        for place in _Standing(self._log).lacks(self._sender, apart):
+            if self._sender[place].kind == SYSTEM:
                 self._ignored.append(place)
-            elif apart[place].answers in calls:
+            elif self._sender[place].answers in calls:
                 self._walk.results.append(place)
 
 
@@ -275,20 +245,25 @@ class _Standing:
         self._texts |= {each.text for each in messages if each.kind == SYSTEM and not each.is_hidden}
         self._answered |= {each.answers for each in messages if each.kind == RESULT or each.is_hidden}
 
-    def lacks(self, messages: Mapping[int, ChatLine]) -> list[int]:
-        """The places of those that do not stand."""
-        return [
-            place
-            for place, each in messages.items()
-            if (each.text not in self._texts if each.kind == SYSTEM else each.answers not in self._answered)
-        ]
+    def lacks(self, sender: ChatLines, places: Sequence[int]) -> list[int]:
+        """The places of the system messages and results of these that do not stand. Those of a unit are not asked."""
+        return [place for place in places if self._is_new(sender[place])]
+
+    def _is_new(self, each: ChatLine) -> bool:
+        if each.kind == SYSTEM:
+            return each.text not in self._texts
+        return each.kind == RESULT and each.answers not in self._answered
+
+
+def _prompt(said: Sequence[str], messages: Iterable[ChatLine], system: str) -> str | None:
+    """The system prompt that the sender's first messages make; None where they are the log's own, or the present one."""
+    if not said:
+        return None
+    standing = {each.text for each in messages if each.kind == SYSTEM and not each.is_hidden}
+    prompt = "\n\n".join(said)
+    return None if standing.issuperset(said) or prompt == system else prompt
 
 
 def leading(messages: Sequence[ChatLine]) -> list[str]:
     """The texts of the system messages at the beginning."""
-    texts: list[str] = []
-    for each in messages:
-        if each.kind != SYSTEM or each.is_hidden:
-            break
-        texts.append(each.text)
-    return texts
+    return [each.text for each in takewhile(lambda each: each.kind == SYSTEM and not each.is_hidden, messages)]

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -11,6 +11,7 @@ from sash.core.chat.calls import arguments_of, compact, functions_called
 from sash.core.law.lazily import lazy
 from sash.core.law.records.details import Details
 from sash.core.law.records.split_media import name_of
+from sash.core.providers.reading.enclosures import Enclosure, enclosed
 
 USER: Final = "user"
 REPLY: Final = "reply"
@@ -26,56 +27,40 @@ Call = tuple[str | None, str]
 """A call's id, and its name with its arguments without spaces."""
 
 
-class ChatLine:
+class ChatLine(msgspec.Struct, frozen=True, dict=True, kw_only=True, eq=False):
     """One message: of the sender's list, or of the log. What it says is read when it is asked for.
 
     ``is_hidden``: the sender does not see it. ``is_redacted``: its content was erased. ``body`` is the message as JSON, or
-    the message itself. ``details`` are those of a stored one, which tell its id.
+    the message itself. ``details`` are those of a stored one, which tell its id; ``named`` is that of another.
     """
 
-    def __init__(
-        self,
-        body: bytes | Mapping[str, Any],
-        *,
-        role: str,
-        id: str | None = None,  # noqa: A002 - as the entry's member is called
-        status: str | None = None,
-        is_hidden: bool = False,
-        is_redacted: bool = False,
-        details: Details | None = None,
-    ) -> None:
-        self._body = body
-        if type(body) is dict:
-            self.__dict__["message"] = body  # so that nothing is made when it is read
-        self.role = role
-        self.kind = SYSTEM if is_hidden else _KINDS.get(role, SYSTEM)
-        self._id = id
-        self._details = details
-        self.status = status
-        self.is_hidden = is_hidden
-        self.is_redacted = is_redacted
+    body: bytes | Mapping[str, Any]
+    role: str
+    named: str | None = None
+    status: str | None = None
+    is_hidden: bool = False
+    is_redacted: bool = False
+    details: Details | None = None
+
+    @lazy
+    def kind(self) -> str:
+        """What it is for a comparison: a hidden message, as a system message, is in no unit."""
+        return SYSTEM if self.is_hidden else _KINDS.get(self.role, SYSTEM)
 
     @property
     def id(self) -> str | None:
         """The entry's id, if it has one."""
-        return self._id if self._details is None else self._details.identity.id
+        return self.named if self.details is None else self.details.identity.id
 
     @property
     def is_unfinished(self) -> bool:
         """Whether it is a reply that is being written, or was interrupted."""
         return self.status in UNFINISHED
 
-    @property
-    def encoded(self) -> bytes:
-        """The chat message as JSON."""
-        body = self._body
-        return body if isinstance(body, bytes) else msgspec.json.encode(body)
-
     @lazy
     def message(self) -> Mapping[str, Any]:
         """The chat message."""
-        body = self._body
-        return msgspec.json.decode(body) if isinstance(body, bytes) else body
+        return msgspec.json.decode(self.body) if isinstance(self.body, bytes) else self.body
 
     @lazy
     def text(self) -> str:
@@ -85,14 +70,15 @@ class ChatLine:
             return ""
         if type(content) is str:
             return content if "refusal" not in self.message else content + (self.message["refusal"] or "")
-        said = [part.get(part["type"]) or "" for part in _parts(content) if part.get("type") in _TEXTS]
+        parts = content if isinstance(content, list) else ()
+        said = [part.get(part["type"]) or "" for part in parts if part.get("type") in _TEXTS]
         return "".join((*said, self.message.get("refusal") or ""))
 
     @lazy
     def words(self) -> str:
         """The text in its normal form: a reply's without white space, since screens join texts with any; else as it is.
 
-        >>> ChatLine({"content": "let me  see\\n"}, role="assistant").words
+        >>> ChatLine(body={"content": "let me  see\\n"}, role="assistant").words
         'letmesee'
         """
         text = self.text if self.text.isascii() else unicodedata.normalize("NFC", self.text)
@@ -121,7 +107,7 @@ class ChatLine:
     @lazy
     def media(self) -> Sequence[str | None]:
         """The digest of each picture or file, None where only an address is known."""
-        found = [_digest(part) for part in _parts(self.message.get("content")) if part.get("type") not in _TEXTS]
+        found = [_digest(each) for each in enclosed({"content": self.message.get("content")})]
         return (*found, None) if self.kind == REPLY and self.message.get("audio") else tuple(found)
 
     @lazy
@@ -135,36 +121,14 @@ class ChatLine:
         return not (self.words or self.calls or self.media)
 
 
-def _parts(content: Any) -> Iterator[Mapping[str, Any]]:
-    return (part for part in content if isinstance(part, dict)) if isinstance(content, list) else iter(())
-
-
-def _digest(part: Mapping[str, Any]) -> str | None:
-    """The digest of a medium that stands in the part, or that its address names."""
-    for value in _strings(part):
-        named = _DIGEST.match(value)
-        if named is not None:
-            return named[1]
-        head, comma, data = value.partition(",")
-        if head.startswith("data:") and comma:
-            found = _DIGEST.match(data)
-            return found[1] if found is not None else _named(data)
-    if (sound := part.get("input_audio")) and isinstance(sound, dict):
-        return _named(str(sound.get("data")))
-    return None
-
-
-def _named(data: str) -> str:
-    return name_of(msgspec.json.encode(data)[1:-1]).hex()
-
-
-def _strings(value: Any) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case dict():
-            for each in value.values():
-                yield from _strings(each)
+def _digest(medium: Enclosure) -> str | None:
+    """The digest of a medium that stands in the message, or that its address names."""
+    head, _, data = medium.data.partition(",")
+    held = data if head.startswith("data:") else medium.data if medium.kind == "audio" else ""
+    found = _DIGEST.match(held or medium.data)
+    if found is not None:
+        return found[1]
+    return name_of(msgspec.json.encode(held)[1:-1]).hex() if held else None
 
 
 class ChatLines(Sequence[ChatLine]):
@@ -186,12 +150,6 @@ class ChatLines(Sequence[ChatLine]):
         self.odd = odd
         self._make = make
         self._made: dict[int, ChatLine] = {}
-
-    @classmethod
-    def of(cls, lines: Sequence[ChatLine]) -> "ChatLines":
-        """These messages."""
-        odd = frozenset(place for place, each in enumerate(lines) if each.status or each.is_hidden or each.is_redacted)
-        return cls(lambda: [each.encoded for each in lines], [each.role for each in lines], odd, lines.__getitem__)
 
     @lazy
     def bodies(self) -> Sequence[bytes]:

@@ -6,19 +6,21 @@ written.
 """
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Final, NamedTuple
+
+import msgspec
 
 from sash.core.law.agree.chat_lines import REPLY, RESULT, SYSTEM, USER, Call, ChatLine
 from sash.core.law.lazily import lazy
 
 
-class Unit:
+class Unit(msgspec.Struct, frozen=True, dict=True, eq=False):
     """A user's message, or a turn. ``at`` are the places of its messages, ``of``, in their list."""
 
-    def __init__(self, kind: str, at: list[int], of: list[ChatLine]) -> None:
-        self.kind = kind
-        self.at = at
-        self.of = of
+    kind: str
+    at: list[int]
+    of: list[ChatLine]
 
     @property
     def first(self) -> int:
@@ -75,19 +77,14 @@ def units_of(messages: Sequence[ChatLine], start: int = 0) -> list[Unit]:
     question, nor replies without a word that are complete."""
     found: list[Unit] = []
     for place in range(start, len(messages)):
-        each = messages[place]
+        each, is_in_turn = messages[place], bool(found) and found[-1].kind == REPLY
         kind = each.kind
-        if kind == USER:
-            found.append(Unit(USER, [place], [each]))
-            continue
-        is_in_turn = bool(found) and found[-1].kind == REPLY
         if kind == SYSTEM or (kind == RESULT and not is_in_turn) or (not each.is_unfinished and each.is_bare):
             continue
-        if is_in_turn:
-            found[-1].at.append(place)
-            found[-1].of.append(each)
-        else:
-            found.append(Unit(REPLY, [place], [each]))
+        if kind == USER or not is_in_turn:
+            found.append(Unit(USER if kind == USER else REPLY, [], []))
+        found[-1].at.append(place)
+        found[-1].of.append(each)
     return found
 
 
@@ -125,34 +122,24 @@ def same_media(one: Sequence[str | None], other: Sequence[str | None]) -> bool:
 
 
 def _compare_turns(sent: Unit, stored: Unit) -> Match | None:
-    known = frozenset(word for call in stored.calls for word in call if word)
-    unknown = [any(not _is_known(call, known) for call in each.calls) for each in sent.of]
+    known = _known(stored.of)
+    unknown = [not all(_is_known(call, known) for call in each.calls) for each in sent.of]
     if sent.calls and stored.calls and not any(_is_known(call, known) for call in sent.calls):
         return None
     if not sent.words and not stored.words:
         return _compare_wordless(sent, stored, unknown)
     if sent.words == stored.words or _is_end(sent.words, stored.texts):
         return _with_new_calls(sent, stored, unknown)
-    return _compare_beginnings(sent, stored) or _first_texts(sent, stored) or _compare_calls(sent, stored)
+    return _compare_beginnings(sent, stored) or _first_texts(sent, stored)
 
 
-def _compare_calls(sent: Unit, stored: Unit) -> Match | None:
-    """The match of two turns of which only one has words: the other has its first calls."""
-    if not sent.words and sent.calls and stored.texts[0][0] > 0 and _has_calls(stored, stored.texts[0][0], sent):
-        return Match("cut", stored.texts[0][0])
-    if not stored.words and stored.calls and sent.calls and sent.texts[0][0] > 0:
-        return Match("extend", sent.texts[0][0])
-    return None
+def _known(messages: Sequence[ChatLine]) -> frozenset[str]:
+    """The ids of all calls, and what they call."""
+    return frozenset(word for each in messages for call in each.calls for word in call if word)
 
 
 def _is_known(call: Call, known: frozenset[str]) -> bool:
     return call[0] in known or call[1] in known
-
-
-def _has_calls(stored: Unit, place: int, sent: Unit) -> bool:
-    """Whether the log's messages before a place have all of the sender's calls."""
-    known = frozenset(word for each in stored.of[:place] for call in each.calls for word in call if word)
-    return all(_is_known(call, known) for call in sent.calls)
 
 
 def _compare_wordless(sent: Unit, stored: Unit, unknown: Sequence[bool]) -> Match | None:
@@ -213,15 +200,16 @@ def _behind(text: str, count: int) -> str:
 
 
 def _first_texts(sent: Unit, stored: Unit) -> Match | None:
-    """The match of a turn with another that has only its first texts."""
-    words = ""
-    for (_, text), (place, _) in zip(stored.texts, stored.texts[1:], strict=False):
-        words += text
-        if words == sent.words and _has_calls(stored, place, sent):
-            return Match("cut", place)
-    words = ""
-    for (_, text), (place, _) in zip(sent.texts, sent.texts[1:], strict=False):
-        words += text
-        if words == stored.words:
-            return Match("extend", place)
-    return None
+    """The match of a turn with another that has only its first texts, or none of them, but its first calls."""
+    place = _behind_words(stored, sent.words)
+    known = _known(stored.of[:place])
+    if place and (sent.words or sent.calls) and all(_is_known(call, known) for call in sent.calls):
+        return Match("cut", place)
+    place = _behind_words(sent, stored.words)
+    return Match("extend", place) if place and (stored.words or (stored.calls and sent.calls)) else None
+
+
+def _behind_words(unit: Unit, words: str) -> int:
+    """The place of the text in a turn before which it has these words; 0 if there is none, or it is the first message."""
+    before = accumulate((text for _, text in unit.texts), initial="")
+    return next((place for (place, _), said in zip(unit.texts, before, strict=False) if said == words), 0)

@@ -22,7 +22,7 @@ class ChatWalk:
         self, log: ChatLines, units: Sequence[Unit], start: int, alike: ChatLines, begins: ChatLine | None = None
     ) -> None:
         self.log = log
-        self._begins = begins
+        self.begins = begins
         self.units = units
         self.own = units_of(log, start)
         self.start = start
@@ -37,6 +37,11 @@ class ChatWalk:
         """Whether it did not come to the last unit of the log, which may go on behind what was read."""
         self._answered = {each.answers for each in log[start:] if each.kind == RESULT or each.is_hidden}
         self._walk()
+
+    @property
+    def new(self) -> list[Unit]:
+        """The sender's units that are not in the log."""
+        return [*([self.part] if self.part else ()), *self.units[self.left :]]
 
     def _walk(self) -> None:
         own, place = self.own, 0
@@ -75,7 +80,7 @@ class ChatWalk:
     def _without_half(self, unit: Unit, stored: Unit) -> Match:
         """How the sender's last turn is the same as the log's, where it begins a reply behind that: half a reply that the
         turn does not have makes room for the new one."""
-        half, begins = stored.of[-1], self._begins
+        half, begins = stored.of[-1], self.begins
         if begins is None or stored.kind != REPLY or not (half.is_unfinished and half.words):
             return WHOLE
         is_missing = unit.words + half.words == stored.words and half.id != begins.id
