@@ -1,7 +1,7 @@
 """A conversation's settings, and the parts of every window that follow from them."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from sash.core.chat.arguments import ToolAsSent, ToolChoice
 from sash.core.chat.bounds import TEN_YEARS_SECONDS
-from sash.core.chat.messages import MessageAsSent, Metadata, OwnerId, encode_message, validate_messages
+from sash.core.chat.messages import MessageAsSent, Metadata, OwnerId, validate_messages
 from sash.core.chat.mistakes import invalid
 from sash.core.chat.regular import regular_choice, regular_tool
 from sash.core.chat.tool_groups import calls_of
@@ -94,11 +94,11 @@ class FixedParts(msgspec.Struct, frozen=True):
 
     fixed: Fixed
     system: tuple[bytes, ...]
-    few_shots: tuple[bytes, ...]
-    tools: bytes
-    tool_choice: bytes
     template: Template
     recall_template: str
+    few_shots: tuple[bytes, ...] = ()
+    tools: bytes = b""
+    tool_choice: bytes = b""
     has_foreign: bool = False
     """Whether a few-shot is sent without members of the client's own."""
     odd_shots: tuple[int, ...] = ()
@@ -119,41 +119,37 @@ read_settings = msgspec.json.Decoder(ConversationSettings).decode
 """Stored settings, without measuring and without a cache."""
 
 
-def decode_settings(stored: bytes, send: Names = NO_NAMES) -> tuple[ConversationSettings, FixedParts]:
-    """Stored settings, and the fixed parts that follow from them, as in ``fixed_parts``. The result is cached."""
-    return _DECODERS[bisect_left(_SIZES, len(stored))](stored, send)
+_Decoded = tuple[ConversationSettings, FixedParts]
+_PERSONAL: Final = ("owner", "metadata", "ttl_seconds")
+"""Settings that each conversation has for itself, and that no window has. Many conversations share the others."""
+_SIZES = (16 * 1024, 256 * 1024)
+_read_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def _decode_all(stored: bytes, send: Names) -> tuple[ConversationSettings, FixedParts]:
-    members = _read_members(stored)
-    personal = {name: members.pop(name) for name in _PERSONAL if name in members}
-    shared = encode_settings(members)
-    settings, parts = _SHARED[bisect_left(_SIZES, len(shared))](shared, send)
-    if personal:
-        own = read_settings(encode_settings(personal))
-        settings = msgspec.structs.replace(settings, **{name: getattr(own, name) for name in _PERSONAL})
-    return settings, parts
+def _kept(decode: Callable[[bytes, Names], _Decoded]) -> Callable[..., _Decoded]:
+    """The function with caches by size, so that their bytes are limited: long prompts could otherwise fill the memory."""
+    caches = [lru_cache(maxsize=each)(decode) for each in (2048, 128, 8)]
+
+    def kept(stored: bytes, send: Names = NO_NAMES) -> _Decoded:
+        return caches[bisect_left(_SIZES, len(stored))](stored, send)
+
+    return kept
 
 
-def _decode_shared(stored: bytes, send: Names) -> tuple[ConversationSettings, FixedParts]:
+@_kept
+def _decode_shared(stored: bytes, send: Names) -> _Decoded:
     settings = read_settings(stored)
     return settings, fixed_parts(settings, send)
 
 
-_Decoded = Callable[[bytes, Names], tuple[ConversationSettings, FixedParts]]
-
-
-def _caches(decode: _Decoded) -> list[_Decoded]:
-    """Caches by size, so that their bytes are limited: long prompts could otherwise fill the memory."""
-    return [lru_cache(maxsize=each)(decode) for each in (2048, 128, 8)]
-
-
-_SIZES = (16 * 1024, 256 * 1024)
-_PERSONAL: Final = ("owner", "metadata", "ttl_seconds")
-"""Settings that each conversation has for itself, and that no window has. Many conversations share the others."""
-_read_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_SHARED: Final = _caches(_decode_shared)
-_DECODERS: Final = _caches(_decode_all)
+@_kept
+def decode_settings(stored: bytes, send: Names) -> _Decoded:
+    """Stored settings, and the fixed parts that follow from them, as in ``fixed_parts``. The result is kept."""
+    members = _read_members(stored)
+    personal = {name: members.pop(name) for name in _PERSONAL if name in members}
+    settings, parts = _decode_shared(encode_settings(members), send)
+    own = read_settings(encode_settings(personal))
+    return msgspec.structs.replace(settings, **{name: getattr(own, name) for name in _PERSONAL}), parts
 
 
 def kept_for_windows(stored: bytes, changed: bytes) -> bytes:
@@ -183,36 +179,42 @@ def fixed_parts(settings: ConversationSettings, send: Names = NO_NAMES) -> Fixed
     """The parts of every window that follow from the settings. ``send`` names members that are sent although no provider
     is known to take them."""
     system = ({"role": "system", "content": settings.system},) if settings.system is not None else ()
-    given = tuple(settings.few_shots or ())
-    own = [foreign_members(message, send) for message in given]
-    few_shots = tuple(as_sent(*each) if each[1] else each[0] for each in zip(given, own, strict=True))
-    measured = tuple(measure(message) for message in few_shots)
-    odd = tuple(each.extra.odd if each.extra is not None else 0 for each in measured)
-    bodies = [encode_message(message)[0] for message in (*system, *few_shots)]
-    given_tools = settings.tools or []
-    taken = taken_tools(given_tools)
-    tools = encode_settings(taken) if taken else b""
-    choice = encode_settings(settings.tool_choice) if settings.tool_choice is not None else b""
-    return FixedParts(
-        fixed=Fixed(
-            system=tuple(measure(message) for message in system),
-            few_shots=measured,
-            tools=taken or None,
-            tool_choice=settings.tool_choice,
-            messages=(*system, *few_shots),
-            size=sum(map(len, (*bodies, tools, choice))),
-            has_odd_names=not all(map(is_of_all, tool_names(taken))),
-            has_media=any(each.extra is not None and each.extra.media for each in measured),
-        ),
-        system=tuple(bodies[: len(system)]),
-        few_shots=tuple(bodies[len(system) :]),
-        tools=tools,
-        tool_choice=choice,
-        template=parse_template(settings.grounding_template, settings.document_separator),
-        recall_template=settings.recall_template or DEFAULT_RECALL_TEMPLATE,
+    given, tools = tuple(settings.few_shots or ()), settings.tools or []
+    own, taken = [foreign_members(message, send) for message in given], taken_tools(tools)
+    parts = FixedParts(
+        Fixed(system=tuple(map(measure, system)), messages=system),
+        tuple(map(encode_settings, system)),
+        parse_template(settings.grounding_template, settings.document_separator),
+        settings.recall_template or DEFAULT_RECALL_TEMPLATE,
         has_foreign=any(own),
-        odd_shots=odd if any(odd) else (),
-        has_odd_tools=taken is not given_tools,
+        has_odd_tools=taken is not tools,
+    )
+    few_shots = [as_sent(*each) if each[1] else each[0] for each in zip(given, own, strict=True)]
+    return with_sent(parts, few_shots, taken, settings.tool_choice)
+
+
+def with_sent(
+    parts: FixedParts, few_shots: Sequence[Mapping[str, Any]], tools: list[dict[str, Any]], choice: Any
+) -> FixedParts:
+    """The parts with these examples, definitions and choice, which are measured and encoded."""
+    measured = tuple(map(measure, few_shots))
+    odd = tuple(each.extra.odd if each.extra is not None else 0 for each in measured)
+    shots = tuple(map(encode_settings, few_shots))
+    defined = encode_settings(tools) if tools else b""
+    chosen = encode_settings(choice) if choice is not None else b""
+    fixed = Fixed(
+        system=parts.fixed.system,
+        few_shots=measured,
+        tools=tools or None,
+        tool_choice=choice,
+        messages=(*parts.fixed.messages[: len(parts.system)], *few_shots),
+        size=sum(map(len, (*parts.system, *shots, defined, chosen))),
+        has_odd_names=not all(map(is_of_all, tool_names(tools))),
+        has_media=any(each.extra is not None and each.extra.media for each in measured),
+    )
+    odd = odd if any(odd) else ()
+    return msgspec.structs.replace(
+        parts, fixed=fixed, few_shots=shots, tools=defined, tool_choice=chosen, odd_shots=odd, plans={}
     )
 
 
