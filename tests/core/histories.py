@@ -16,9 +16,11 @@ from sash.core.counts.costs.counting import reference_tokens
 from sash.core.counts.measures.measures import measure
 from sash.core.counts.models.models import Model, find_model
 from sash.core.counts.models.price_tiers import PriceTier
+from sash.core.counts.text import Encoding, count_text
 from sash.core.law.build import build_window
 from sash.core.law.documents.document_costs import Source
 from sash.core.law.documents.documents import Documents
+from sash.core.law.documents.grounding import Template
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts, fixed_parts
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.fixed_parts.window_spec import WindowSpec
@@ -262,6 +264,12 @@ def _document(given: str | tuple[str, str] | Document) -> Document:
             return Document(id=identity, text=text)
         case _:
             return given
+
+
+def added_tokens(template: Template, content: str, documents: list[str], encoding: Encoding) -> int:
+    """Return the tokens that all of the documents add to a message with this text."""
+    before, after = template.around(template.separator.join(documents))
+    return count_text(before + content + after, encoding) - count_text(content, encoding)
 
 
 def calling(*ids: str, content: str | None = None, arguments: str = '{"day": 1}') -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from histories import Ask, grounded, said, talk, words
+from histories import Ask, added_tokens, grounded, said, talk, words
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,8 +15,7 @@ from sash.core.law.documents.grounding import (
     DEFAULT_SEPARATOR,
     DEFAULT_TEMPLATE,
     Grounded,
-    added_tokens,
-    content_text,
+    content_texts,
     parse_template,
     splice,
     trim,
@@ -170,7 +169,7 @@ def test_splice(content: Any, before: str, after: str, named: bool) -> None:  # 
         wanted = [{"type": "text", "text": t} for t in [before] if t] + content
         wanted += [{"type": "text", "text": t} for t in [after] if t]
     assert splice(body, start, end, before, after) == msgspec.json.encode({**message, "content": wanted})
-    assert content_text(body[start:end]) == (
+    assert "".join(content_texts(body[start:end])) == (
         content if isinstance(content, str) else "".join(p["text"] for p in content)
     )
 

@@ -1,9 +1,8 @@
 """Behaviours that the service takes over from earlier projects, which the docstrings name."""
 
 import pytest
-from histories import TOOL, Ask, calling, grounded, needed, result, said, talk, words
+from histories import TOOL, Ask, added_tokens, calling, grounded, needed, result, said, talk, words
 
-from sash.core.law.documents.grounding import added_tokens
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.selection.window import Window
 from sash.problems import WindowDoesNotFit

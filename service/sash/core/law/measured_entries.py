@@ -20,8 +20,9 @@ from sash.core.chat.mistakes import problem_at
 from sash.core.chat.open_calls import OpenCalls, is_made, with_call_id
 from sash.core.chat.tool_groups import NO_CALLS, Calls, Place, calls_of
 from sash.core.counts.measures.measures import Extra, measure
+from sash.core.counts.text import both
 from sash.core.counts.text.unicode_scripts import extra_tokens
-from sash.core.law.documents.grounding import Template, added_tokens, content_text, sent_texts
+from sash.core.law.documents.grounding import Template, content_texts, sent_texts
 from sash.core.law.records.records import (
     DIGEST_BYTES,
     NO_SOURCE,
@@ -48,7 +49,6 @@ _PLAIN_MEMBERS = 2
 """Role and content: a message with no other member and a text has no members of the client's own."""
 _EXPORTED_BYTES = 16
 """Bytes of an entry's digest in exports of layout 1. It begins with the digest of today."""
-_ENCODINGS = ("o200k_base", "cl100k_base")
 
 
 Earlier = Sequence[tuple[str, Mapping[str, Any]]]
@@ -251,16 +251,15 @@ def _grounding(
     given: Grounding, body: bytes, start: int, end: int, template: Template, extra: Extra | None
 ) -> tuple[bytes, tuple[int, int], int]:
     """Return an entry's documents as stored, and the record's ``grounding`` and ``digits``."""
-    text = content_text(body[start:end])
     documents = [(document.id, document.text or "") for document in given.documents]
     shorter = [document.shorter for document in given.documents]
     sources = [DocumentSource(document.title, document.url, document.metadata) for document in given.documents]
     is_told = any(source != NO_SOURCE for source in sources)
     levels = shorter if any(shorter) else []
     stored = StoredGrounding(template.digest, start, end, documents, levels, sources if is_told else [])
-    texts = sent_texts(template.written(stored))
-    o200k, cl100k = (added_tokens(template, text, texts, encoding) for encoding in _ENCODINGS)  # type: ignore[arg-type]
+    text, texts = "".join(content_texts(body[start:end])), sent_texts(template.written(stored))
     before, after = template.around(template.separator.join(texts)) if texts else ("", "")
+    said = before + text + after
+    (o200k, cl100k), (own_o200k, own_cl100k) = both(said), both(text)
     known = extra.mix.digits + extra.mix.marks + extra.mix.capitals if extra and extra.mix else 0
-    digits = extra_tokens(before + text + after) - known
-    return encode_grounding(stored), (o200k, cl100k), digits
+    return encode_grounding(stored), (o200k - own_o200k, cl100k - own_cl100k), extra_tokens(said) - known

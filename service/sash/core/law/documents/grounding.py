@@ -128,14 +128,6 @@ def sent_texts(written: StoredGrounding) -> list[str]:
     return [text for _, text in written.documents if text.strip()]
 
 
-def added_tokens(template: Template, content: str, documents: Sequence[str], encoding: Encoding) -> int:
-    """The tokens that all of the documents add to a message with this text."""
-    if not documents:
-        return 0
-    before, after = template.around(template.separator.join(documents))
-    return count_text(before + content + after, encoding) - count_text(content, encoding)
-
-
 def trim(template: Template, content: str, documents: Sequence[str], encoding: Encoding, room: int) -> Grounded | None:
     """Documents that add at most ``room`` tokens: whole ones first, then one that is cut at a character.
 
@@ -187,11 +179,6 @@ def _escaped(text: str) -> bytes:
 
 def _part(text: str) -> tuple[bytes, ...]:
     return (msgspec.json.encode({"type": "text", "text": text}),) if text else ()
-
-
-def content_text(value: bytes) -> str:
-    """The text of a content's JSON value; the texts of parts are concatenated, as for counting."""
-    return "".join(content_texts(value))
 
 
 def content_texts(value: bytes) -> list[str]:
