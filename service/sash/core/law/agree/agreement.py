@@ -144,18 +144,18 @@ def _anchor(log: ChatLines, sender: ChatLines, *, is_all: bool) -> int | None:
     own = units_of(log)
     if not is_all and own and own[0].kind == REPLY:
         own = own[1:]  # which may have begun before
-    ids = {each.id for each in units[0].of[:1] if each.id}
-    for each in reversed(own):
-        if not ids.isdisjoint(message.id for message in each.of):
-            return each.first
-    if ids and len(units) == 1 and units[0].kind == USER:
-        waiting = next((each for each in reversed(own) if not each.is_bare), None)
-        is_asked = waiting is not None and compare(units[0], waiting) is not None
-        return waiting.first if waiting is not None and is_asked else len(log)
+    first = units[0]
+    if named := first.of[0].id:
+        for each in reversed(own):
+            if any(message.id == named for message in each.of):
+                return each.first
+        if len(units) == 1 and first.kind == USER:
+            waiting = next((each for each in reversed(own) if not each.is_bare), None)
+            return waiting.first if waiting is not None and compare(first, waiting) is not None else len(log)
     reach = len(units) + 1
     if not is_all and len(own) < reach:
         return None
-    return next((each.first for each in reversed(own[-reach:]) if compare(units[0], each)), len(log))
+    return next((each.first for each in reversed(own[-reach:]) if compare(first, each)), len(log))
 
 
 class _Pieces:

@@ -123,13 +123,13 @@ def same_media(one: Sequence[str | None], other: Sequence[str | None]) -> bool:
 
 def _compare_turns(sent: Unit, stored: Unit) -> Match | None:
     known = _known(stored.of)
-    unknown = [not all(_is_known(call, known) for call in each.calls) for each in sent.of]
     if sent.calls and stored.calls and not any(_is_known(call, known) for call in sent.calls):
         return None
-    if not sent.words and not stored.words:
-        return _compare_wordless(sent, stored, unknown)
+    if not (sent.words or stored.words or sent.calls or stored.calls):
+        is_same = same_media(sent.media, stored.media)
+        return WHOLE if is_same and (stored.media or stored.is_unfinished or stored.is_redacted) else None
     if sent.words == stored.words or _is_end(sent.words, stored.texts):
-        return _with_new_calls(sent, stored, unknown)
+        return _with_new_calls(sent, stored, known)
     return _compare_beginnings(sent, stored) or _first_texts(sent, stored)
 
 
@@ -142,21 +142,11 @@ def _is_known(call: Call, known: frozenset[str]) -> bool:
     return call[0] in known or call[1] in known
 
 
-def _compare_wordless(sent: Unit, stored: Unit, unknown: Sequence[bool]) -> Match | None:
-    if sent.calls or stored.calls:
-        return _with_new_calls(sent, stored, unknown)
-    if sent.media or stored.media:
-        return WHOLE if same_media(sent.media, stored.media) else None
-    return WHOLE if stored.is_unfinished or stored.is_redacted else None
-
-
-def _with_new_calls(sent: Unit, stored: Unit, unknown: Sequence[bool]) -> Match:
+def _with_new_calls(sent: Unit, stored: Unit, known: frozenset[str]) -> Match:
     """The same turn; where the sender's ends with calls that the log's does not have, it goes on with these."""
-    if stored.calls and any(unknown):
-        place = unknown.index(True)
-        if all(at < place for at, _ in sent.texts) and place > 0:
-            return Match("extend", place)
-    return WHOLE
+    new = (place for place, each in enumerate(sent.of) if not all(_is_known(call, known) for call in each.calls))
+    place = next(new, 0) if stored.calls else 0
+    return Match("extend", place) if place and all(at < place for at, _ in sent.texts) else WHOLE
 
 
 def _is_end(words: str, texts: Sequence[tuple[int, str]]) -> bool:
