@@ -18,9 +18,7 @@ from sash.core.counts.models.families import DEVELOPER
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import ONE
 from sash.core.counts.text.vocabularies import Vocabulary
-from sash.core.law.history.fillers import (
-    came_in,
-)
+from sash.core.law.history.fillers import came_in
 from sash.core.providers import PROVIDERS, render_request
 from sash.core.providers.reading.native import read_request
 from sash.core.providers.writing.turns import Outgoing

@@ -34,7 +34,7 @@ GAP: Final = 2 * NAME_BYTES
 """Bytes of a body in place of a medium: its name in hex."""
 _ELSEWHERE: Final = "-" * GAP
 _URLS: Final = frozenset(
-    {
+    [
         "url",
         "image_url",
         "file_url",
@@ -45,7 +45,7 @@ _URLS: Final = frozenset(
         "data",
         "fileUri",
         "file_uri",
-    }
+    ]
 )
 """Members in which providers, and compatible servers, take a data URL."""
 _BASE64: Final = frozenset({"data", "blob"})
@@ -112,16 +112,14 @@ def name_of(text: Text) -> bytes:
 
 def split(message: Mapping[str, Any]) -> Split:
     """Return a message without its media. One whose JSON is not longer than ``LARGE`` has none."""
-    found: list[_Found] = []
-    names: list[bytes] = []
+    found: list[tuple[_Found, bytes]] = []
     contents: dict[bytes, Text] = {}
 
     def take(each: _Found) -> str:
         text = msgspec.json.encode(each.data)[1:-1]
         name = name_of(text)
         contents[name] = text
-        found.append(each)
-        names.append(name)
+        found.append((each, name))
         return name.hex()
 
     named = msgspec.json.encode(_without(message, take))
@@ -132,7 +130,7 @@ def split(message: Mapping[str, Any]) -> Split:
     offsets = np.flatnonzero(np.frombuffer(named, np.uint8) != np.frombuffer(blank, np.uint8))[::GAP].tolist()
     media = tuple(
         StoredMedium(offset, name, len(contents[name]), _size(each), each.type, each.is_base64, *_sides(each))
-        for offset, name, each in zip(offsets, names, found, strict=True)
+        for offset, (each, name) in zip(offsets, found, strict=True)
     )
     return Split(named, media, contents)
 
@@ -199,7 +197,7 @@ class Shown:
     def __init__(self, body: bytes, media: Sequence[StoredMedium], chance: str, path: str) -> None:
         words = [f"{chance}{place:04}" for place in range(len(media))]
         self._media = dict(zip(words, media, strict=True))
-        self._digests = {word: digest_in(body, each).decode() for word, each in self._media.items()}
+        self._stored = body
         self._word = re.compile(rf"{chance}\d{{4}}")
         self._path = path
         texts = [(each.offset, stand_in(word)) for word, each in self._media.items()]
@@ -220,7 +218,8 @@ class Shown:
         if found is None:
             yield name, self.of(value)
             return
-        digest, medium = self._digests[found[0]], self._media[found[0]]
+        medium = self._media[found[0]]
+        digest = digest_in(self._stored, medium).decode()
         yield name, self._path + digest
         width, height = medium.width or None, medium.height or None
         yield "media", {"digest": digest, "type": medium.type, "bytes": medium.size, "width": width, "height": height}
