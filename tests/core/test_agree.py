@@ -21,7 +21,7 @@ from rigs.agreeing import (
     visible,
 )
 
-from sash.core.law.agree.agreement import ANYWHERE, Agreement, IsPart
+from sash.core.agree.agreement import ANYWHERE, Agreement, IsPart
 
 
 def texts(log: Log) -> list[str | None]:

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 from recordings import DATA
 
-from sash.core.law.agree.agreement import Agreement, AskWays, Given, IsPart, More, agree
-from sash.core.law.agree.chat_lines import REPLY, RESULT, UNFINISHED, ChatLine, ChatLines
-from sash.core.law.agree.chat_units import units_of
-from sash.core.law.agree.chat_walk import Longer
-from sash.core.law.agree.ways import Way, Ways
+from sash.core.agree.agreement import Agreement, AskWays, Given, IsPart, More, agree
+from sash.core.agree.chat_lines import REPLY, RESULT, UNFINISHED, ChatLine, ChatLines
+from sash.core.agree.chat_units import units_of
+from sash.core.agree.chat_walk import Longer
+from sash.core.agree.ways import Way, Ways
 
 AGREE = DATA.parent / "agree"
 NO_AGREE = "needs captured requests: TEST_DATA names the folder that holds agree/"

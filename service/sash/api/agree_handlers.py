@@ -30,9 +30,9 @@ from sash.api.openapi.operation import documented
 from sash.api.schemas import AgreedMessage, AgreedMessages, AgreeMessages
 from sash.api.sent_lists import AgreeQuery, SentList, read_list
 from sash.api.window_handlers import window_parameters
+from sash.core.agree.agreement import Agreement, Carried, Given
+from sash.core.agree.chat_walk import Longer
 from sash.core.chat.messages import BareEntry
-from sash.core.law.agree.agreement import Agreement, Carried, Given
-from sash.core.law.agree.chat_walk import Longer
 from sash.core.law.fixed_parts.conversation_settings import (
     ConversationSettings,
     decode_settings,

@@ -7,9 +7,9 @@ import msgspec
 
 from sash.api.incoming import Incoming
 from sash.api.sent_lists import AgreeQuery, SentList
-from sash.core.law.agree.agreement import ANYWHERE, Agreement, AskWays, Carried, Given, IsPart, agree, leading
-from sash.core.law.agree.chat_lines import USER, ChatLine, ChatLines
-from sash.core.law.agree.chat_walk import Longer
+from sash.core.agree.agreement import ANYWHERE, Agreement, AskWays, Carried, Given, IsPart, agree, leading
+from sash.core.agree.chat_lines import USER, ChatLine, ChatLines
+from sash.core.agree.chat_walk import Longer
 from sash.core.law.fixed_parts.conversation_settings import decode_settings
 from sash.problems import PartOfTheChat, TooLarge, Unprocessable
 from sash.store.data.agreements import Chat

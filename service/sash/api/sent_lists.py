@@ -19,9 +19,9 @@ from sash.api.incoming import Incoming
 from sash.api.message_formats import MessageFormat, read_own
 from sash.api.schemas import AgreeMessages
 from sash.api.sent_texts import SentText, TextEntries, encoded_texts, plain_texts, read_texts
+from sash.core.agree.chat_lines import ChatLine, ChatLines
 from sash.core.chat.json_bodies import decode_json
 from sash.core.chat.messages import ROLE_AND_CONTENT, TEXT_IS_ENOUGH, Entry, decode_entries
-from sash.core.law.agree.chat_lines import ChatLine, ChatLines
 from sash.core.law.measured_entries import Earlier, check_entries, content_digest, text_digests
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers import CHAT

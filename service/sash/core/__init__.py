@@ -2,8 +2,9 @@
 from the left to the right::
 
     screens     each screen's form, by name                                             what a person sees of the same log
-    law         build, cost, render, measured_entries -> limits, prompt_cache -> selection -> fixed_parts -> history
-                -> documents, recall -> records                                         what a window holds
+    agree                                                               what makes the log say what a sender's chat says
+    law         build, render, measured_entries -> limits -> selection -> fixed_parts -> history -> documents, recall
+                -> records                                                              what a window holds
     counts      requests -> costs -> measures -> models -> text                         what a message or a request costs
     providers   reading -> a room for each maker -> form -> writing -> messages
                                                                                         how each provider writes it
@@ -27,6 +28,7 @@ Where to begin, by what you want to know::
                 law.limits.fitting              pictures and bytes inside the provider's limits, before messages are chosen
     a request   law.render                      stored bodies spliced into it
     recall      law.recall.recall               older messages, found by ``words`` and ``ranking``
+    a PUT       agree.agreement                 the messages that stay, and those that are appended
 
 The way of one message from its reading to its cost, with a test: CONTRIBUTING.md, "From a message to its cost".
 """

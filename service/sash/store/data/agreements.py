@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from sash.core.agree.chat_lines import ChatLine, ChatLines
+from sash.core.agree.ways import Way, Ways
 from sash.core.chat.messages import Entry
 from sash.core.counts.models.families import ROLES, TOOL
-from sash.core.law.agree.chat_lines import ChatLine, ChatLines
-from sash.core.law.agree.ways import Way, Ways
 from sash.core.law.documents.grounding import parse_template
 from sash.core.law.records.details import Details
 from sash.core.law.records.records import Flags, Records, encode_grounding

@@ -16,11 +16,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from sash.core.law.agree.chat_lines import REPLY, RESULT, SYSTEM, USER, ChatLine, ChatLines
-from sash.core.law.agree.chat_units import WHOLE, compare, units_of
-from sash.core.law.agree.chat_walk import ChatWalk, Longer
-from sash.core.law.agree.displaced import Displaced
-from sash.core.law.agree.ways import Way, Ways, joined
+from sash.core.agree.chat_lines import REPLY, RESULT, SYSTEM, USER, ChatLine, ChatLines
+from sash.core.agree.chat_units import WHOLE, compare, units_of
+from sash.core.agree.chat_walk import ChatWalk, Longer
+from sash.core.agree.displaced import Displaced
+from sash.core.agree.ways import Way, Ways, joined
 
 
 class Given(NamedTuple):

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sash.core.law.agree.chat_lines import REPLY, RESULT, USER, ChatLine, ChatLines
-from sash.core.law.agree.chat_units import WHOLE, Match, Unit, compare, units_of
+from sash.core.agree.chat_lines import REPLY, RESULT, USER, ChatLine, ChatLines
+from sash.core.agree.chat_units import WHOLE, Match, Unit, compare, units_of
 
 
 class Longer(NamedTuple):

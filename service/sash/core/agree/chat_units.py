@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from sash.core.law.agree.chat_lines import REPLY, RESULT, SYSTEM, USER, Call, ChatLine
+from sash.core.agree.chat_lines import REPLY, RESULT, SYSTEM, USER, Call, ChatLine
 from sash.core.law.lazily import lazy
 
 

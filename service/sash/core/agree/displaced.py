@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sash.core.law.agree.chat_lines import ChatLines
-from sash.core.law.agree.chat_units import WHOLE, Unit, compare, units_of
+from sash.core.agree.chat_lines import ChatLines
+from sash.core.agree.chat_units import WHOLE, Unit, compare, units_of
 from sash.core.law.lazily import lazy
 
 _UNFINISHED: Final = "\0unfinished"

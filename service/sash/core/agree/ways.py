@@ -9,8 +9,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sash.core.law.agree.chat_lines import ChatLine, ChatLines
-from sash.core.law.agree.chat_units import Unit, compare, units_of
+from sash.core.agree.chat_lines import ChatLine, ChatLines
+from sash.core.agree.chat_units import Unit, compare, units_of
 
 
 class Way(NamedTuple):
