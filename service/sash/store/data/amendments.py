@@ -11,7 +11,6 @@ import msgspec
 
 from sash.core.chat.tool_groups import links_in
 from sash.core.counts.models.families import USER
-from sash.core.law.records.pins import group_at, is_late, pinned_in
 from sash.core.law.records.records import RECORD_BYTES, Flags, Record, Records
 from sash.core.law.records.units import LONGEST_GROUP
 from sash.problems import PreconditionFailed, Unprocessable
@@ -20,6 +19,7 @@ from sash.store.data.beside_entries import packed_beside, read_beside
 from sash.store.data.changing import ATTEMPTS, Change, Changing, no_entry, require_version
 from sash.store.data.histories import newest_question
 from sash.store.data.layout import Target
+from sash.store.data.pins import group_at, is_late, pinned_in
 from sash.store.data.reading import maker_before
 from sash.store.data.replies import Page, State
 from sash.store.data.script_calls import HistoryEdited

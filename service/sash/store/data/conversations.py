@@ -8,9 +8,8 @@ from typing import Any, NotRequired, TypedDict, Unpack
 import msgspec
 
 from sash.core.chat.audiences import EVERYBODY
-from sash.core.law.records.details import decode_details
-from sash.core.law.records.pins import is_always
 from sash.core.law.records.records import Flags
+from sash.core.stored.details import decode_details
 from sash.problems import (
     Conflict,
     ConversationExists,
@@ -31,6 +30,7 @@ from sash.store.data.media_contents import MediaContents
 from sash.store.data.media_erasures import MediaErasures
 from sash.store.data.media_texts import as_string, kept_media
 from sash.store.data.object_storage import ObjectStorage
+from sash.store.data.pins import is_always
 from sash.store.data.read_scripts import Reach
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Tail, visible_owner
