@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sash.core.law.records.split_media import GAP, LARGE, Shown, content_of, digest_in, fill, split
+from sash.core.stored.split_media import GAP, LARGE, Shown, content_of, digest_in, fill, split
 
 WORD = "0123456789abcdef" * 2
 PLAIN = st.text('A"\\\n é{}[]:,0f-', max_size=40)

@@ -46,7 +46,7 @@ EXCEPTIONS = {
     "core/providers/messages/references.py": "a table of issuers, with how their references begin",
     "core/providers/messages/hosted.py": "members without words for a reader, whoever writes them",
     "core/screens/ag_ui_messages.py": "members of AG-UI's messages",
-    "core/law/records/split_media.py": "members with a data URL, whoever writes them",
+    "core/stored/split_media.py": "members with a data URL, whoever writes them",
 }
 """Files that may name a form or its members though they are no provider's own, and why."""
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rigs.entries import said
 
 from sash.core.chat.bounds import IDS
-from sash.core.law.records.identities import CHANCE_BITS, Identity, long_form, short_form, stamp_of, ulid_of
+from sash.core.stored.identities import CHANCE_BITS, Identity, long_form, short_form, stamp_of, ulid_of
 from sash.store.data.entries import ID_TIMES
 from sash.store.data.layout import pack, unpack
 

@@ -16,7 +16,7 @@ from sash.api.openapi.operation import documented
 from sash.api.schemas import ETag, ForgottenBranches, ScreenMessage, SealedBranch
 from sash.api.screen_pages import shown_branch
 from sash.core.counts.models.families import ROLES
-from sash.core.law.records.details import decode_details
+from sash.core.stored.details import decode_details
 from sash.store.data.branches import BranchesRead, Head, name_of, number_of
 from sash.store.data.replies import Message, Page
 

@@ -20,8 +20,8 @@ from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import EntryName, Id
 from sash.core.chat.mistakes import converted
 from sash.core.law.fixed_parts.conversation_settings import decode_settings, few_settings
-from sash.core.law.records.split_media import Text
 from sash.core.providers.reading.native import read_compaction
+from sash.core.stored.split_media import Text
 from sash.operations.logging import best_effort
 from sash.problems import BadRequest, ConversationExists, NotFound, Problem
 from sash.store.data.amendments import EntryNotes

@@ -8,7 +8,7 @@ from litestar.params import FromPath
 from sash.api.body import etag, header, is_known, run_in_turn_if_large
 from sash.api.incoming import Incoming
 from sash.api.openapi.operation import ANY_TYPE, documented
-from sash.core.law.records.split_media import Text, content_of
+from sash.core.stored.split_media import Text, content_of
 from sash.problems import NotFound, RangeNotSatisfiable
 
 _DIGEST = re.compile(r"[0-9a-f]{32}")

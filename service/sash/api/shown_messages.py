@@ -15,10 +15,10 @@ from sash.core.chat.messages import Document, Grounding
 from sash.core.counts.costs.counting import reference_tokens
 from sash.core.law.limits.lost_media import filled_with, lost_among, told
 from sash.core.law.records.records import Flags, StoredGrounding
-from sash.core.law.records.split_media import Shown, StoredMedium, Text
 from sash.core.providers import CHAT
 from sash.core.providers.messages.members import FOREIGN, as_it_came
 from sash.core.providers.reading.native import own_messages
+from sash.core.stored.split_media import Shown, StoredMedium, Text
 from sash.problems import FormatCannotCarry
 from sash.store.data.beside_entries import read_beside
 from sash.store.data.layout import Target

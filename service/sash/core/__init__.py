@@ -5,6 +5,7 @@ from the left to the right::
     agree                                                               what makes the log say what a sender's chat says
     law         build, render, measured_entries -> limits -> selection -> fixed_parts -> history -> documents, recall
                 -> records                                                              what a window holds
+    stored                                              what is stored of a message beside its text, its tokens and flags
     counts      requests -> costs -> measures -> models -> text                         what a message or a request costs
     providers   reading -> a room for each maker -> form -> writing -> messages
                                                                                         how each provider writes it

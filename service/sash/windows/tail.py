@@ -14,8 +14,8 @@ from sash.core.law.history.view import History
 from sash.core.law.limits.lost_media import fillers_of, instead_of
 from sash.core.law.records.records import Flags, Record, Records, StoredGrounding
 from sash.core.law.records.runs import runs
-from sash.core.law.records.split_media import Pieces, StoredMedium, Text, pieces_of
 from sash.core.law.render import Bodies
+from sash.core.stored.split_media import Pieces, StoredMedium, Text, pieces_of
 from sash.processor import PROCESSOR
 from sash.store.data.layout import Target
 from sash.store.data.media_contents import MediaContents

@@ -9,9 +9,9 @@ import msgspec
 
 from sash.core.chat.calls import arguments_of, compact, functions_called
 from sash.core.law.lazily import lazy
-from sash.core.law.records.details import Details
-from sash.core.law.records.split_media import name_of
 from sash.core.providers.reading.enclosures import Enclosure, enclosed
+from sash.core.stored.details import Details
+from sash.core.stored.split_media import name_of
 
 USER: Final = "user"
 REPLY: Final = "reply"

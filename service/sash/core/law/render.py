@@ -12,7 +12,6 @@ from sash.core.law.documents.grounding import splice
 from sash.core.law.fixed_parts.conversation_settings import FixedParts
 from sash.core.law.history.notes import note_message, summary_message
 from sash.core.law.records.records import StoredGrounding
-from sash.core.law.records.split_media import Pieces
 from sash.core.law.selection.window import Window
 from sash.core.providers import CHAT
 from sash.core.providers.messages.mends import AS_TEXT, Mends
@@ -31,6 +30,7 @@ from sash.core.providers.openai.server_mends import (
 )
 from sash.core.providers.openai.single_calls import with_calls_apart, with_words_apart
 from sash.core.providers.writing.turns import Outgoing, RequestWriting, is_of
+from sash.core.stored.split_media import Pieces
 
 _NULL = b'{"role":"assistant","content":null}'
 """A reply that had reasoning alone, once its native parts are cut off. OpenAI refuses null without calls."""

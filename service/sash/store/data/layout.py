@@ -32,7 +32,7 @@ depends only on its length:
 
 ``core.law.records`` describes records. Details are a msgpack array, of two or three parts where a message is plain. Its
 first bytes have fixed places, because scripts read them (offsets from 1, as in Lua): 1 array header, 2-11 digest of the
-entry (bin 8, 8 bytes: "the same id with the same content"), from 12 the id in its short form (``law.records.identities``).
+entry (bin 8, 8 bytes: "the same id with the same content"), from 12 the id in its short form (``core.stored.identities``).
 Where bit 4 of a record's byte 3 is set, their last 8 bytes are the digest of author and audience (``core.chat.audiences``).
 
 Fields of the conversation hash: ``id`` tenant/conversation, checked on every read; ``v`` version; ``life`` a random name of
@@ -81,8 +81,6 @@ from urllib.parse import quote
 
 import msgspec
 
-from sash.core.law.records.details import StoredDetails, decode_details, encode_details
-from sash.core.law.records.identities import Identity
 from sash.core.law.records.records import (
     RECORD_BYTES,
     Record,
@@ -91,6 +89,8 @@ from sash.core.law.records.records import (
     details_of,
     encode_record,
 )
+from sash.core.stored.details import StoredDetails, decode_details, encode_details
+from sash.core.stored.identities import Identity
 
 PREFIX = "sash:"
 

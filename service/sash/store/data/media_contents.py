@@ -1,4 +1,4 @@
-"""The contents of media: pictures and files that left their messages (law/records/split_media.py), once each.
+"""The contents of media: pictures and files that left their messages (core/stored/split_media.py), once each.
 
 ::
 
@@ -26,7 +26,7 @@ from typing import Any
 
 import msgspec
 
-from sash.core.law.records.split_media import StoredMedium, Text
+from sash.core.stored.split_media import StoredMedium, Text
 from sash.problems import CannotOpen, MediumGone, NotFound, Problem, StoreUnavailable
 from sash.processor import PROCESSOR
 from sash.store.data import script_calls

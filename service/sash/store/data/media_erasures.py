@@ -26,7 +26,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeVar
 
-from sash.core.law.records.details import decode_details
+from sash.core.stored.details import decode_details
 from sash.problems import Problem, StoreFull, StoreUnavailable
 from sash.store.data.branches import read_content
 from sash.store.data.entries import wall_ms

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from sash.core.law.records.split_media import StoredMedium, Text, name_of, renamed
+from sash.core.stored.split_media import StoredMedium, Text, name_of, renamed
 from sash.problems import CannotOpen
 from sash.store.data.sealing import AnySealer, Kind, Purpose, is_sealed
 

@@ -14,8 +14,8 @@ import msgspec
 
 from sash.core.counts.models.families import TOOL
 from sash.core.law.fixed_parts.conversation_settings import few_settings
-from sash.core.law.records.details import decode_details
 from sash.core.law.records.records import RECORD_BYTES, Record, Records, StoredGrounding
+from sash.core.stored.details import decode_details
 from sash.problems import Conflict, Internal, edited_too_fast
 from sash.processor import Turns
 from sash.store.data import read_scripts, script_calls

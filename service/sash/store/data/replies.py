@@ -10,9 +10,9 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.law.fixed_parts.conversation_settings import decode_settings
-from sash.core.law.records.identities import Identity
 from sash.core.law.records.records import RECORD_BYTES, Record, Records, StoredGrounding, Summary
-from sash.core.law.records.split_media import StoredMedium
+from sash.core.stored.identities import Identity
+from sash.core.stored.split_media import StoredMedium
 from sash.problems import Internal
 from sash.store.data.agents import NO_AGENTS, Agents, read_agents
 from sash.store.data.layout import decode_summary, etag_of, unpack, unpack_many

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from sash.core.law.records.identities import Identity
 from sash.core.law.records.records import (
     DIGEST_BYTES,
     RECORD_BYTES,
@@ -17,7 +16,8 @@ from sash.core.law.records.records import (
     encode_record,
 )
 from sash.core.law.records.redaction import NO_DIGEST
-from sash.core.law.records.split_media import Text
+from sash.core.stored.identities import Identity
+from sash.core.stored.split_media import Text
 from sash.store.data.layout import pack
 from sash.store.data.media_texts import stored_media
 from sash.store.data.sealing import OVERHEAD, AnySealer, Kind, Purpose, is_sealed

@@ -31,10 +31,10 @@ from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, SYS
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import Number
 from sash.core.law.lazily import lazy
-from sash.core.law.records.details import Details, StoredDetails
-from sash.core.law.records.identities import Identity, short_form
 from sash.core.law.records.reasons import Reason
-from sash.core.law.records.split_media import GAP, StoredMedium
+from sash.core.stored.details import Details, StoredDetails
+from sash.core.stored.identities import Identity, short_form
+from sash.core.stored.split_media import GAP, StoredMedium
 
 if TYPE_CHECKING:
     from sash.core.law.records.units import Units

@@ -14,8 +14,8 @@ from sash.core.chat.audiences import PARTY_BYTES, Party
 from sash.core.counts.measures.measures import Extra
 from sash.core.counts.measures.rows import Rows, extra_of
 from sash.core.counts.text.numbers import Number
-from sash.core.law.records.identities import Identity, long_form
-from sash.core.law.records.split_media import StoredMedium
+from sash.core.stored.identities import Identity, long_form
+from sash.core.stored.split_media import StoredMedium
 
 _ARRAY, _DIGEST, _ID = 0x90, b"\xc4\x08", 11
 """The first bytes of details, and the place of their id."""

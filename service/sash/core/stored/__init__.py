@@ -1,0 +1,1 @@
+"""What is stored of a message beside its text: its identity, its details, and its media."""
