@@ -43,10 +43,6 @@ class Documents(msgspec.Struct, frozen=True):
     unread: Mapping[int, Record] = {}
     """Messages whose documents were not read, by seq. Their documents take the tokens that were counted, without a text."""
 
-    def __bool__(self) -> bool:
-        """Whether a message has documents that may be sent."""
-        return bool(self.sources or self.unread)
-
     def choose(
         self,
         seq: int,

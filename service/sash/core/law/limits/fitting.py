@@ -86,7 +86,7 @@ class _Fitting:
         text, documents = media.required_bytes, 0
         for number in range(_ROUNDS):
             room = Room(media.limits, media.most_bytes - text)
-            lines = left | newest_first(ordinary, held.and_of((), media.limits), room)
+            lines = left | newest_first(ordinary, held, room)
             window = self._built(lines, self._allowed(documents, cut, changed))
             if isinstance(window, NeedOlder) or self._bytes(window, lines) <= media.most_bytes:
                 break

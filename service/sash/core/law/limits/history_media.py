@@ -44,8 +44,8 @@ class HistoryMedia:
         self.found = [each for each in found if each.key not in self.refused]
         shots = ((each.role, each.extra.media) for each in fixed.few_shots if each.extra is not None)
         self._shots = [each for role, media in shots for each in media if is_sent(each, role, options.format)]
-        self.fixed = Load().and_of(self._shots, self.limits)
-        self.fixed.bytes = plan.fixed_bytes + told_bytes(history, options)  # with those of the few-shots
+        size = plan.fixed_bytes + told_bytes(history, options)  # with that of the few-shots
+        self.fixed = Load().and_of(self._shots, self.limits)._replace(bytes=size)
         self._fixed_messages = plan.fixed_messages
         self._check()
 
@@ -95,7 +95,7 @@ class HistoryMedia:
             raise WindowDoesNotFit.over("messages", most, {"messages": needed})
         must = [each for each in self.found if each.row in self.required]
         load = self.loaded(must)
-        load.bytes += self.required_bytes
+        load = load._replace(bytes=load.bytes + self.required_bytes)
         limit = Room(self.limits, self.most_bytes).over(load)
         if limit is None:
             return

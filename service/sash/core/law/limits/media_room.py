@@ -1,7 +1,7 @@
 """The room that a request's limits give to pictures, files and sounds, and the choice of those that have it."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -15,27 +15,18 @@ LOST: Final = "lost"
 """The reason of a medium whose bytes the storage has lost."""
 
 
-class Load(msgspec.Struct):
-    """What was taken so far. ``is_large``: one of the pictures is larger than a request with many pictures may have."""
+class Load(NamedTuple):
+    """What was taken so far. ``large``: the pictures that are larger than a request with many pictures may have."""
 
     images: int = 0
     pages: int = 0
     bytes: int = 0
-    is_large: bool = False
+    large: int = 0
 
     def and_of(self, media: Iterable[Medium], limits: RequestLimits) -> "Load":
         """This load, and these media."""
-        load = msgspec.structs.replace(self)
-        for medium in media:
-            load.add(medium, limits)
-        return load
-
-    def add(self, medium: Medium, limits: RequestLimits) -> None:
-        """Take a medium."""
-        self.images += medium.kind == IMAGE
-        self.pages += medium.pages
-        self.bytes += bytes_of(medium)
-        self.is_large = self.is_large or is_large(medium, limits)
+        each = [(one.kind == IMAGE, one.pages, bytes_of(one), is_large(one, limits)) for one in media]
+        return Load(*map(sum, zip(self, *each, strict=True)))
 
 
 class Room(msgspec.Struct, frozen=True):
@@ -50,14 +41,14 @@ class Room(msgspec.Struct, frozen=True):
         limit = getattr(self.limits, name)
         return float("inf") if limit is None else max(1, int(limit * self.share))
 
-    def images(self, *, is_large: bool) -> tuple[float, str]:
-        """The largest number of pictures, and the limit that it follows from. ``is_large``: one of them is."""
-        most = self.most("images")
-        return min((most, "images"), (self.most("many_images"), "many_images")) if is_large else (most, "images")
+    def images(self, *, are_large: bool) -> tuple[float, str]:
+        """The largest number of pictures, and the limit that it follows from. ``are_large``: one of them is."""
+        names = ("images", "many_images") if are_large else ("images",)
+        return min((self.most(name), name) for name in names)
 
     def over(self, load: Load) -> str | None:
         """The limit that a load is over; None if it is over none."""
-        most, name = self.images(is_large=load.is_large)
+        most, name = self.images(are_large=load.large > 0)
         if load.images > most:
             return name
         if load.pages > self.most("pages"):
@@ -81,20 +72,20 @@ def refused(medium: Medium, limits: RequestLimits) -> str | None:
 
 
 def newest_first(found: Sequence[Enclosed], load: Load, room: Room) -> Left:
-    """What has no room beside ``load``, if media are taken from the newest to the oldest. Changes ``load``."""
+    """What has no room beside ``load``, if media are taken from the newest to the oldest."""
     left: Left = {}
     closed: set[str] = set()
     for each in reversed(found):
-        medium, reason = each.medium, None
+        medium, reason, more = each.medium, None, load.and_of((each.medium,), room.limits)
         if each.is_image:
-            most, name = room.images(is_large=load.is_large or is_large(medium, room.limits))
-            reason = name if load.images + 1 > most else None
-        if medium.pages and ("pages" in closed or load.pages + medium.pages > room.most("pages")):
+            most, name = room.images(are_large=more.large > 0)
+            reason = name if more.images > most else None
+        if medium.pages and ("pages" in closed or more.pages > room.most("pages")):
             reason = "pages"
-        if reason is None and bytes_of(medium) and ("bytes" in closed or load.bytes + bytes_of(medium) > room.bytes):
+        if reason is None and bytes_of(medium) and ("bytes" in closed or more.bytes > room.bytes):
             reason = "bytes"
         if reason is None:
-            load.add(medium, room.limits)
+            load = more
         else:
             closed.add(reason)
             left[each.key] = reason

@@ -34,16 +34,17 @@ def lines_in_steps(media: HistoryMedia, cut: Cut) -> tuple[Left, int]:
     for row in _rows_since(media, since, later):
         while later and later[0].row <= row:
             whole.append(later.pop(0))
-            load.add(whole[-1].medium, media.limits)
+            load = load.and_of((whole[-1].medium,), media.limits)
         said = text + media.texts_from(cut.row, row)
         if Room(media.limits, _bytes(media, said)).over(load) is None:
             continue
         exempt = media.required_at(row)
-        load = held.and_of((each.medium for each in whole if each.row in exempt), media.limits)
+        kept = held.and_of((each.medium for each in whole if each.row in exempt), media.limits)
         share = 1 - media.options.stable_step
         narrow = Room(media.limits, _bytes(media, said, share), share)
-        left |= newest_first([each for each in whole if each.row not in exempt], load, narrow)
+        left |= newest_first([each for each in whole if each.row not in exempt], kept, narrow)
         whole = [each for each in whole if each.key not in left]
+        load = held.and_of((each.medium for each in whole), media.limits)
         changed = row
     return media.refused | left, changed
 
