@@ -313,10 +313,7 @@ class Records(Sequence[Record]):
 
     def __getitem__(self, index):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN204 - as every sequence's
         if isinstance(index, slice):
-            part = self.taken(index)
-            if self.units is not None and not index.start:
-                part.units = self.units.until(len(part))
-            return part
+            return self.taken(index)
         if not self._made:
             self._made = [None] * len(self)
         made = self._made[index]

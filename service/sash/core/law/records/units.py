@@ -54,15 +54,6 @@ class Units:
         rows: list[int] = np.flatnonzero(np.repeat(is_in, self.ends - self.begins)).tolist()
         return rows
 
-    def until(self, end: int) -> "Units | None":
-        """The units of the records before ``end``; None where this may divide a unit, or leave its calls at the end."""
-        count = int(np.searchsorted(self.begins, end))
-        if self.single or not 0 < count < len(self) or self.starts[count] != end or count - 1 in self.broken:
-            return None
-        starts = np.append(self.begins[:count], end)
-        front = self.starts[min(self.front, count)]
-        return Units(starts, front, frozenset(index for index in self.broken if index < count))
-
     def __len__(self) -> int:
         return len(self.starts) - 1
 
