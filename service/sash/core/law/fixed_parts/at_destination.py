@@ -34,7 +34,8 @@ def _without_untaken(parts: FixedParts, model: Model) -> FixedParts:
         media = measured.extra.media if measured.extra is not None else ()
         numbers = [number for number, medium in enumerate(media) if not is_taken(medium, model)]
         held = enclosed(shot) if numbers else ()
-        told.append(with_lines(shot, {each: media_line(held[each].part) for each in numbers}) if numbers else shot)
+        lines = {each: media_line(held[each].part) for each in numbers}
+        told.append(with_lines(dict(shot), lines) if lines else shot)
     if all(map(operator.is_, told, given)):
         return parts
     changed = with_sent(parts, told, parts.fixed.tools or [], parts.fixed.tool_choice)
