@@ -1,7 +1,10 @@
-"""Chooses the documents of a message that a window sends, and counts the tokens that they add.
+"""Documents: those of a message that a window sends, and the tokens that they add.
 
-Documents are taken in their order, most relevant first: whole ones within their own budget (``grounding_max_tokens``),
-then as many as the window has room for. Documents with shorter texts are chosen by ``levels.py``.
+* What it is for: documents stand apart from their question, and are sent with it as far as there is room.
+* When it can matter: in every window but with ``grounding=none``.
+* What wakes it: a message with documents: the newest question, or any with ``grounding=all``.
+* What it does: takes documents in their order, most relevant first: whole ones within their own budget
+  (``grounding_max_tokens``), then as many as the window has room for. Those with shorter texts are chosen by ``levels.py``.
 """
 
 import math

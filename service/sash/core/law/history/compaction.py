@@ -1,12 +1,14 @@
-"""A provider's compaction in a window: what it covers is neither sent nor counted, and what is behind it stays.
+"""compacted: a provider's compaction in a window. What it covers is neither sent nor counted, and what is behind it stays.
 
-A compaction is the summary of all messages before it. A message that was appended may be one, and ``PUT …/summary`` takes
-one. Claude drops all blocks before it (platform.claude.com/docs/en/build-with-claude/compaction), and OpenAI's clients may
-(developers.openai.com/api/docs/guides/compaction); xAI's item replaces the whole conversation
-(docs.x.ai/developers/advanced-api-usage/context-compaction; all read in November 2026).
-
-Some covered messages stay, behind the compaction: system, developer and pinned messages, recalled ones, and a call whose
-result came later. The newest question does not: the compaction has it, and the reply behind it goes on from there.
+* What it is for: a compaction is the summary of all messages before it. Claude drops all blocks before it
+  (platform.claude.com/docs/en/build-with-claude/compaction), and OpenAI's clients may
+  (developers.openai.com/api/docs/guides/compaction); xAI's item replaces the whole conversation
+  (docs.x.ai/developers/advanced-api-usage/context-compaction; all read in November 2026).
+* When it can matter: in every window but with ``summary=never``.
+* What wakes it: a message that is one, or one that ``PUT …/summary`` took.
+* What it does: marks the rows before it as covered. Some stay, behind the compaction: system, developer and pinned messages,
+  recalled ones, and a call whose result came later. The newest question does not: the compaction has it, and the reply
+  behind it goes on from there.
 """
 
 import msgspec

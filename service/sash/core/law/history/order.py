@@ -1,17 +1,17 @@
-"""arranged: a tail in the order in which a provider takes it. Each result stands behind its call.
+"""arranged: the tail in the order in which a provider takes it, each result behind its call.
 
-A log takes what happened: a user stops a call, a note comes between a call and its result, a result comes turns later, or
-twice. A provider answers 400 to each of these. So the rows of the tail are put in another order::
+* What it is for: a log takes what happened. A user stops a call, a note comes between a call and its result, a result comes
+  turns later, or twice. A provider answers 400 to each of these.
+* When it can matter: in every window. ``unanswered`` says what becomes of a call without a result.
+* What wakes it: a late result, a result without its call, or a call without its result before another message.
+* What it does: the rows of the tail get another order, and an ``Order`` that tells it; most tails stay as they are::
 
     seq     1 call a,b   2 result a   3 "stop"   4 result a, late   5 result b, late
     row     0 call a,b   1 late a     2 late b   3 result a         4 "stop"
                                                  └ left out: a newer result of its call counts
 
-* A late result stands behind its call, and the newest result of a call counts.
-* A call without a result gets one constant line, or is left out (``unanswered=drop``). Calls at the very end wait.
-* A late result whose call is not in the tail stays where it is, and is left out with its call.
-
-Most tails are in order, and nothing is changed. A message's details have the links of its calls.
+  A late result stands behind its call, and the newest result of a call counts. A call without a result gets one constant
+  line, or is left out; calls at the very end wait. A late result whose call is not in the tail is left out where it is.
 """
 
 from collections.abc import Mapping, Sequence

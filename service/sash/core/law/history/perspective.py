@@ -1,22 +1,24 @@
-"""as_seen_by: the history as one of several agents sees it, for windows with ``view``.
+"""as_seen_by: the history as one of several agents sees it.
 
-What the agent may not see is taken out of the tail before anything else looks at it, so every rule of windows works on what
-is left, and nothing for others can be sent::
+* What it is for: agents that share a conversation, each of which reads its own part.
+* When it can matter: in windows with ``view``, before anything else looks at the tail: nothing for others can be sent.
+* What wakes it: a message with an author or an audience.
+* What it does: takes rows out of the tail, and makes others their text alone::
 
     seq     1 user   2 triage calls   3 result   4 triage: "…"   5 for refunds   6 billing: "…"
     row     0        ─ another agent's tool group ─  1            ─ for others   2
 
-* A message with an audience is left out of the views of others. Its author sees it.
-* Another agent's tool group becomes its text: calls and results are left out, and what the calling message said is sent as
-  an assistant's message. It is left out once the same agent said something later in the same turn, so that a group's last
-  text stays. A group of which one result is for others becomes its text too.
-* A view looks back to the beginning of the second block before the newest one (``choice.BLOCK``), however few messages it
-  may see, so that it costs what a window costs. Blocks do not move as messages are appended, nor does a stable cut then.
-  A tool group whose call is before this horizon is left out whole.
-* What must be in the window is found before, among the newest 20,000 messages: the newest question that the agent sees, and
-  the newest message that can be sent to it. So a larger budget, whose blocks are longer, has no more that must be in.
-* A summary is in the views of those who may see every message that it covers; a compaction that was appended, in its
-  author's.
+A message with an audience is left out of the views of others. Its author sees it. Another agent's tool group becomes its
+text: calls and results are left out, and what the calling message said is sent as an assistant's message. It is left out
+once the same agent said something later in the same turn, so that a group's last text stays. A group of which one result is
+for others becomes its text too. A summary is in the views of those who may see every message that it covers; a compaction
+that was appended, in its author's.
+
+A view looks back to the beginning of the second block before the newest one (``choice.BLOCK``), however few messages it may
+see, so that it costs what a window costs. Blocks do not move as messages are appended, nor does a stable cut then. A tool
+group whose call is before this horizon is left out whole. What must be in the window is found before, among the newest
+20,000 messages: the newest question that the agent sees, and the newest message that can be sent to it. So a larger budget,
+whose blocks are longer, has no more that must be in.
 
 A stable cut must not move back, although a text that was sent once is left out later. So on the line of tokens
 (``stable.py``) these *retired* messages cost what they cost, with the message behind them.

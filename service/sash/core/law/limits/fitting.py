@@ -1,9 +1,12 @@
-"""Keeps a window inside its provider's limits beside tokens: bytes, pictures, pages, messages and tools.
+"""fitted: a window inside its provider's limits beside tokens.
 
-What must be in the window counts first; if that is over a limit, there is no window. Then pictures, files and sounds are
-taken from the newest to the oldest, as long as the limits have room. The others become one line of text each
-(``medium_line``), before any message is left out. A picture that the provider would refuse by itself, whose bytes are
-lost, or whose address cannot be read, is always a line.
+* What it is for: bytes, pictures, pages, messages and tools of a request, and pictures that the provider would refuse by
+  themselves, whose bytes are lost, or whose address cannot be read.
+* When it can matter: where the model has limits, or with ``images_kept``.
+* What wakes it: pictures, files and sounds, or messages that come near a limit (``is_far_below``).
+* What it does: sends one line of text in place of a medium (``medium_line``), before any message is left out; then it bounds
+  the messages (``Allowed``). What must be in the window counts first; if that is over a limit, there is no window. Then
+  media are taken from the newest to the oldest, as long as the limits have room.
 
 Pictures are chosen before messages, and bytes depend on the messages that are kept. So a window is made, measured, and made
 again with fewer pictures if it is too large. Each time, less room is given to pictures, so that a larger limit never leads

@@ -1,7 +1,11 @@
-"""Recall: older messages that are relevant to the newest question, in a reserved part of the budget.
+"""Recall: older messages that are relevant to the newest question.
 
-A message is recalled with its whole tool group, and with its question or its answer, because an answer without its
-question is worth little. A unit that does not fit is skipped. Content that is already in the window is not recalled.
+* What it is for: what was said long ago, and matters again.
+* When it can matter: with ``recall_max_tokens``, in conversations with recall.
+* What wakes it: messages that a window leaves out.
+* What it does: the best ones stand before the tail, or in a block, in a reserved part of the budget. A message is recalled
+  with its whole tool group, and with its question or its answer, because an answer without its question is worth little. A
+  unit that does not fit is skipped. Content that is already in the window is not recalled.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
