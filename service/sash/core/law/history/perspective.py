@@ -87,9 +87,7 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
     return msgspec.structs.replace(
         history,
         first_seq=first,
-        records=taken(records, kept, visible.texts, visible.pinned)
-        if len(kept) < len(records) or len(visible.texts)
-        else records,
+        records=taken(records, kept, visible.texts, visible.pinned),
         before=history.seqs[kept[kept < front]].tolist(),
         moved=history.seqs[kept],
         question=history.seqs.item(question[0]) if question else 0,
@@ -97,9 +95,7 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
         seen=Perspective(
             lengths=np.append(begins[1:], history.tokens)[: len(tail)] - begins,
             texts=frozenset(history.seqs[visible.texts].tolist()),
-            retired=taken(records, visible.retired, visible.left, visible.pinned)
-            if len(visible.retired)
-            else Records(b""),
+            retired=taken(records, visible.retired, visible.left, visible.pinned),
             behind=np.minimum(np.searchsorted(tail, visible.retired), len(tail) - 1),
             is_whole=is_whole,
             horizon=history.first_seq + int(np.count_nonzero(starts < horizon)) if horizon and is_whole else 1,

@@ -85,7 +85,7 @@ def taken(records: Records, kept: Number, texts: Number, pinned: Number) -> Reco
 
     Of a text that is plain without its calls no detail is decoded.
     """
-    part = records.taken(kept)
+    part = records if len(kept) == len(records) else records.taken(kept)
     if not len(texts):
         return part
     at: Number = np.searchsorted(kept, texts)
