@@ -406,6 +406,16 @@ def test_system_messages_of_the_log_agree() -> None:
     assert found.ignored == (5,)
 
 
+def test_a_system_message_inside_a_new_turn_is_stored() -> None:
+    """A system message between a call and its result comes with the turn, once, and then agrees."""
+    note = {"role": "system", "content": "note"}
+    log = Log()
+    for _ in range(2):
+        found = log.put([user("q"), reply("Look.", "c1"), note, result("c1"), reply("a")])
+        assert isinstance(found, Agreement)
+        assert (texts(log), found.ignored) == (["q", "Look.", "note", "found", "a"], ())
+
+
 def test_a_late_result_is_taken() -> None:
     """A result behind a later question is in no turn: it is appended where its call waits, and stands once."""
     chat = [user("q"), reply("Look.", "c1"), user("q2"), result("c1"), reply("a2")]

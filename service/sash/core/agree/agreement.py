@@ -214,7 +214,8 @@ class _Pieces:
             if kept:
                 self._pieces += map(Carried, kept)
             elif not unit.is_bare:
-                self._pieces += map(Given, unit.at)
+                inside = standing.lacks(self._sender, range(unit.first, unit.end))
+                self._pieces += map(Given, sorted({*unit.at, *inside}))
             behind = unit.end
         self._pieces += map(Given, standing.lacks(self._sender, range(behind, self._listed)))
 
