@@ -124,9 +124,8 @@ class _Fitting:
     def _built(self, lines: Left, allowed: Allowed) -> Window | NeedOlder:
         """The window of the history with these lines."""
         self.lined = {row: self._record(row, each) for row, each in _by_row(lines).items()}
-        is_lined = len(lines) > len(self.media.refused)
-        history = with_records(self.history, self.lined)
-        return choose(self.spec, history, msgspec.structs.replace(allowed, is_lined=is_lined))
+        allowed = msgspec.structs.replace(allowed, is_lined=len(lines) > len(self.media.refused))
+        return choose(self.spec, with_records(self.history, self.lined), allowed)
 
     def _record(self, row: int, numbers: Sequence[int]) -> Record:
         """The record of a message with lines in place of the media of these numbers."""
