@@ -34,6 +34,7 @@ from sash.core.law.records.records import Flags, Records
 from sash.core.law.render import Bodies
 from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS
+from sash.core.providers.destinations.destination import meet
 from sash.core.providers.messages.mends import Mends
 from sash.core.providers.reading.native import read_messages
 
@@ -174,7 +175,7 @@ def saved_by_names(window: Window, history: History, model: Model, mends: Mends)
     """The tokens of names and words that messages with files could have got, by seq, where they are sent as they came."""
     records, form = history.records, model.format
     saved = Counter[int]()
-    if not (PROVIDERS[form].names_files and records.details):
+    if not records.details or "file_names" not in meet(form, model.provider, model.known_as).values:
         return saved
     for row, seq in zip(window.rows, window.seqs, strict=True):
         if row in records.media and seq not in mends.told and seq not in window.edits:
