@@ -1,6 +1,5 @@
 """A window as JSON: the encoded figures, then the stored bodies, spliced in unchanged."""
 
-from collections import Counter
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from functools import reduce
@@ -46,7 +45,7 @@ from sash.windows.asked import Asked
 from sash.windows.cache_hints import Hints
 from sash.windows.edits import Trimmed, cheaper, sparing
 from sash.windows.marked import marked_in, with_foreign_members
-from sash.windows.tokens_sent import is_sent_as_counted, saved_as_sent, saved_by_names, saved_by_turns
+from sash.windows.tokens_sent import is_sent_as_counted, savings
 
 _encode = msgspec.json.Encoder().encode
 
@@ -223,15 +222,8 @@ def made(
     request = _request(asked, history, window, bodies, documents, mends)
     if window.opening and PROVIDERS[query.format].is_chat_form and USER_FIRST.name not in mends.of(0):
         window = sparing(window, "priming", window.opening)
-    less = saved_by_turns(window, history, plan, mends) if PROVIDERS[query.format].fills else None
-    if names := saved_by_names(window, history, model, mends):
-        less = Counter(less or {}) + names
-    thoughts = Counter[int]()
-    if mends.sent:
-        as_sent, thoughts = saved_as_sent(window, history, model, mends, bodies)
-        less = Counter(less or {})
-        less.update(as_sent)
-    window = cheaper(window, less, thoughts) if less else window
+    if PROVIDERS[query.format].fills or history.records.details or mends.sent:
+        window = cheaper(window, *savings(window, history, plan, mends, bodies))
     if hints is not None:
         request = _with_hints(asked, request, hints)
     known, total = model.context_window < NO_WINDOW, window.tokens["total"]

@@ -52,7 +52,23 @@ class _Turn(NamedTuple):
     is_own: bool
 
 
-def saved_by_turns(window: Window, history: History, plan: Plan, mends: Mends) -> Counter[int] | None:
+def savings(
+    window: Window, history: History, plan: Plan, mends: Mends, bodies: Bodies
+) -> tuple[Counter[int], Counter[int]]:
+    """The tokens that messages cost less than they were chosen by, and those of their reasoning, by seq: they cost what is
+    sent of them."""
+    less, thoughts = Counter[int](), Counter[int]()
+    if PROVIDERS[plan.model.format].fills:
+        less.update(_by_turns(window, history, plan, mends))
+    if history.records.details:
+        less.update(_by_names(window, history, plan.model, mends))
+    if mends.sent:
+        as_sent, thoughts = _as_sent(window, history, plan.model, mends, bodies)
+        less.update(as_sent)
+    return less, thoughts
+
+
+def _by_turns(window: Window, history: History, plan: Plan, mends: Mends) -> Counter[int]:
     """The tokens that messages cost less than they were chosen by, by seq, in a form that fills.
 
     A message that is joined with the one before it has nothing around it. A system text was chosen by the dearest of its
@@ -62,7 +78,7 @@ def saved_by_turns(window: Window, history: History, plan: Plan, mends: Mends) -
     has_system = SYSTEM in roles or DEVELOPER in roles
     are_alike = any(alike in roles for alike in _ALIKE)
     if not (has_system or are_alike) and message_costs(history.records, plan.model).all():  # as nearly always
-        return None
+        return Counter()
     turns = list(_turns(window, history, plan.model, roles))
     leading = _leading(window, roles)
     saved = _by_systems(turns, history, plan, leading) if has_system else Counter[int]()
@@ -171,11 +187,11 @@ def _are_own(records: Records, form: str) -> Sequence[bool]:
     return found
 
 
-def saved_by_names(window: Window, history: History, model: Model, mends: Mends) -> Counter[int]:
+def _by_names(window: Window, history: History, model: Model, mends: Mends) -> Counter[int]:
     """The tokens of names and words that messages with files could have got, by seq, where they are sent as they came."""
     records, form = history.records, model.format
     saved = Counter[int]()
-    if not records.details or "file_names" not in meet(form, model.provider, model.known_as).values:
+    if "file_names" not in meet(form, model.provider, model.known_as).values:
         return saved
     for row, seq in zip(window.rows, window.seqs, strict=True):
         if row in records.media and seq not in mends.told and seq not in window.edits:
@@ -185,11 +201,10 @@ def saved_by_names(window: Window, history: History, model: Model, mends: Mends)
     return saved
 
 
-def saved_as_sent(
+def _as_sent(
     window: Window, history: History, model: Model, mends: Mends, bodies: Bodies
 ) -> tuple[Counter[int], Counter[int]]:
-    """The tokens that changed messages, and their reasoning, cost less than they were chosen by, by seq: they cost what is
-    sent of them."""
+    """The tokens that changed messages, and their reasoning, cost less than they were chosen by, by seq."""
     records, form = history.records, model.format
     saved, thoughts = Counter[int](), Counter[int]()
     for seq, sent in mends.sent.items():
