@@ -182,7 +182,7 @@ async def test_a_system_message_is_one_text(
     await append(client, conversation, {"message": {**BRIEF, "role": role}}, user("q"))
     made = await sent(client, conversation, model)
     assert made["request"]["messages"][0]["content"] == "Be brief. Be kind."
-    assert made["mended"]["reasons"]["system_text"] == 1
+    assert made["mended"]["reasons"]["one_text"] == 1
     theirs = await window(client, conversation, model="together_ai/meta-llama/Llama-3.3-70B-Instruct-Turbo")
     assert theirs["request"]["messages"][0]["content"] == BRIEF["content"]
 
@@ -416,3 +416,46 @@ async def test_gemini_has_its_alphabet_in_chat_completions(
 
     assert made["request"]["tools"][0]["function"]["name"] == "_2fa_reset_code"
     assert made["names"] == {"_2fa_reset_code": "2fa/reset code"}
+
+
+PIXEL = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPj/HwAEAQH/7yMK"
+    "/gAAAABJRU5ErkJggg=="
+)
+
+
+@pytest.mark.parametrize("model", ["deepseek-chat", "deepseek-v4-pro", "sambanova/DeepSeek-V3.1"])
+async def test_a_list_of_texts_is_one_text(client: httpx.AsyncClient, conversation: str, model: str) -> None:
+    """DeepSeek takes no list of parts, whoever wrote it; a picture that it does not see is a line in the text."""
+    said = [{"type": "text", "text": "One, "}, {"type": "text", "text": 'two: "content":[.'}]
+    seen = [{"type": "text", "text": "Look: "}, {"type": "image_url", "image_url": {"url": PIXEL}}]
+    messages = [
+        {**BRIEF},
+        {"role": "user", "content": said},
+        calling("call_1")["message"],
+        {**result("call_1")["message"], "content": said},
+        {"role": "assistant", "content": said},
+        {"role": "user", "content": seen},
+    ]
+    await append(client, conversation, *({"message": each} for each in messages))
+    made = await sent(client, conversation, model)
+    contents = [each.get("content") for each in made["request"]["messages"]]
+    assert all(content is None or isinstance(content, str) for content in contents)
+    assert contents[1] == contents[3] == contents[4] == 'One, two: "content":[.'
+    assert contents[5].startswith("Look: \n[image, image/png")
+    assert made["mended"]["reasons"]["one_text"] >= 4
+    assert await counted(client, made, "openai") == made["tokens"]["total"]
+    theirs = await window(client, conversation, model="kimi-k2.5")
+    assert theirs["request"]["messages"][1]["content"] == said
+
+
+@pytest.mark.parametrize("model", ["kimi-k2.5", "openrouter/moonshotai/kimi-k2.5", "grok-4"])
+async def test_an_empty_system_message_is_left_out(client: httpx.AsyncClient, conversation: str, model: str) -> None:
+    """Moonshot refuses a system message without a text; it says nothing, so the request is without it."""
+    await append(client, conversation, {"role": "system", "content": ""}, user("q"), {"role": "system", "content": []})
+    made = await sent(client, conversation, model)
+    assert made["request"]["messages"] == [{"role": "user", "content": "q"}]
+    assert made["mended"]["reasons"]["empty_question"] == 2
+    assert await counted(client, made, "openai") == made["tokens"]["total"]
+    theirs = await window(client, conversation, model="gpt-4o")
+    assert [each["role"] for each in theirs["request"]["messages"]] == ["system", "user", "system"]

@@ -99,6 +99,9 @@ def test_each_alphabet_has_a_meaning() -> None:
         ("hosted_vllm/Qwen/Qwen3.5-27B", {"beginning": "asked", "system": "one"}),
         ("hosted_vllm/Qwen/Qwen3-32B", {"beginning": None, "system": None}),
         ("venice/openai-gpt-54-pro", {"empty_reply": "refused"}),
+        ("minimax/MiniMax-M2.7", {"system": "one"}),
+        ("openrouter/google/gemini-3.7-flash", {"ending": "no_reply"}),
+        ("gemini-3.1-pro-preview", {"ending": None}),
         ("gpt-4o", {"tool_names": "plain", "members": "known"}),
     ],
 )

@@ -99,3 +99,12 @@ def test_other_messages_stay_the_same_object(role: str) -> None:
     assert regular(message) is message
     plain = {"role": "assistant", "content": "x", "refusal": None}
     assert regular(plain) is plain
+
+
+def test_a_call_whose_name_is_null_gets_the_name_of_one_without() -> None:
+    """Some programs write null where a cut stream left no name; another shape without a name is for validation to tell."""
+    calls = [{"id": "c1", "type": "function", "function": {"name": None, "arguments": "{}"}}]
+    made = regular({"role": "assistant", "content": None, "tool_calls": calls})
+    assert made["tool_calls"][0]["function"]["name"] == "unnamed_tool"
+    without = [{"id": "c1", "type": "function", "function": {"arguments": "{}"}}]
+    assert "name" not in regular({"role": "assistant", "tool_calls": without})["tool_calls"][0]["function"]

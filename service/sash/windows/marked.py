@@ -59,10 +59,9 @@ def _by_servers(records: Records) -> Number:
     roles, calls = np.frombuffer(records.roles, np.uint8), np.frombuffer(records.calls, np.uint8)
     marks = (roles == DEVELOPER) * server_mends.DEVELOPER
     marks |= ((roles == ASSISTANT) & (records.tokens(0) == 0) & (calls == 0)) * server_mends.EMPTY
-    marks |= ((roles == USER) & (records.tokens(0) == 0)) * server_mends.SILENT
+    marks |= ((roles <= USER) & (records.tokens(0) == 0)) * server_mends.SILENT
     marks |= ((roles == TOOL) | (calls > 0)) * server_mends.IDENTITY
     marks |= (calls > 0) * (server_mends.OWING | server_mends.TWICE)
-    marks |= (roles <= DEVELOPER) * server_mends.PARTS
     marks |= (roles != USER) * server_mends.NAMED
     if records.details:
         thoughts = server_mends.THOUGHTS | server_mends.DETAILS | server_mends.TWICE

@@ -211,7 +211,7 @@ def _as_sent(
         row = window.row_of.get(seq)
         if row is None or seq not in mends.changed:
             continue
-        if seq in window.grounding or seq in window.renamed or records.roles[row] <= DEVELOPER:
+        if seq in window.grounding or seq in window.renamed or (sent and records.roles[row] <= DEVELOPER):
             continue
         if seq in window.lines and seq != window.goes_on:  # lines in place of its results have its seq
             continue

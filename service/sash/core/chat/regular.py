@@ -8,7 +8,7 @@ a call without ``type``                         ``function``, or ``custom``     
 ``arguments`` or ``input`` that is no text      its JSON text                     Mistral, Ollama, small models
 ``arguments`` null, or a call with only a name  ``{}``                            vLLM (#12937)
 ``arguments`` as an empty list                  ``{}``                            PHP's programs
-a call with an empty name                       ``unnamed_tool``                  cut streams, Continue, StepFun
+a call with an empty name, or with null         ``unnamed_tool``                  cut streams, Continue, StepFun
 an image's URL as ``image_url``                 ``{"url": …}``                    Mistral
 a call without ``id``, or with an empty one     one from its place and words      Ollama, llama.cpp, Gemini's copy
 ``id`` or ``tool_call_id`` that is a number     its digits                        small servers
@@ -201,12 +201,12 @@ def _bodies(value: Object) -> list[str]:
 
 def is_blank(name: Any) -> bool:
     """Return whether a called tool has no name that a provider takes (continuedev/continue 11645, openai/codex 7094)."""
-    return isinstance(name, str) and not name.strip()
+    return name is None or (isinstance(name, str) and not name.strip())
 
 
 def _custom(body: Object) -> Object:
     """Return a called custom tool with its input as text."""
-    if is_blank(body.get("name")):
+    if is_blank(body.get("name", UNNAMED)):
         body = {**body, "name": UNNAMED}
     match body:
         case {"input": None | []}:
@@ -218,7 +218,7 @@ def _custom(body: Object) -> Object:
 
 def _function(body: Any) -> Any:
     """Return a called function with its arguments as text. Beside an unknown member, missing arguments stay missing."""
-    if isinstance(body, dict) and is_blank(body.get("name")):
+    if isinstance(body, dict) and is_blank(body.get("name", UNNAMED)):
         body = {**body, "name": UNNAMED}
     match body:
         case {"arguments": None | []}:  # PHP writes an empty object as a list

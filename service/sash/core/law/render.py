@@ -21,6 +21,8 @@ from sash.core.providers.messages.reasoning_members import PLAIN
 from sash.core.providers.openai.chat_mends import CALLED, EMPTY_CONTENT, sent_as_chat
 from sash.core.providers.openai.server_mends import (
     IDENTITY,
+    LISTS,
+    has_list,
     in_alternation,
     mended_for_servers,
     refused_by,
@@ -98,6 +100,8 @@ def chat_messages(
     """
     kept, few_shots, lines = sent_bodies(window, bodies, grounding), parts.few_shots, window.lines
     strict = refused_by(marked.maker, marked.model) if marked.maker else 0
+    if strict & LISTS:
+        marked = _with_lists(marked, zip(window.seqs, kept, strict=True), strict & LISTS)
     if marked.beside or marked.odd:
         writing = RequestWriting(CHAT, mends, drops=marked.drops)
         for index, seq in enumerate(window.seqs):
@@ -134,6 +138,12 @@ def chat_request(parts: FixedParts, messages: list[Body], *, before: bytes = b""
     last = messages[-1]
     messages[-1] = last + end if isinstance(last, bytes) else (*last, end)
     return _listed(messages)
+
+
+def _with_lists(marked: Marked, bodies: Iterable[tuple[int, Body]], bits: int) -> Marked:
+    """With the contents marked that are lists, which no number of a message tells."""
+    lists = {seq: marked.odd.get(seq, 0) | bits for seq, body in bodies if has_list(body)}
+    return msgspec.structs.replace(marked, odd={**marked.odd, **lists}) if lists else marked
 
 
 def _listed(bodies: Sequence[Body]) -> bytes:

@@ -15,6 +15,7 @@ from sash.core.providers.destinations.tool_names import names_in, renamed
 from sash.core.providers.messages.hosted import media_line
 from sash.core.providers.messages.mends import TOOL_NAMES, UNTAKEN_BY_MODEL
 from sash.core.providers.reading.enclosures import enclosed, with_lines
+from sash.core.providers.writing.tool_schemas import with_parameters
 
 _LONGEST: Final = 64
 """Characters of a tool's name, where the destination's limit is not known."""
@@ -24,6 +25,12 @@ def at_destination(parts: FixedParts, model: Model) -> FixedParts:
     """Return the fixed parts for a model in its form; the same where nothing is changed, as nearly always."""
     if parts.fixed.has_media:
         parts = _without_untaken(parts, model)
+    if parts.fixed.has_bare_tools and "parameters" in meet(model.format, model.provider, model.known_as).values:
+        tools = list(map(with_parameters, parts.fixed.tools or ()))
+        parts = msgspec.structs.replace(
+            with_sent(parts, [*parts.fixed.messages[len(parts.system) :]], tools, parts.fixed.tool_choice),
+            has_odd_tools=True,
+        )
     return _with_names(parts, model) if parts.fixed.has_odd_names else parts
 
 

@@ -24,7 +24,7 @@ from sash.core.law.records.parameters import Name, Reserve
 from sash.core.providers.destinations.tool_names import is_of_all
 from sash.core.providers.messages.members import NO_NAMES, Names, as_sent, foreign_members
 from sash.core.providers.reading.recognition import foreign
-from sash.core.providers.writing.tool_schemas import taken_tools
+from sash.core.providers.writing.tool_schemas import is_bare, taken_tools
 from sash.problems import BadRequest, InvalidEntry
 
 
@@ -178,7 +178,7 @@ few_settings = msgspec.json.Decoder(FewSettings).decode
 def fixed_parts(settings: ConversationSettings, send: Names = NO_NAMES) -> FixedParts:
     """The parts of every window that follow from the settings. ``send`` names members that are sent although no provider
     is known to take them."""
-    system = ({"role": "system", "content": settings.system},) if settings.system is not None else ()
+    system = ({"role": "system", "content": settings.system},) if settings.system else ()
     given, tools = tuple(settings.few_shots or ()), settings.tools or []
     own, taken = [foreign_members(message, send) for message in given], taken_tools(tools)
     parts = FixedParts(
@@ -209,6 +209,7 @@ def with_sent(
         tool_choice=choice,
         messages=(*parts.fixed.messages[: len(parts.system)], *few_shots),
         size=sum(map(len, (*parts.system, *shots, defined, chosen))),
+        has_bare_tools=any(map(is_bare, tools)),
         has_odd_names=not all(map(is_of_all, tool_names(tools))),
         has_media=any(each.extra is not None and each.extra.media for each in measured),
     )

@@ -29,6 +29,7 @@ Kind = Literal[
     "files",
     "links",
     "members",
+    "parameters",
     "pictures",
     "reasoning",
     "reasoning_in",
@@ -36,7 +37,7 @@ Kind = Literal[
     "sounds",
     "speakers",
     "system",
-    "system_text",
+    "texts",
     "tool_names",
     "videos",
 ]

@@ -9,6 +9,8 @@ _CHAT: Final = frozenset({"openai"})
 _DAY: Final = date(2026, 11, 29)
 _CLAUDES: Final = r"claude-(?:v?[123]\b|instant|(?:opus|sonnet|haiku)-(?:3|4(?![.-][6-9]\b)))"
 """Claude's models that go on with a reply at the end."""
+_GEMINIS: Final = r"gemini-(?:flash(?:-lite)?-latest|3[.-][5-9]|3[.-]\d\d|[4-9])"
+"""Gemini's models that do not go on with a reply at the end."""
 _QWENS: Final = r"qwen-?(3\.[5-9]|[4-9])"
 _MISTRALS: Final = r"(?:devstral|magistral|ministral|mistral|mixtral)[\w.-]*-instruct"
 """Names of Mistral's weights, as they are published for others to run. Those of its own models are without the word."""
@@ -52,6 +54,19 @@ TEMPLATES: Final = (
         evidence="'This model does not support assistant message prefill. The conversation must end with a user message.' "
         "(anthropics/claude-code 52433, anomalyco/opencode 13768, langchain-ai/deepagents 1585, charmbracelet/crush 2300); "
         "at Bedrock, too (anomalyco/opencode 29760, NousResearch/hermes-agent 101401)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="template",
+        name="gemini",
+        kind="ending",
+        value="no_reply",
+        models=_GEMINIS,
+        forms=frozenset({"gemini", "openai"}),
+        evidence="'Requests ending with a model turn are not supported unless the last part is a function response.', of "
+        "gemini-3.6-flash and gemini-3.5-flash-lite, when gemini-3.5-flash still took them (LibreChat-AI/agents 323), then "
+        "of all after 3.1 (pipecat-ai/pipecat 5821, anomalyco/opencode 45359, 47034, crewAIInc/crewAI 6973); in chat "
+        "completions, too (ypq123456789/MoRanJiangHu 79)",
         read_on=_DAY,
     ),
     Fact(

@@ -115,14 +115,14 @@ _STRICTEST: Final[tuple[tuple[Kind, str], ...]] = (
     ("reasoning", "refused"),
     ("roles", "no_developer"),
     ("system", "one"),
-    ("system_text", "text"),
+    ("texts", "all"),
 )
 """What is refused by some host or template, and can be left out or changed without a loss of words. Media, names and ids
 are not among it: they would be lost, or be others, where the host takes them."""
 HOSTS: Final = (
     *(_refusing("members", "known", name, evidence) for name, evidence in _STRICT.items()),
     *(_refusing("reasoning", "refused", name, evidence) for name, evidence in _STRICT.items()),
-    *(_refusing("system_text", "text", name, evidence) for name, evidence in _SYSTEM_TEXTS.items()),
+    *(_refusing("texts", "system", name, evidence) for name, evidence in _SYSTEM_TEXTS.items()),
     _refusing(
         "reasoning_in",
         "reasoning_content",

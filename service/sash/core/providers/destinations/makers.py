@@ -16,7 +16,8 @@ _DEVELOPER: Final = (
 _NAMES: Final = "400: \"Invalid 'tools[0].function.name': … pattern '^[a-zA-Z0-9_-]+$'\" (run-llama/llama_index 16093)"
 _NO_BLANKS: Final = (
     "Moonshot answers 400: \"the message at position 307 with role 'assistant' must not be empty\", as reported of replies "
-    "(MoonshotAI/kimi-code 1985); Alibaba: 'The content field is a required field.' (QwenLM/qwen-code 5265)"
+    "(MoonshotAI/kimi-code 1985), and of a system message (Mouseww/anything-analyzer 32); Alibaba: 'The content field "
+    "is a required field.' (QwenLM/qwen-code 5265)"
 )
 _NO_BLANK_TEXTS: Final = (
     "'messages: text content blocks must be non-empty', also behind LiteLLM and Databricks (BerriAI/litellm 22930, "
@@ -125,6 +126,17 @@ MAKERS: Final = (
         evidence="api-docs.deepseek.com/guides/thinking_mode: where a tool was called between two questions, the reasoning "
         "must be passed back in all subsequent requests (earendil-works/pi 3636, QuantumNous/new-api 4806, n8n-io/n8n "
         "29119, rikkahub/rikkahub 1587; langchain-ai/langchain 34166 was not refused)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="maker",
+        name="deepseek",
+        kind="texts",
+        value="all",
+        forms=_CHAT,
+        evidence="400: 'messages[7]: invalid type: sequence, expected a string' (QwenLM/qwen-code 2318, "
+        "Gitlawb/openclaude 774, tailcallhq/forgecode 2008, BerriAI/litellm 6642, cline/cline 230); SambaNova of its model, "
+        "too: \"Invalid 'content' type. Expected one of: ['str'], got list.\" (musistudio/claude-code-router 965)",
         read_on=_DAY,
     ),
     Fact(
@@ -301,6 +313,16 @@ MAKERS: Final = (
         value="users",
         forms=_CHAT,
         evidence="2013 ('invalid chat setting') to a tool's message with a name (temm1e-labs/temm1e 29)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="maker",
+        name="minimax",
+        kind="parameters",
+        value="told",
+        forms=_CHAT,
+        evidence="2013 ('function parameters is empty') to a function without them, of M2.1 to M3 (QwenLM/qwen-code 11834, "
+        "11905)",
         read_on=_DAY,
     ),
     Fact(

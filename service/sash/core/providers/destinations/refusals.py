@@ -21,7 +21,7 @@ class BrokenRule(NamedTuple):
 
 def refusals(request: Mapping[str, Any], to: Destination) -> Iterator[BrokenRule]:
     """Yield each rule of the destination that a finished request breaks. One without messages waits for the next."""
-    messages = request.get("messages") or []
+    messages = request.get("messages") or request.get("contents") or []
     for kind, value in to.values.items():
         rule = RULES[kind]
         if messages or rule.is_of_requests:

@@ -159,11 +159,11 @@ _MEMBERS: Final = OwnMembers(
 def _read_content(content: Mapping[str, Any], pointer: str) -> list[Piece]:
     """Return the pieces of one content. Raises InvalidEntry."""
     given = convert(content, Parts, pointer)
-    if given.role is None and given.parts is None:
+    if content.keys().isdisjoint(("role", "parts")):
         raise problem_at("The field 'parts' is missing", f"#{pointer}")
     names = _Names()
     return read_turn(
-        _ROLES.get(given.role or "user", "user"),
+        _ROLES.get(given.role or ("user" if given.parts else "model"), "user"),
         dict(content),
         "parts",
         given.parts if isinstance(given.parts, list) else [given.parts] if given.parts else [],

@@ -16,8 +16,8 @@ GO_ON: Final = {"role": "user", "content": "Please continue."}
 """The message that asks for the rest of the reply. It is always the same, and is not stored."""
 REPLY_AT_END: Final = Mend(
     name="reply_at_end",
-    refused="A request that ends with a reply without calls: by Claude from 4.6, at Bedrock by all but Nova and earlier "
-    "Claudes, by Mistral and by DeepSeek's reasoner without `prefix`",
+    refused="A request that ends with a reply without calls: by Claude from 4.6, by Gemini from 3.5, at Bedrock by all but "
+    "Nova and earlier Claudes, by Mistral and by DeepSeek's reasoner without `prefix`",
     sent='Behind the reply a message of the user\'s: "Please continue."',
     evidence=evidence_of("ending"),
 )

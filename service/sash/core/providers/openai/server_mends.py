@@ -78,11 +78,11 @@ SPEAKER: Final = Mend(
     sent="The message without it",
     evidence=evidence_of("speakers"),
 )
-SYSTEM_TEXT: Final = Mend(
-    name="system_text",
-    refused="A system message's content as a list of parts, by Groq and Cerebras",
+ONE_TEXT: Final = Mend(
+    name="one_text",
+    refused="A content as a list of texts alone, by DeepSeek; a system message's, by Groq and Cerebras",
     sent="The texts of the parts as one",
-    evidence=evidence_of("system_text"),
+    evidence=evidence_of("texts"),
 )
 SERVER_MENDS: Final = (
     ALTERNATING,
@@ -91,16 +91,16 @@ SERVER_MENDS: Final = (
     EMPTY_REPLY,
     EMPTY_QUESTION,
     NO_REASONING,
+    ONE_TEXT,
     REASONING_MEMBER,
     SHORT_ID,
     SPEAKER,
     SYSTEM_FIRST,
-    SYSTEM_TEXT,
     USER_FIRST,
 )
 
-DEVELOPER, ARGUMENTS, EMPTY, IDENTITY, SILENT, OWING, PARTS, NAMED, THOUGHTS, DETAILS, SINGLE, TWICE, APART = (
-    1 << bit for bit in range(16, 29)
+DEVELOPER, ARGUMENTS, EMPTY, IDENTITY, SILENT, OWING, PARTS, NAMED, THOUGHTS, DETAILS, SINGLE, TWICE, APART, TEXTS = (
+    1 << bit for bit in range(16, 30)
 )
 """What may be refused in a message, as bits above those of ``chat_mends.oddities``."""
 _CHAT: Final = "openai"
@@ -110,7 +110,6 @@ _BITS: Final[dict[Kind, int]] = {
     "empty_reply": EMPTY,
     "call_ids": IDENTITY,
     "empty_question": SILENT,
-    "system_text": PARTS,
     "speakers": NAMED,
     "calls": SINGLE,
     "beside_calls": APART,
@@ -119,9 +118,14 @@ _BITS: Final[dict[Kind, int]] = {
 one that is sent as several."""
 _THOUGHTS: Final = {"reasoning_content": THOUGHTS, "details": DETAILS, "both": TWICE}
 """The bit of each value of ``reasoning_in``."""
+_TEXTS: Final = {"system": PARTS, "all": TEXTS}
+"""The bit of each value of ``texts``."""
+LISTS: Final = PARTS | TEXTS
+"""The bits of contents that are lists, as their bodies tell."""
 _JOINED_ROLES: Final = ("user", "assistant")
 OPENING: Final = msgspec.json.encode({"role": "user", "content": NOTHING_SAID})
 _ID: Final = re.compile(r"[a-zA-Z0-9]{9}")
+_LIST: Final = b'"content":['
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -136,7 +140,8 @@ def refused_by(maker: str, model: str) -> int:
     values = to_server(maker, model)
     owing = OWING if values.get("reasoning") == "filled" else 0
     thoughts = _THOUGHTS.get(values.get("reasoning_in", ""), 0)
-    return sum(bit for kind, bit in _BITS.items() if kind in values) | owing | thoughts
+    texts = _TEXTS.get(values.get("texts", ""), 0)
+    return sum(bit for kind, bit in _BITS.items() if kind in values) | owing | thoughts | texts
 
 
 def with_system_first(bodies: list[Any], maker: str, model: str, mends: Mends) -> list[Any]:
@@ -223,6 +228,8 @@ def mended_for_servers(message: Message, bits: int) -> tuple[Message | None, lis
     """Return the message without what ``bits`` say, and its mends. None where it is left out."""
     if bits & EMPTY and message["role"] == "assistant" and not has_word(message, blanks=True):
         return None, [EMPTY_REPLY]
+    if bits & SILENT and message["role"] in SYSTEM_ROLES and not has_word(message, blanks=True):
+        return None, [EMPTY_QUESTION]
     mends = []
     for bit, mend, changed in _CHANGES:
         if bits & bit and (found := changed(message)) != message:
@@ -285,9 +292,23 @@ def _without_name(message: Message) -> Message:
     return {name: each for name, each in message.items() if name != "name"}
 
 
+def _system_in_one_text(message: Message) -> Message:
+    return _in_one_text(message) if message["role"] in SYSTEM_ROLES else message
+
+
 def _in_one_text(message: Message) -> Message:
-    is_list = message["role"] in SYSTEM_ROLES and not isinstance(message.get("content"), str)
-    return {**message, "content": _text_of(message.get("content"))} if is_list else message
+    content = message.get("content")
+    if not isinstance(content, list) or any(part.get("type") != "text" for part in content):
+        return message
+    return {**message, "content": _text_of(content)}
+
+
+def has_list(body: Any) -> bool:
+    """Return whether a message's content may be a list, by its body, which is bytes or pieces of them.
+
+    In a text its quotation marks would be escaped.
+    """
+    return _LIST in (body if isinstance(body, bytes) else body[0])
 
 
 def _as_system(message: Message) -> Message:
@@ -340,7 +361,8 @@ _CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message]], ...]] = (
     (ARGUMENTS, BROKEN_ARGUMENTS, _with_objects),
     (IDENTITY, SHORT_ID, _with_short_ids),
     (SILENT, EMPTY_QUESTION, _with_words),
-    (PARTS, SYSTEM_TEXT, _in_one_text),
+    (PARTS, ONE_TEXT, _system_in_one_text),
+    (TEXTS, ONE_TEXT, _in_one_text),
     (NAMED, SPEAKER, _without_name),
     (THOUGHTS, REASONING_MEMBER, _with_content),
     (DETAILS, REASONING_MEMBER, _without_details),

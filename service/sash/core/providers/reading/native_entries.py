@@ -179,7 +179,8 @@ def is_chat(form: str, message: Mapping[str, Any]) -> bool:
     if provider.is_like_chat:
         return provider.is_chat(message)
     is_shown = provider.shape.parts_show and provider.shape.parts in message
-    is_result = message.get("role") in ("tool", "function") and not is_shown
+    is_item = provider.has_openais_items and "type" in message and "content" not in message
+    is_result = message.get("role") in ("tool", "function") and not (is_shown or is_item)
     return is_result or bool(message.keys() & _CHAT_MEMBERS) or provider.is_chat(message)
 
 

@@ -23,8 +23,9 @@ BLANK_TEXT: Final = Mend(
 )
 EMPTY_QUESTION: Final = Mend(
     name="empty_question",
-    refused="A user's message without a text and without a picture, by Moonshot, Alibaba, Z.ai, xAI, Cohere and Claude",
-    sent="`…` as its text",
+    refused="A user's message without a text and without a picture, by Moonshot, Alibaba, Z.ai, xAI, Cohere and Claude; "
+    "a system message without a text, in chat completions",
+    sent="`…` as its text; the request without the system message",
     evidence=evidence_of("empty_question"),
 )
 EMPTY_RESULT: Final = Mend(

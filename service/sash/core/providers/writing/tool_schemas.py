@@ -34,6 +34,18 @@ def taken_tools(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return tools if found == tools else found
 
 
+def is_bare(tool: dict[str, Any]) -> bool:
+    """Return whether a function does not tell its parameters."""
+    body = tool.get("function")
+    return isinstance(body, dict) and not body.get("parameters")
+
+
+def with_parameters(tool: dict[str, Any]) -> dict[str, Any]:
+    """Return the definition with parameters; of a function that takes none, with an object without properties."""
+    parameters = {"type": "object", "properties": {}}
+    return {**tool, "function": {**tool["function"], "parameters": parameters}} if is_bare(tool) else tool
+
+
 def _each_once(tools: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     names: set[Any] = set()
     for tool in tools:
@@ -130,6 +142,8 @@ def _taken(schema: Any, root: Schema) -> Any:
     found: Schema = {name: value for name, value in schema.items() if _is_taken(name, value, root)}
     if "type" in found and (kind := _type(found.pop("type"))):
         found = {name: kind if name == "type" else found[name] for name in schema if name == "type" or name in found}
+    if "required" in found:
+        found["required"] = list(dict.fromkeys(found["required"]))
     for bound, other in _BOUNDS.items():
         if isinstance(schema.get(bound), bool) and schema[bound] and other in found:
             found[bound] = found.pop(other)

@@ -63,6 +63,12 @@ def _tool_names(request: Object, _messages: list[Object], value: str) -> Iterato
             yield place
 
 
+def _parameters(request: Object, _messages: list[Object], _value: str) -> Iterator[str]:
+    for index, tool in enumerate(request.get("tools") or ()):
+        if "function" in tool and not tool["function"].get("parameters"):
+            yield f"#/tools/{index}"
+
+
 def _declared(request: Object) -> Iterator[tuple[str, str]]:
     """The names of declared tools with their places, in each form."""
     config = request.get("config") or request.get("toolConfig") or request
@@ -77,6 +83,7 @@ def _one_named(name: str) -> Object:
     return {"tools": [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}]}
 
 
+_BARE: Final = {"tools": [{"type": "function", "function": {"name": "stop", "description": "Stop."}}]}
 _ODD: Final = "2fa/reset code"
 _CHAT: Final = {"messages": [ASKED], **_one_named(_ODD)}
 _SPOKEN: Final[Object] = {
@@ -148,6 +155,13 @@ CALLS: Final = (
         values={"one": "each message with calls has one"},
         judge=each_message(lambda message: len(calls_of(message)) > 1),
         broken=(in_chat(ASKED, called("call_1", "call_2"), answered("call_1"), answered("call_2")),),
+    ),
+    Rule(
+        kind="parameters",
+        values={"told": "each declared function tells its parameters, also where it takes none"},
+        judge=_parameters,
+        is_of_requests=True,
+        broken=(Broken("openai", _BARE, {"messages": [ASKED], **_BARE}),),
     ),
     Rule(
         kind="tool_names",

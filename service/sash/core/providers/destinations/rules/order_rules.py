@@ -16,6 +16,7 @@ from sash.core.providers.destinations.rules.rule import (
 )
 
 _SPOKEN: Final = frozenset({"text", "thinking"})
+_CALLED: Final = frozenset({"toolUse", "functionCall"})
 _NOTE: Final[Object] = {"role": "system", "content": "Be brief."}
 _STOPPED: Final[Object] = {"messages": [ASKED, REPLY]}
 
@@ -42,7 +43,7 @@ def _system(_request: Object, messages: list[Object], value: str) -> Iterator[st
 def _ending(_request: Object, messages: list[Object], value: str) -> Iterator[str]:
     last = messages[-1]
     if (
-        last["role"] != "assistant"
+        last["role"] not in ("assistant", "model")
         or (value == "prefix" and last.get("prefix"))
         or calls_of(last)
         or last.get("function_call")
@@ -50,7 +51,7 @@ def _ending(_request: Object, messages: list[Object], value: str) -> Iterator[st
         return
     blocks = blocks_of(last)
     is_said = [each.get("type") in _SPOKEN or "type" not in each for each in blocks[-1:]]
-    if is_said == [True] and not any("toolUse" in each for each in blocks):
+    if is_said == [True] and not any(each.keys() & _CALLED for each in blocks):
         yield f"#/messages/{len(messages) - 1}"
 
 
@@ -89,6 +90,7 @@ ORDER: Final = (
                 {"messages": [ASKED, {"role": "assistant", "content": [{"text": "In hall 2."}]}]},
                 _STOPPED,
             ),
+            Broken("gemini", {"contents": [ASKED, {"role": "model", "parts": [{"text": "In hall 2."}]}]}, _STOPPED),
         ),
     ),
     Rule(

@@ -59,8 +59,8 @@ def calls_of(message: Object) -> list[Object]:
 
 
 def blocks_of(message: Object) -> list[Object]:
-    """Return the parts of a message's content; a text is one."""
-    content = message.get("content")
+    """Return the parts of a message's content, in any form; a text is one."""
+    content = message.get("content") or message.get("parts")
     return [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
 
 

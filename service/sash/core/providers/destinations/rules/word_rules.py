@@ -1,5 +1,6 @@
-"""Rules of contents: messages without words, blank texts, and system messages that are lists."""
+"""Rules of contents: messages without words, blank texts, and texts that are lists."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from sash.core.providers.destinations.rules.rule import (
@@ -24,7 +25,7 @@ def _is_empty_reply(message: Object) -> bool:
 
 
 def _is_empty_question(message: Object) -> bool:
-    return message["role"] == "user" and not message.get("content")
+    return message["role"] in ("user", "system") and not message.get("content")
 
 
 def _is_empty_result(message: Object) -> bool:
@@ -38,14 +39,18 @@ def _has_blank_text(message: Object) -> bool:
     )
 
 
-def _is_listed(message: Object) -> bool:
-    return message["role"] == "system" and not isinstance(message.get("content"), str)
+def _texts(_request: Object, messages: list[Object], value: str) -> Iterator[str]:
+    for index, message in enumerate(messages):
+        content = message.get("content")
+        is_list = isinstance(content, list) and all(part.get("type") == "text" for part in content)
+        if is_list and (value == "all" or message["role"] == "system"):
+            yield f"#/messages/{index}"
 
 
 WORDS: Final = (
     Rule(
         kind="empty_question",
-        values={"refused": "each message of the user's has a text or a picture"},
+        values={"refused": "each message of the user's has a text or a picture, and each system message a text"},
         judge=each_message(_is_empty_question),
         broken=(in_chat(_SILENT), in_chat(_SILENT)._replace(form="cohere")),
     ),
@@ -71,9 +76,12 @@ WORDS: Final = (
         ),
     ),
     Rule(
-        kind="system_text",
-        values={"text": "a system message's content is a text, and no list of parts"},
-        judge=each_message(_is_listed),
+        kind="texts",
+        values={
+            "system": "a system message's content is a text, and no list of parts",
+            "all": "each message's content is a text, where it has no parts but texts",
+        },
+        judge=_texts,
         broken=(in_chat({"role": "system", "content": [{"type": "text", "text": "Be brief."}]}, ASKED),),
     ),
 )
