@@ -18,6 +18,8 @@ FACTS: Final = (*FORMS, *MAKERS, *HOSTS, *TEMPLATES, *MODELS)
 COMPATIBLE: Final = "compatible"
 """The name of every server of chat completions, beside its own, that is not OpenAI's."""
 _OPENAI: Final = "openai"
+_STRICTEST_FIRST: Final = sorted(FACTS, key=lambda each: -list(RULES[each.kind].values).index(each.value))
+"""The rows, those with the strictest value of their kind first."""
 _HOSTS: Final = frozenset(each.name for each in HOSTS)
 _RECORDED: Final = _HOSTS | AS_MADE.keys()
 
@@ -49,11 +51,9 @@ def meet(form: str, maker: str, model: str) -> Destination:
     if maker != _OPENAI:
         parties.add(("host", COMPATIBLE))
     found: dict[Kind, Fact] = {}
-    for fact in FACTS:
-        if fact.holds(form, parties, model.lower()):
-            found[fact.kind] = max(
-                found.get(fact.kind, fact), fact, key=lambda each: RULES[each.kind].strictness(each.value)
-            )
+    for fact in _STRICTEST_FIRST:
+        if fact.kind not in found and fact.holds(form, parties, model.lower()):
+            found[fact.kind] = fact
     why = tuple(found[kind] for kind in sorted(found))
     return Destination(form=form, maker=maker, host=host, values={each.kind: each.value for each in why}, why=why)
 

@@ -33,10 +33,6 @@ class Rule(NamedTuple):
     is_of_requests: bool = False
     """Whether it is read from the whole request, whatever its form calls its messages."""
 
-    def strictness(self, value: str) -> int:
-        """Return a value's place among those of the kind."""
-        return list(self.values).index(value)
-
 
 def in_chat(*messages: Object) -> Broken:
     """Return chat messages that break a rule as they are."""
