@@ -543,9 +543,6 @@ async def test_a_window_of_a_body(client: httpx.AsyncClient) -> None:
     assert same["tokens"]["total"] > chat["tokens"]["total"]
 
 
-WHOLE = "max_tokens=10000000&reasoning=all"
-
-
 def recorded(name: str) -> list[Any]:
     return json.loads((TRUTH / f"{name}.json").read_text()) if TRUTH.is_dir() else []
 
@@ -559,11 +556,12 @@ async def test_recorded_conversations(client: httpx.AsyncClient, name: str, form
     equal, rows, unequal = 0, recorded(name), []
     for index, row in enumerate(rows):
         wanted = in_camel_case(row["request"][MESSAGES[form]]) if form == "gemini" else row["request"][MESSAGES[form]]
-        made: Any = {}
-        *turns, last = turns_of(wanted)
-        path = f"/conversations/recorded-{form}-{index}/messages?format={form}"
-        for turn, asked in [*((turn, "") for turn in turns), (last, f"&model={row['model']}&{WHOLE}")]:
-            answer = await client.post(f"{path}{asked}", json={"messages": turn})
+        made: Any = None
+        for turn in turns_of(wanted):
+            answer = await client.post(
+                f"/conversations/recorded-{form}-{index}/messages?format={form}&model={row['model']}&max_tokens=10000000&reasoning=all",
+                json={"messages": turn},
+            )
             made = answer.json()
             if answer.status_code != 201:
                 break
