@@ -1,17 +1,18 @@
 """Backups of the embedded store: the commands of deploy/backups.md on a real service's data, and data that is refused."""
 
+import os
 import shutil
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import httpx
 import pytest
 import redis
-from conftest import ROOT, Served
+from conftest import Served
 from readme_blocks import blocks, section
 from rigs.servers import free_port, wait_until
+from rigs.warm import started
 
 DATA = "sash-data"
 PAGE = "deploy/backups.md"
@@ -42,10 +43,11 @@ def told(folder: Path) -> list[str]:
 
 def refusal(folder: Path) -> str:
     """Return the line with which a service refuses the folder's data; its status is 1."""
-    words = [sys.executable, "-m", "sash", "serve", "--port", str(free_port()), "--data-dir", str(folder / DATA)]
-    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-    assert ended.returncode == 1
-    return ended.stderr
+    log = folder / "refused.log"
+    log.unlink(missing_ok=True)
+    ended = started(["serve", "--port", str(free_port()), "--data-dir", str(folder / DATA)], os.environ, log)
+    assert ended.wait(60) == 1
+    return log.read_text()
 
 
 def store_of(served: Served) -> redis.Redis:
