@@ -43,7 +43,7 @@ UNTAKEN = [
     ),
     ("anthropic", own("image/bmp", "Qk0AAAAA"), "[image: image/bmp, 1 kB]\n"),
     ("anthropic", own("image/png", ""), "[image: image/png, 0 kB]\n"),
-    ("anthropic", own("application/zip", "AAAA", "document"), "[file: application/zip, 1 kB]\n"),
+    ("anthropic", own("application/zip", "AAAA", "document"), "\n[file: application/zip, 1 kB]\n"),
     ("gemini", inline("image/gif", GIF), "[image: image/gif, 1 kB]\n"),
     ("gemini", inline("image/svg+xml", "PHN2Zy8+"), "[image: image/svg+xml, 1 kB]\n"),
     ("gemini", inline("image/png", ""), "[image: image/png, 0 kB]\n"),
