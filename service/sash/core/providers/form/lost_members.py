@@ -20,13 +20,7 @@ STRUCTURE: Final = frozenset(
 )
 """Members that models do not read as text, in every form."""
 METADATA: Final = STRUCTURE | {
-    *(
-        "tool_use_id",
-        "toolUseId",
-        "tool_call_id",
-        "container",
-        "index",
-    ),  # as ``id``: they join parts, in each form's way
+    *("tool_use_id", "toolUseId", "tool_call_id", "container", "index"),  # as ``id``: what joins parts
     *("tool_name", "execution", "phase"),  # as ``status``: how a part came about
     *("mimeType", "format", "resolution"),  # as ``media_type`` and ``detail``: each form describes media in its own way
     *("filename", "document_name", "displayName"),  # names of files, for which Gemini and OpenAI's links have no place
