@@ -220,9 +220,9 @@ def made(
     mends = _told(window, history, plan) if is_changed else Mends()
     seqs = window.seqs
     request = _request(asked, history, window, bodies, documents, mends)
-    if window.opening and PROVIDERS[query.format].is_chat_form and USER_FIRST.name not in mends.of(0):
-        window = sparing(window, "priming", window.opening)
-    if PROVIDERS[query.format].fills or history.records.details or mends.sent:
+    if (window.opening or plan.opening) and PROVIDERS[query.format].is_chat_form and USER_FIRST.name not in mends.of(0):
+        window = sparing(sparing(window, "priming", window.opening), "few_shots", plan.opening)
+    if PROVIDERS[query.format].fills or history.records.details or mends.sent or mends.joins or plan.joint:
         window = cheaper(window, *savings(window, history, plan, mends, bodies))
     if hints is not None:
         request = _with_hints(asked, request, hints)

@@ -65,6 +65,8 @@ def savings(
     if mends.sent:
         as_sent, thoughts = _as_sent(window, history, plan.model, mends, bodies)
         less.update(as_sent)
+    if plan.joint or mends.joins:
+        less[0] += _by_joins(window, history, plan, mends)
     return less, thoughts
 
 
@@ -168,6 +170,17 @@ def _by_joints(
             around = math.floor(model.rules.role_costs[joins] * model.margin)
             saved[seq] = around - (run == 1 and model.ratios is not None)  # it is rounded once
         before, ended = -1 if is_call else joins, is_apart
+    return saved
+
+
+def _by_joins(window: Window, history: History, plan: Plan, mends: Mends) -> int:
+    """The tokens that messages of a chat request cost less that are sent as one; negative where a blank line between system
+    texts was not reserved with them."""
+    systems = sum(role <= DEVELOPER for role in _roles_of(window.rows, history.records.roles)) + plan.few_shot_systems
+    systems += (window.summary is not None) + bool(window.note)
+    saved = plan.joint * systems
+    for parts, one in mends.joins:
+        saved += sum(written_cost(part, plan.model) for part in parts) - (written_cost(one, plan.model) if one else 0)
     return saved
 
 

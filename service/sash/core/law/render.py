@@ -177,6 +177,8 @@ def _as_taken(body: bytes, odd: int, marked: Marked, mends: Mends, seq: int) -> 
     if not (changes or more):
         return body
     mends.add_names((mend.name for mend in (*changes, *more)), seq)
+    if not seq:
+        mends.joins.append(([msgspec.json.decode(body)], left))
     if left is None:
         mends.sent[seq] = []
         mends.changed.add(seq)

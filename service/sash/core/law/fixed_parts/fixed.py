@@ -4,7 +4,7 @@ summary or a note."""
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -40,13 +40,6 @@ def stand_in_tool(form: str) -> dict[str, Any] | None:
     none. Its own writing tells it."""
     request = render_request(form, [Outgoing(seq, message) for seq, message in enumerate(_CALLING, 1)])
     return next(iter(read_request(form, request).tools), None)
-
-
-class Line(NamedTuple):
-    """A note. ``own_tokens`` are its text's tokens in the model's own vocabulary; None if they are estimated."""
-
-    measure: Measure
-    own_tokens: int | None = None
 
 
 class Fixed(msgspec.Struct, frozen=True):

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from sash.core.counts.costs.counting import is_system, messages_tokens
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, TOOL
-from sash.core.law.fixed_parts.fixed import Line
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.history.fillers import bare_opening, blank_line_tokens, few_shots_fillers, joined_systems
+from sash.core.law.history.notes import Line
 from sash.core.law.history.view import View
 from sash.core.law.records.records import Records, Summary
 from sash.core.providers import PROVIDERS
@@ -62,13 +62,13 @@ def _costs_beside(view: View, plan: Plan, lines: Sequence[Line | Summary]) -> di
     is_compacted = bool(lines) and measures[0].role == ASSISTANT  # a provider's compaction comes before the few-shots
     texts = len(lines) - is_compacted if PROVIDERS[form].fills else 0
     joints = texts if fixed.system or not texts or joined_systems(view, model, form) else texts - 1
+    between = len(lines) * plan.joint or (joints and joints * blank_line_tokens(model))
     return {
         "priming": model.priming + lone + (bare_opening(model, form) if is_compacted else 0),
         "system": system,
         "few_shots": few_shots + few_shots_fillers(fixed.few_shots, model, form, are_first=not is_compacted),
         "tools": tools,
-        "summary": sum(messages_tokens(measures, model, [line.own_tokens for line in lines]))
-        + (joints and joints * blank_line_tokens(model)),
+        "summary": sum(messages_tokens(measures, model, [line.own_tokens for line in lines])) + between,
     }
 
 

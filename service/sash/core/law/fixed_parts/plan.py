@@ -18,7 +18,7 @@ from sash.core.law.fixed_parts.conversation_settings import FixedParts
 from sash.core.law.fixed_parts.cost import InputPrices, input_prices
 from sash.core.law.fixed_parts.fixed import stand_in_tool
 from sash.core.law.history.enclosing import MESSAGE_BYTES
-from sash.core.law.history.fillers import few_shots_fillers, puts_user_first
+from sash.core.law.history.fillers import few_shots_fillers, few_shots_opening, joint_tokens, puts_user_first
 from sash.core.law.history.lines import go_on_tokens
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers import CHAT, PROVIDERS
@@ -52,7 +52,13 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     @cached_property
     def message_costs(self) -> tuple[int, int]:
         """Tokens of the system prompt and of the few-shots."""
-        return self.parts.fixed.message_costs(self.model)
+        system, few_shots = self.parts.fixed.message_costs(self.model)
+        return system, few_shots + self.joint * self.few_shot_systems
+
+    @cached_property
+    def few_shot_systems(self) -> int:
+        """The number of few-shots that are system messages."""
+        return sum(each.role <= DEVELOPER for each in self.parts.fixed.few_shots)
 
     @cached_property
     def bare_costs(self) -> dict[str, int]:
@@ -66,6 +72,11 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
             "tools": fixed.tools_tokens(model, (), calls=not self.bare_calls),
             "summary": 0,
         }
+
+    @cached_property
+    def opening(self) -> int:
+        """Tokens of a turn of the user's before few-shots that begin with the assistant's."""
+        return few_shots_opening(self.parts.fixed.few_shots, self.model, self.query.format)
 
     @cached_property
     def is_opened(self) -> bool:
@@ -99,6 +110,11 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     def telling_summary(self) -> "Plan":
         """The plan of the same window with the conversation's summary in it."""
         return msgspec.structs.replace(self, query=msgspec.structs.replace(self.query, summary="always"))
+
+    @cached_property
+    def joint(self) -> int:
+        """Tokens that each system message beside the system prompt may cost more, because a server takes one alone."""
+        return joint_tokens(self.model)
 
     @cached_property
     def going_on(self) -> int:

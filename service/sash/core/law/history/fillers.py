@@ -113,6 +113,17 @@ def blank_line_tokens(model: Model) -> int:
     return plain_text_tokens("\n\n", model)
 
 
+def joint_tokens(model: Model) -> int:
+    """Return the tokens that a system text costs more at a server that takes one alone, where what stands around it is less
+    than the blank line that joins it; 0 elsewhere."""
+    if (
+        PROVIDERS[model.format].fills
+        or meet(model.format, model.provider, model.known_as).values.get("system") != "one"
+    ):
+        return 0
+    return max(0, blank_line_tokens(model) - math.ceil(model.rules.role_costs[SYSTEM] * model.margin))
+
+
 @lru_cache(maxsize=64)
 def noted_tokens(model: Model, form: str) -> int:
     """Return the tokens that a system message costs more where it stays in its place: mostly in a turn of the user's."""
@@ -151,13 +162,18 @@ def came_in(measure: Measure, form: str) -> bool:
     return measure.extra is not None and measure.extra.native_in(form) is not None
 
 
+def few_shots_opening(few_shots: Sequence[Measure], model: Model, form: str) -> int:
+    """Return the tokens of a turn before the assistant's, where few-shots begin with one, and are the first messages."""
+    first = next((each.role for each in few_shots if each.role > DEVELOPER), USER)
+    return filler_tokens(model) if first == ASSISTANT and puts_user_first(model, form) else 0
+
+
 def few_shots_fillers(few_shots: Sequence[Measure], model: Model, form: str, *, are_first: bool) -> int:
     """Return the tokens that ``form`` adds to few-shots: a turn before the assistant's if they are the request's first
     messages, and words for empty turns."""
     if not few_shots or not puts_user_first(model, form):
         return 0
-    first = next((each.role for each in few_shots if each.role > DEVELOPER), USER)
-    opening = filler_tokens(model) if are_first and first == ASSISTANT else 0
+    opening = few_shots_opening(few_shots, model, form) if are_first else 0
     if not PROVIDERS[form].fills:
         return opening
     costs = ((each, message_tokens(each, model)) for each in few_shots)

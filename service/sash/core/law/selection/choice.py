@@ -21,12 +21,11 @@ from sash.core.counts.costs.counting import has_calls
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION
 from sash.core.counts.text.numbers import Number
 from sash.core.law.documents.grounding import Grounded
-from sash.core.law.fixed_parts.fixed import Line
 from sash.core.law.fixed_parts.fixed_costs import Lines, first_rows, fixed_costs
 from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.fillers import came_in, longest_opening, opening_tokens
 from sash.core.law.history.lines import longest_lines
-from sash.core.law.history.notes import longest_note, note_measure
+from sash.core.law.history.notes import Line, longest_note, note_line
 from sash.core.law.history.order import last_reply
 from sash.core.law.history.renaming import renamed_calls
 from sash.core.law.history.results import Edit
@@ -92,6 +91,8 @@ def _as_sent(view: View, spec: WindowSpec) -> View:
         view = with_links(view, model)
     if PROVIDERS[options.format].fills:
         view = with_fillers(view, model, options.format, has_system=bool(parts.fixed.system))
+    if spec.plan.joint and view.systems:
+        view = view.dearer(dict.fromkeys(view.systems, spec.plan.joint))
     return view.dearer(renamed_calls(records, parts.names, model)) if parts.names else view
 
 
@@ -334,7 +335,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         if view.edits:  # remaining room extends the newest results again
             view = grown(view, spec, taken.room)
         note = self._note(taken) if taken.noted else 0
-        lines = (summary, Line(note_measure(note)) if note else None)
+        lines = (summary, note_line(note, plan.model.vocabulary) if note else None)
         fixed = fixed_costs(view, plan, lines, self.ending) if note else taken.fixed
         if taken.opening:
             fixed = {**fixed, "priming": fixed["priming"] + taken.opening}
@@ -390,7 +391,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         return missing if missing and self._room(taken.summary, self._longest_note()) >= held else 0
 
     def _longest_note(self) -> Line:
-        return Line(longest_note(self.view.history.length))
+        return longest_note(self.view.history.length, self.spec.plan.model.vocabulary)
 
     def _edits(self, view: View, rows: list[int], left: Sequence[int], accepted: int) -> dict[int, Edit]:
         """The changes to messages before they are sent, by seq. ``left`` are their tokens of reasoning that is left out."""

@@ -40,6 +40,10 @@ class Mends(msgspec.Struct):
     joined: set[int] = set()
     """The seqs of messages of the form's own that are joined with the one before them."""
 
+    joins: list[tuple[list[dict[str, Any]], dict[str, Any] | None]] = []
+    """Chat messages that are sent as one, and that one; of the fixed parts also single ones that are sent otherwise, or
+    left out."""
+
     def send(self, seq: int, own: dict[str, Any]) -> None:
         """Note an own message that is sent of message ``seq``; of a fixed part, which has seq 0, nothing."""
         if seq:

@@ -162,8 +162,11 @@ def with_system_first(bodies: list[Any], maker: str, model: str, mends: Mends) -
     given = list(zip(bodies, are_systems, strict=True))
     systems = [body for body, is_system in given if is_system]
     if takes_one:
-        texts = [_text_of(msgspec.json.decode(body)["content"]) for body in systems]
-        systems = [msgspec.json.encode({"role": "system", "content": "\n\n".join(filter(str.strip, texts))})]
+        messages = list(map(msgspec.json.decode, systems))
+        texts = [_text_of(each["content"]) for each in messages]
+        one = {"role": "system", "content": "\n\n".join(filter(str.strip, texts))}
+        mends.joins.append((messages, one))
+        systems = [msgspec.json.encode(one)]
     return [*systems, *(body for body, is_system in given if not is_system)]
 
 
@@ -181,8 +184,9 @@ def in_alternation(bodies: list[Any], maker: str, model: str, mends: Mends) -> l
         if role and len(group) > 1:
             mends.add(ALTERNATING, 0)
             messages = [msgspec.json.decode(whole_body(body)) for body in group]
-            content = reduce(_joined, (message.get("content") for message in messages))
-            group = [msgspec.json.encode({**messages[0], "content": content})]
+            one = {**messages[0], "content": reduce(_joined, (message.get("content") for message in messages))}
+            mends.joins.append((messages, one))
+            group = [msgspec.json.encode(one)]
         found += group
     return found
 
