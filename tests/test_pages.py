@@ -59,6 +59,7 @@ RUN_BY = {
         ("## Upgrades", "sh"): "test_cli_migrate.py::test_a_folder_is_taken_over_and_swapped",
         ("## Installing", "sh"): "clients/test_installing.py::test_a_wheel_serves",
         ("### Models of your own", "toml"): "test_pages.py::test_the_models_file_is_one",
+        ("### Vocabularies", "sh"): "clients/test_installing.py::test_googles_vocabulary_is_brought",
         ("## Inside an application of your own", "python"): "clients/test_fastapi.py::test_sash_is_mounted",
         ("## From trying it to production", "sh"): "test_cli_transfer.py::test_from_trying_it_to_production",
     },
@@ -197,6 +198,10 @@ RUN_BY = {
     },
     "tests/truth/README.md": {
         ("# Accuracy", "sh"): "test_pages.py::test_every_module_and_path_exists",
+        (
+            "### With Gemini's vocabulary",
+            "sh",
+        ): "test_cli_truth.py::test_a_vocabulary_of_ones_own_is_compared_with_none",
     },
 }
 """The test of each code block, by page, then by heading and language; ``text`` blocks are not code."""

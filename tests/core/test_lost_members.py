@@ -31,7 +31,7 @@ MODELS: Final = {
     "ollama": "qwen3:8b",
     "cohere": "command-a-03-2025",
 }
-FREE: Final = METADATA | {
+FREE: Final = METADATA.union(*(each.shape.aside for each in PROVIDERS.values())) | {
     *("thinking", "summary", "encrypted_content", "thoughtSignature", "thought_signature", "reasoningContent"),
     *("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "extra_content"),
     *("url", "image_url", "file_data", "transcript", "container_id"),

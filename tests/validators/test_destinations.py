@@ -63,6 +63,7 @@ DESTINATIONS = (
     *(("anthropic", model) for model in ("claude-opus-4-8", "claude-sonnet-4-5", "deepseek-v4-pro", "kimi-k2.5")),
     ("anthropic", "minimax-m2.5"),
     *((form, "gemini-2.5-flash") for form in ("gemini", "interactions")),
+    ("gemini", "gemini-3.6-flash"),
     *(("converse", model) for model in ("amazon.nova-micro-v1:0", "us.meta.llama4-maverick-17b-instruct-v1:0")),
     *(("converse", model) for model in ("us.anthropic.claude-opus-4-8-v1:0", "meta.llama3-1-70b-instruct-v1:0")),
     *(("ollama", model) for model in ("qwen3:8b", "gemma3:4b", "kimi-k2.5:cloud", "deepseek-v4-pro:cloud")),

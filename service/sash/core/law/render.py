@@ -177,16 +177,18 @@ def _as_taken(body: bytes, odd: int, marked: Marked, mends: Mends, seq: int) -> 
     if not (changes or more):
         return body
     mends.add_names((mend.name for mend in (*changes, *more)), seq)
+    told = left
+    if left is not None and NO_REASONING in more:  # each call without reasoning is priced with its blank
+        told = {name: left[name] for name in left if name not in PLAIN}
     if not seq:
-        mends.joins.append(([msgspec.json.decode(body)], left))
-    if left is None:
+        mends.joins.append(([msgspec.json.decode(body)], told))
+    if left is None or told is None:
         mends.sent[seq] = []
         mends.changed.add(seq)
         return b""
     if any(not mend.is_free for mend in (*changes, *more)):
-        is_blank = NO_REASONING in more  # each call without reasoning is priced with its blank
         mends.changed.add(seq)
-        mends.send(seq, {name: left[name] for name in left if name not in PLAIN} if is_blank else left)
+        mends.send(seq, told)
     return msgspec.json.encode(left)
 
 

@@ -165,7 +165,7 @@ def _unfitted(sent: Row, model: Model, by: Arithmetic) -> Number:
     sent_in = PROVIDERS[model.format]
     if sent_in.is_chat_form and model.provider == OPENAI.maker:
         return 0
-    more = by.where(_is_name_counted(sent, sent_in), 0, _pair(sent, "unfitted", None, model, by))
+    more = by.where(_is_name_counted(sent, model), 0, _pair(sent, "unfitted", None, model, by))
     return by.where(sent["role"] <= USER, more, 0) if sent_in.has_openais_items else more
 
 
@@ -244,7 +244,7 @@ def _rename(sent: Row, row: Row, model: Model, by: Arithmetic) -> None:
     sent["legacy_call"] = by.where(is_other, 0, row["legacy_call"])
     sent["has_name"], sent["more_said"] = is_named, by.where(is_named, _NAMED, 0)
     is_compact = is_other & (row["has_call_compact"] != 0)
-    is_counted = _is_name_counted(row, PROVIDERS[model.format])
+    is_counted = _is_name_counted(row, model)
     for column in COLUMNS:
         # A name that repeats its role was measured one token lower than its text.
         name = by.most(1, row["name" + column]) + _NAMED
@@ -258,9 +258,11 @@ def _rename(sent: Row, row: Row, model: Model, by: Arithmetic) -> None:
         sent["parts"] = [(*pair, mix and _beside_name(mix, is_other, by)) for *pair, mix in row["parts"]]
 
 
-def _is_name_counted(row: Row, sent_in: Provider) -> Number:
-    """Whether the tokens that a name adds to a text are known: the form sends or counts both as one string."""
-    is_one = not sent_in.parts_apart or sent_in.one_string.get("user") == "always"
+def _is_name_counted(row: Row, model: Model) -> Number:
+    """Whether the tokens that a name adds to a text are known: the form sends both as one string, or counts two parts as
+    one. An estimate rounds each part up."""
+    sent_in = PROVIDERS[model.format]
+    is_one = sent_in.one_string.get("user") == "always" or not (sent_in.parts_apart or model.ratios is not None)
     return (row["named0"] != 0) & is_one
 
 

@@ -439,6 +439,7 @@ _SHAPE: Final = Shape(
     messages="messages",
     parts="content",
     text={"type": "text"},
+    aside=frozenset({"tool_use_id"}),
     answering=_answering,
     envelope=_ENVELOPE,
 )

@@ -380,7 +380,14 @@ def _answering(message: Block, call_id: str) -> Block:
     return {**message, "content": [{"toolResult": {**block["toolResult"], "toolUseId": call_id}}, *behind]}
 
 
-_SHAPE: Final = Shape(name="converse", messages="messages", parts="content", text={}, answering=_answering)
+_SHAPE: Final = Shape(
+    name="converse",
+    messages="messages",
+    parts="content",
+    text={},
+    aside=frozenset({"cachePoint", "toolUseId"}),
+    answering=_answering,
+)
 _NO_TOOL: Final[Object] = {
     "type": "function",
     "function": {

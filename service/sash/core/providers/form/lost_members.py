@@ -20,16 +20,15 @@ STRUCTURE: Final = frozenset(
 )
 """Members that models do not read as text, in every form."""
 METADATA: Final = STRUCTURE | {
-    *("tool_use_id", "toolUseId", "tool_call_id", "container", "index"),  # as ``id``: what joins parts
+    *("tool_call_id", "container", "index"),  # as ``id``: what joins parts
     *("tool_name", "execution", "phase"),  # as ``status``: how a part came about
     *("mimeType", "format", "resolution"),  # as ``media_type`` and ``detail``: each form describes media in its own way
     *("filename", "document_name", "displayName"),  # names of files, for which Gemini and OpenAI's links have no place
-    *("cachePoint", "prompt_cache_breakpoint"),  # as ``cache_control``: each form has its own marks
+    "prompt_cache_breakpoint",  # as ``cache_control``: each form has its own marks
     *("data", "bytes"),  # media, which are sent, or told as lines
     *("signature", "fingerprint"),  # seals, which their maker alone can read
 }
-"""Members that no reader misses in another form, so nothing is told of them."""
-_ANSWERS: Final = frozenset({"tool_use_id", "toolUseId", "call_id"})
+"""Members that no reader misses in another form, so nothing is told of them; a form has more of its own (``aside``)."""
 
 
 def loses_members(message: Mapping[str, Any], provider: Provider) -> bool:
@@ -42,7 +41,7 @@ def loses_members(message: Mapping[str, Any], provider: Provider) -> bool:
         return True
     if native.get("told") or native.get("only"):
         return False
-    free = METADATA | provider.kinds.seals | provider.kinds.sealed
+    free = METADATA | provider.shape.aside | provider.kinds.seals | provider.kinds.sealed
     beside = [*_beside(native["messages"], provider, free | {"name"} if message["role"] == "tool" else free)]
     if not beside:
         return False
@@ -74,7 +73,7 @@ def _is_silent(part: dict[str, Any], provider: Provider) -> bool:
 
 def _is_failed(part: Mapping[str, Any]) -> bool:
     """Whether a part is the result of a call that is marked as an error."""
-    return not part.keys().isdisjoint(_ANSWERS) and (part.get("is_error") is True or part.get("status") == "error")
+    return part.get("is_error") is True or part.get("status") == "error"
 
 
 def _strings(value: Any) -> Iterator[str]:

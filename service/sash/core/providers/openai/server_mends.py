@@ -286,7 +286,8 @@ def _without_details(message: Message) -> Message:
 def _in_both(message: Message) -> Message:
     """The message with its reasoning in both members that servers read; as it is where it has none that is a text."""
     text = plain_text(message) if message["role"] == "assistant" else ""
-    return {**message, CONTENT: text, "reasoning": text} if text else message
+    left = {name: each for name, each in message.items() if name not in PLAIN}
+    return {**left, CONTENT: text, "reasoning": text} if text else message
 
 
 def _without_name(message: Message) -> Message:

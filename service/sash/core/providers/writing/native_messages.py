@@ -35,6 +35,8 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """The member of an own tool result with its parts, if it is another one."""
     envelope: frozenset[str] = frozenset()
     """Members that the provider or its SDK adds to a reply, and no request has: kept, not sent, and not told as left out."""
+    aside: frozenset[str] = frozenset()
+    """Members of own parts that no reader misses in another form: they join parts, or mark what a cache may keep."""
 
     def text_part(self, text: str) -> Block:
         """Return a part with this text."""
