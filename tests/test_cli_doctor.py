@@ -25,7 +25,7 @@ from rigs.servers import server as one_server
 
 from sash.cli import main
 from sash.commands import doctor
-from sash.commands.upstreams import check_upstreams
+from sash.commands.asked_upstreams import check_upstreams
 from sash.core.counts.text import count_text
 from sash.settings import Settings
 from sash.store.redis import checks

