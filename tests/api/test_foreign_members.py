@@ -129,7 +129,6 @@ COMPATIBLE: list[dict[str, Any]] = [
     {"prefix": True},
     {"partial": True},
     {"annotations": [], "audio": None, "refusal": None, "function_call": None},
-    {"content": [{"type": "text", "text": "He", "cache_control": {"type": "ephemeral"}}]},
     {"provider_specific_fields": {"thought_signatures": ["s"]}},
     {"parsed": None},
 ]
@@ -145,6 +144,17 @@ async def test_members_of_compatible_servers_are_sent(
     made = await window(client, conversation, model="deepseek-chat")
     assert made["request"]["messages"][1] == reply
     assert "mended" not in made
+
+
+async def test_marks_of_a_cache_are_sent(client: httpx.AsyncClient, conversation: str) -> None:
+    """A part's mark for Claude's cache is sent to a server that has it; DeepSeek, whose cache needs none, gets the text."""
+    part = {"type": "text", "text": "He", "cache_control": {"type": "ephemeral"}}
+    reply = {"role": "assistant", "content": [part]}
+    await append(client, conversation, user("Go."), {"message": reply}, user("On."))
+    made = await window(client, conversation, model="openrouter/anthropic/claude-opus-4.8")
+    assert made["request"]["messages"][1] == reply
+    made = await window(client, conversation, model="deepseek-chat")
+    assert made["request"]["messages"][1] == {"role": "assistant", "content": "He"}
 
 
 async def test_few_shots_are_sent_without_them(client: httpx.AsyncClient, conversation: str) -> None:
