@@ -34,7 +34,9 @@ from sash.core.law.history.view import History
 from sash.core.law.measured_entries import in_place
 from sash.core.law.records.costs import message_costs
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.law.records.records import Record, Records, decode_grounding
+from sash.core.law.records.record import Record
+from sash.core.law.records.records import Records
+from sash.core.law.records.stored_grounding import decode_grounding
 from sash.core.law.selection.caching import caching_of
 from sash.core.law.selection.window import Window
 from sash.core.providers.form.cache_marks import CacheKind, Caching

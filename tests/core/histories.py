@@ -31,7 +31,10 @@ from sash.core.law.history.view import History
 from sash.core.law.measured_entries import check_entries, in_place
 from sash.core.law.records.need_older import NeedOlder, older
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.law.records.records import Record, Records, StoredGrounding, Summary, decode_grounding
+from sash.core.law.records.record import Record
+from sash.core.law.records.records import Records
+from sash.core.law.records.stored_grounding import StoredGrounding, decode_grounding
+from sash.core.law.records.stored_summary import Summary
 from sash.core.law.render import Bodies, Marked, chat_messages, chat_request
 from sash.core.law.selection.stable import Cut
 from sash.core.law.selection.window import Window

@@ -31,7 +31,7 @@ from sash.core.law.documents.grounding import parse_template
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, decode_settings, encode_settings
 from sash.core.law.measured_entries import Earlier, check_entries
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.law.records.records import Flags
+from sash.core.law.records.record import Flags
 from sash.core.law.records.units import LONGEST_GROUP
 from sash.core.providers import CHAT
 from sash.core.providers.messages.members import Names

@@ -10,7 +10,8 @@ from sash.api.conversation_handlers import timestamp
 from sash.api.incoming import Incoming
 from sash.api.shown_messages import body_in
 from sash.core.counts.models.families import DEVELOPER, USER
-from sash.core.law.records.records import NO_SOURCE, Flags
+from sash.core.law.records.record import Flags
+from sash.core.law.records.stored_grounding import NO_SOURCE
 from sash.core.providers import CHAT
 from sash.core.screens import SCREENS
 from sash.core.screens.forks import ScreenWays, tell_ways

@@ -14,7 +14,8 @@ from sash.api.schemas import EncodingTokens, LostMedium, StoredMessage
 from sash.core.chat.messages import Document, Grounding
 from sash.core.counts.costs.counting import reference_tokens
 from sash.core.law.limits.lost_media import filled_with, lost_among, told
-from sash.core.law.records.records import Flags, StoredGrounding
+from sash.core.law.records.record import Flags
+from sash.core.law.records.stored_grounding import StoredGrounding
 from sash.core.providers import CHAT
 from sash.core.providers.messages.members import FOREIGN, as_it_came
 from sash.core.providers.reading.native import own_messages

@@ -14,11 +14,11 @@ from typing import Any
 import click
 from rich.text import Text
 
+from sash.commands.asked_upstreams import check_upstreams
 from sash.commands.keys import check_encryption, check_keys
 from sash.commands.source_error import SourceError
 from sash.commands.store import on_store, read_settings, with_running_store
 from sash.commands.terminal import console, grid, print_json, shape_option, wants_json
-from sash.commands.asked_upstreams import check_upstreams
 from sash.core.counts.requests.calibration import ModelReports, Outcome
 from sash.problems import StoreUnavailable
 from sash.settings import Settings, SettingsError, mask_url

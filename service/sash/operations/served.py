@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.law.records.costs import reference_cost
-from sash.core.law.records.records import Flags
+from sash.core.law.records.record import Flags
 from sash.core.providers.destinations.destination import meet
 from sash.core.providers.destinations.refusals import refusals
 from sash.operations.followups import Beginning

@@ -24,7 +24,7 @@ from sash.core.law.limits.lost_media import lost_seqs
 from sash.core.law.limits.unreadable import unreadable_in
 from sash.core.law.recall.recall import Recollection, Searched
 from sash.core.law.records.explained import Explained
-from sash.core.law.records.records import NO_SOURCE, StoredGrounding
+from sash.core.law.records.stored_grounding import NO_SOURCE, StoredGrounding
 from sash.core.law.render import Bodies, Body, Marked, chat_messages, chat_request, other_messages
 from sash.core.law.selection.explain import documents_told
 from sash.core.law.selection.window import Window

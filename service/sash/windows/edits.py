@@ -26,7 +26,7 @@ from sash.core.law.history.view import History, Order
 from sash.core.law.limits.unreadable import told_among
 from sash.core.law.records.costs import message_costs, record_cost, written_cost
 from sash.core.law.records.explained import Explained
-from sash.core.law.records.records import RESULTS, Record
+from sash.core.law.records.record import RESULTS, Record
 from sash.core.law.render import Bodies
 from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS

@@ -30,7 +30,8 @@ from sash.core.law.recall.recall import choose
 from sash.core.law.recall.words import said_in
 from sash.core.law.records.costs import message_costs
 from sash.core.law.records.need_older import NeedOlder, older
-from sash.core.law.records.records import Record, StoredGrounding
+from sash.core.law.records.record import Record
+from sash.core.law.records.stored_grounding import StoredGrounding
 from sash.core.law.render import Bodies
 from sash.core.law.selection.explain import short_of
 from sash.core.law.selection.window import Window

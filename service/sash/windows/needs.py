@@ -7,7 +7,8 @@ import msgspec
 
 from sash.core.law.history.view import History
 from sash.core.law.records.need_older import NeedOlder
-from sash.core.law.records.records import Record, StoredGrounding
+from sash.core.law.records.record import Record
+from sash.core.law.records.stored_grounding import StoredGrounding
 from sash.core.law.render import Bodies
 from sash.problems import Internal
 from sash.windows.recalling import Old, Question

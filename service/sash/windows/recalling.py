@@ -31,7 +31,9 @@ from sash.core.law.recall.words import transcript
 from sash.core.law.records.costs import message_costs, record_cost, written_cost
 from sash.core.law.records.late_results import late_in
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.law.records.records import DIGEST_BYTES, RECORD_BYTES, Flags, Record, Records, StoredGrounding
+from sash.core.law.records.record import DIGEST_BYTES, RECORD_BYTES, Flags, Record
+from sash.core.law.records.records import Records
+from sash.core.law.records.stored_grounding import StoredGrounding
 from sash.core.law.selection.explain import documents_told
 from sash.core.law.selection.window import Window
 

@@ -26,7 +26,8 @@ from sash.core.counts.text import ENCODINGS, count_texts
 from sash.core.law.history.view import History
 from sash.core.law.measured_entries import content_digest
 from sash.core.law.records.costs import reference_cost
-from sash.core.law.records.records import Record, Records, plain_records
+from sash.core.law.records.record import Record
+from sash.core.law.records.records import Records, plain_records
 from sash.core.law.render import Bodies
 from sash.windows.needs import SeenHistory
 from sash.windows.request import Text

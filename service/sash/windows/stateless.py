@@ -29,15 +29,10 @@ from sash.core.law.recall.recall import bound
 from sash.core.law.recall.words import pack_words, plain_number, said_in, words_of
 from sash.core.law.records.costs import reference_costs
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.law.records.records import (
-    RECORD_BYTES,
-    Flags,
-    Record,
-    Records,
-    StoredGrounding,
-    Summary,
-    decode_grounding,
-)
+from sash.core.law.records.record import RECORD_BYTES, Flags, Record
+from sash.core.law.records.records import Records
+from sash.core.law.records.stored_grounding import StoredGrounding, decode_grounding
+from sash.core.law.records.stored_summary import Summary
 from sash.core.law.render import Bodies
 from sash.core.providers.messages.members import NO_NAMES, Names
 from sash.core.providers.reading.native import compaction_of

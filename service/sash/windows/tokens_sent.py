@@ -30,7 +30,8 @@ from sash.core.law.history.fillers import (
 )
 from sash.core.law.history.view import History
 from sash.core.law.records.costs import message_costs, written_cost
-from sash.core.law.records.records import Flags, Records
+from sash.core.law.records.record import Flags
+from sash.core.law.records.records import Records
 from sash.core.law.render import Bodies
 from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS

@@ -11,7 +11,7 @@ from sash.core.counts.measures.native_parts import NativeParts
 from sash.core.law.documents.grounding import splice
 from sash.core.law.fixed_parts.conversation_settings import FixedParts
 from sash.core.law.history.notes import note_message, summary_message
-from sash.core.law.records.records import StoredGrounding
+from sash.core.law.records.stored_grounding import StoredGrounding
 from sash.core.law.selection.window import Window
 from sash.core.providers import CHAT
 from sash.core.providers.messages.mends import AS_TEXT, Mends

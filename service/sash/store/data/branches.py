@@ -26,7 +26,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from sash.core.counts.models.families import ASSISTANT
-from sash.core.law.records.records import RECORD_BYTES, Flags, Record
+from sash.core.law.records.record import RECORD_BYTES, Flags, Record
 from sash.core.screens.forks import OtherWay
 from sash.core.stored.details import decode_details
 from sash.problems import NotFound

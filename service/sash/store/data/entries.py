@@ -14,7 +14,8 @@ from sash.core.counts.costs.counting import reference_tokens
 from sash.core.counts.models.families import TOOL
 from sash.core.law.documents.grounding import Template
 from sash.core.law.measured_entries import as_stored, content_digest, entry_digest, measure_entry
-from sash.core.law.records.records import Flags, Record, StoredGrounding, encode_grounding
+from sash.core.law.records.record import Flags, Record
+from sash.core.law.records.stored_grounding import StoredGrounding, encode_grounding
 from sash.core.providers.messages.members import NO_NAMES, Names
 from sash.core.providers.reading.native import compaction_of
 from sash.core.stored.identities import CHANCE_BITS, Identity, stamp_of, ulid_of

@@ -18,7 +18,8 @@ import msgspec
 
 from sash.core.chat.packed import Packed
 from sash.core.law.recall.words import Numbering, pack_words, said_in, words_of
-from sash.core.law.records.records import DIGEST_BYTES, RECORD_BYTES, Records
+from sash.core.law.records.record import DIGEST_BYTES, RECORD_BYTES
+from sash.core.law.records.records import Records
 from sash.processor import PROCESSOR
 from sash.store.data import write_scripts
 from sash.store.data.blocks import read_blocks, values_of

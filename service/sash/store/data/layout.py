@@ -81,14 +81,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from sash.core.law.records.records import (
-    RECORD_BYTES,
-    Record,
-    Records,
-    Summary,
-    details_of,
-    encode_record,
-)
+from sash.core.law.records.record import RECORD_BYTES, Record, details_of, encode_record
+from sash.core.law.records.records import Records
+from sash.core.law.records.stored_summary import Summary
 from sash.core.stored.details import StoredDetails, decode_details, encode_details
 from sash.core.stored.identities import Identity
 

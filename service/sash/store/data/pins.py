@@ -11,7 +11,8 @@ import numpy as np
 
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, TOOL
 from sash.core.law.records.late_results import late_in
-from sash.core.law.records.records import Flags, Record, Records
+from sash.core.law.records.record import Flags, Record
+from sash.core.law.records.records import Records
 from sash.core.law.records.units import group_units
 
 

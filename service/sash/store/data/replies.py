@@ -10,7 +10,10 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.law.fixed_parts.conversation_settings import decode_settings
-from sash.core.law.records.records import RECORD_BYTES, Record, Records, StoredGrounding, Summary
+from sash.core.law.records.record import RECORD_BYTES, Record
+from sash.core.law.records.records import Records
+from sash.core.law.records.stored_grounding import StoredGrounding
+from sash.core.law.records.stored_summary import Summary
 from sash.core.stored.identities import Identity
 from sash.core.stored.split_media import StoredMedium
 from sash.problems import Internal

@@ -5,17 +5,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from sash.core.law.records.records import (
-    DIGEST_BYTES,
-    RECORD_BYTES,
-    Flags,
-    Record,
-    Records,
-    StoredGrounding,
-    decode_grounding,
-    encode_record,
-)
+from sash.core.law.records.record import DIGEST_BYTES, RECORD_BYTES, Flags, Record, encode_record
+from sash.core.law.records.records import Records
 from sash.core.law.records.redaction import NO_DIGEST
+from sash.core.law.records.stored_grounding import StoredGrounding, decode_grounding
 from sash.core.stored.identities import Identity
 from sash.core.stored.split_media import Text
 from sash.store.data.layout import pack

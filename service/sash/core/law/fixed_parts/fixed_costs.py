@@ -8,7 +8,8 @@ from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.history.fillers import bare_opening, blank_line_tokens, few_shots_fillers, joined_systems
 from sash.core.law.history.notes import Line
 from sash.core.law.history.view import View
-from sash.core.law.records.records import Records, Summary
+from sash.core.law.records.records import Records
+from sash.core.law.records.stored_summary import Summary
 from sash.core.providers import PROVIDERS
 
 Lines = Sequence[Line | Summary | None]

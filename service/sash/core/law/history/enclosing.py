@@ -13,7 +13,8 @@ from sash.core.counts.models.families import TOOL
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import Number
 from sash.core.law.history.view import History
-from sash.core.law.records.records import Flags, Record, Records
+from sash.core.law.records.record import Flags, Record
+from sash.core.law.records.records import Records
 from sash.core.providers import PROVIDERS
 
 MESSAGE_BYTES: Final = 192

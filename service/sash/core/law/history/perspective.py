@@ -38,7 +38,8 @@ from sash.core.law.recall.recall import bound
 from sash.core.law.records.costs import message_costs, reference_costs
 from sash.core.law.records.late_results import heads_of, late_orphans
 from sash.core.law.records.need_older import NeedOlder
-from sash.core.law.records.records import RESULTS, Flags, Records
+from sash.core.law.records.record import RESULTS, Flags
+from sash.core.law.records.records import Records
 
 HORIZON_BLOCKS: Final = 2
 """Blocks before the newest one to which a view looks back."""

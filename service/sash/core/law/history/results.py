@@ -22,7 +22,8 @@ from sash.core.counts.models.models import Model
 from sash.core.counts.text import Encoding, count_text, cut_text
 from sash.core.counts.text.numbers import MANY, ONE
 from sash.core.law.records.costs import for_each, written_cost
-from sash.core.law.records.records import Record, Records
+from sash.core.law.records.record import Record
+from sash.core.law.records.records import Records
 from sash.core.providers import PROVIDERS
 from sash.core.providers.messages.pieces import Object
 from sash.core.providers.messages.sharing import restore

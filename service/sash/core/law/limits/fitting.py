@@ -36,7 +36,7 @@ from sash.core.law.limits.unreadable import UNREADABLE, told_among
 from sash.core.law.records.costs import message_costs, record_cost
 from sash.core.law.records.explained import Explained
 from sash.core.law.records.need_older import NeedOlder
-from sash.core.law.records.records import Record
+from sash.core.law.records.record import Record
 from sash.core.law.selection.choice import choose
 from sash.core.law.selection.stable import Cut
 from sash.core.law.selection.window import ALL, Allowed, Window

@@ -14,7 +14,8 @@ from sash.core.counts.models.families import TOOL
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import MANY, Number
 from sash.core.counts.text.unicode_scripts import family_tokens
-from sash.core.law.records.records import Flags, Record, Records
+from sash.core.law.records.record import Flags, Record
+from sash.core.law.records.records import Records
 from sash.core.providers import PROVIDERS
 from sash.core.providers.openai.server_mends import SILENT, refused_by
 

@@ -1,230 +1,58 @@
-"""Records: the facts about a message that a window needs, stored apart from the body, so that no body is decoded.
-
-A record has 28 bytes for every message, so that a tail of records is read as columns: the cost of a thousand plain
-messages takes one addition for each. Facts that few messages have (tool calls, names, images, documents) are in
-``Details``, which are read only if a flag says so::
-
-    0  flags   1  role   2  calls   3  more flags   4-7  tokens in o200k_base   8-11  in cl100k_base
-    12-15  bytes of the body   16-17  further flags   18-19  tag   20-27  digest of role and content
-
-Numbers are little-endian. The store's scripts know the size, and flags of the bytes 0 and 3; a test compares them.
-"""
+"""Records as columns: consecutive messages, as a window reads them."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cache, reduce
+from functools import cache
 from itertools import repeat
-from operator import or_
-from struct import Struct
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import numpy as np
 
-from sash.core.chat.audiences import EVERYBODY, Party, party_digest
+from sash.core.chat.audiences import EVERYBODY, Party
 from sash.core.chat.messages import digest
 from sash.core.counts.costs.message_cost import LIST_BEGINS, LIST_ENDS
-from sash.core.counts.measures.measures import ZERO, Extra, Measure
-from sash.core.counts.measures.media_facts import IMAGE, Medium
-from sash.core.counts.measures.rows import Row, columns_of, stored_row, taken
-from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
+from sash.core.counts.measures.measures import Measure
+from sash.core.counts.measures.media_facts import Medium
+from sash.core.counts.measures.rows import Row, columns_of, taken
+from sash.core.counts.models.families import ASSISTANT, DEVELOPER, SYSTEM, TOOL, USER
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import Number
 from sash.core.law.lazily import lazy
 from sash.core.law.records.reasons import Reason
+from sash.core.law.records.record import (
+    DIGEST_BYTES,
+    FLAG_BYTES,
+    GROUPED,
+    ITS_OWN,
+    LAYOUT,
+    OF_DETAILS,
+    RECORD_BYTES,
+    RESULTS,
+    UNSENT,
+    Flags,
+    Record,
+    WindowFlags,
+    details_of,
+    encode_record,
+)
 from sash.core.stored.details import Details, StoredDetails
-from sash.core.stored.identities import Identity, short_form
-from sash.core.stored.split_media import GAP, StoredMedium
+from sash.core.stored.identities import Identity
 
 if TYPE_CHECKING:
     from sash.core.law.records.units import Units
 
-_LAYOUT: Final = Struct("<BBBBIIIHH8s")
-RECORD_BYTES: Final = _LAYOUT.size
-DIGEST_BYTES: Final = 8
-"""The size of a content's digest, at the end of a record, and of an entry's, in its details."""
 _DIGESTS: Final = np.dtype([("rest", f"V{RECORD_BYTES - DIGEST_BYTES}"), ("digest", "<u8")])
-_FLAG_BYTES: Final = (0, 3, 16, 17)
-"""The bytes of a record that have flags, the lowest ones first."""
-FLAG_BITS: Final = 8 * len(_FLAG_BYTES)
-_LARGEST: Final = 2**32 - 1
-
-
-class Flags:
-    """A record's flags: the lowest eight are its byte 0, the next eight its byte 3, the others its bytes 16 and 17.
-
-    PARALLEL: a result of one of several calls. LATE: a result that does not stand directly behind its call and the call's
-    other results, or is not its first (``order.py``). RICH: the message's cost depends on its details. MIXED: its details
-    have its writing systems, which only estimates need, or its author and audience, which only views need. NAMED: the
-    message has an author or an audience. WORDLESS: it is a reply that was interrupted before a word came. MEDIA: it has
-    pictures or files that are stored beside it. COMPACTION: it is a provider's compaction, which windows have as their
-    summary. IN_PROGRESS: it is still being written. LEFT_OUT: a client left it out of windows (``sent`` is false).
-    WITHHELD: in progress, wordless or left out, which no window has.
-    """
-
-    PINNED: Final = 1
-    GROUNDED: Final = 2
-    NOTED: Final = 4
-    PARALLEL: Final = 8
-    REDACTED: Final = 16
-    LEGACY_CALL: Final = 32
-    LATE: Final = 32  # of a result; the flag above is of the assistant's
-    RICH: Final = 64
-    MIXED: Final = 128
-    LEFT_OUT: Final = 1 << 8
-    NAMED: Final = 1 << 10
-    WORDLESS: Final = 1 << 11
-    MEDIA: Final = 1 << 12
-    COMPACTION: Final = 1 << 14
-    IN_PROGRESS: Final = 1 << 15
-    WITHHELD: Final = IN_PROGRESS | WORDLESS | LEFT_OUT
-
-
-class WindowFlags:
-    """A message's flags of one window, which are not stored.
-
-    COVERED: a compaction stands for the message. MENDED: its calls may be sent although results are missing. GOES_ON: lines
-    in place of results follow it.
-    """
-
-    COVERED: Final = 1
-    MENDED: Final = 2
-    GOES_ON: Final = 4
-
-
-STORED_FLAGS: Final[int] = reduce(or_, (flag for name, flag in vars(Flags).items() if name.isupper()))
-_IN_DETAILS = Flags.RICH | Flags.MIXED
-_OF_DETAILS = _IN_DETAILS | Flags.MEDIA | Flags.NAMED
-"""Flags that follow from the details."""
-_ITS_OWN = STORED_FLAGS & ~_OF_DETAILS
-_ENDS = LIST_BEGINS | LIST_ENDS
 _REASONING = frozenset({"plain0", "blocks0", "signatures0", "form"})
-_UNSENT = Flags.WITHHELD | Flags.COMPACTION
-_GROUPED = Flags.LEGACY_CALL | _UNSENT
-RESULTS: Final = bytes((TOOL, FUNCTION))
-"""The roles of results."""
 NO_ROLE: Final = 255
 _NO_CONTENT = digest(["assistant", None], DIGEST_BYTES)
 """The digest of all assistant messages without content (writing, calls), which are not duplicates of each other."""
 
 
-class Record(msgspec.Struct, frozen=True):
-    """One message. ``size`` is the body's bytes in the log, ``calls`` its number of tool calls. ``grounding``, ``digits``,
-    ``links``, ``media`` and ``party`` are as in its details, which must have been read. The flags of a result of several
-    calls have LIST_BEGINS and LIST_ENDS, too, which are not stored: the neighbours tell."""
-
-    flags: int
-    measure: Measure
-    size: int
-    calls: int
-    content_digest: bytes
-    grounding: tuple[int, int] | None = None
-    own_tokens: int | None = None
-    """Tokens of its text in the model's own vocabulary, if counted; not stored in the record."""
-    digits: int = 0
-    links: str = ""
-    media: tuple[StoredMedium, ...] = ()
-    party: Party = EVERYBODY
-    tag: int = 0
-    """A number of 16 bits, which nothing gives yet."""
-
-    @property
-    def makes_calls(self) -> bool:
-        """Whether it is an assistant's message with calls, also in the form before tool calls."""
-        return self.measure.role == ASSISTANT and (self.calls > 0 or bool(self.flags & Flags.LEGACY_CALL))
-
-    @property
-    def whole_size(self) -> int:
-        """The body's bytes with its media in their places."""
-        return self.size + sum(each.length - GAP for each in self.media)
-
-    @property
-    def enclosed(self) -> Sequence[Medium]:
-        """What the message encloses: pictures, files and sounds.
-
-        A message that was stored by a version without these facts has pictures of known sides alone.
-        """
-        extra = self.measure.extra
-        if extra is None or extra.media or not extra.images or extra.estimated or extra.beside is not None:
-            return extra.media if extra is not None else ()
-        size = self.whole_size // len(extra.images)
-        return [Medium(IMAGE, "", size, width, height) for width, height, _ in extra.images]
-
-    @property
-    def has_text(self) -> bool:
-        """Whether it has a text."""
-        return self.measure.extra is None or self.measure.extra.has_text
-
-    @property
-    def pinned(self) -> bool:
-        """Whether the message is in every window."""
-        return bool(self.flags & Flags.PINNED)
-
-    @property
-    def is_left_out(self) -> bool:
-        """Whether a client left the message out of windows."""
-        return bool(self.flags & Flags.LEFT_OUT)
-
-    @property
-    def grouped(self) -> bool:
-        """Whether the message is not sent alone: it is a call, a result, withheld, or a compaction."""
-        return bool(self.calls) or self.measure.role in RESULTS or bool(self.flags & _GROUPED)
-
-    @property
-    def lone_text(self) -> bool:
-        """Whether it is a text whose own tokens its record tells. Its details may tell what the text behind it costs."""
-        extra = self.measure.extra
-        is_plain = extra is None or msgspec.structs.replace(extra, padding=None, heading=ZERO) == _NO_EXTRA
-        return is_plain and not (self.grouped or self.grounding or self.media or any(self.party))
-
-    @property
-    def parallel(self) -> int:
-        """Not 0 if the message answers one of several calls; LIST_BEGINS and LIST_ENDS mark the first and the last."""
-        return self.flags & (Flags.PARALLEL | _ENDS)
-
-    @property
-    def rich(self) -> bool:
-        """Whether its cost, or what is sent, depends on more than role and text."""
-        extra = self.measure.extra
-        return self.grounding is not None or bool(self.media) or (extra is not None and not extra.is_mix)
-
-
-def encode_record(record: Record) -> bytes:
-    """The record's 28 bytes. Its other facts are in its details."""
-    one, is_named = record.measure, record.party != EVERYBODY
-    is_mixed = is_named or (one.extra is not None and one.extra.mix is not None)
-    flags = record.flags & _ITS_OWN | (Flags.RICH if record.rich else 0)
-    flags |= (Flags.MIXED if is_mixed else 0) | (Flags.MEDIA if record.media else 0) | (Flags.NAMED if is_named else 0)
-    o200k, cl100k = min(one.o200k, _LARGEST), min(one.cl100k, _LARGEST)
-    low, high, further, said = flags & 255, flags >> 8 & 255, flags >> 16, record.content_digest
-    return _LAYOUT.pack(low, one.role, record.calls, high, o200k, cl100k, record.size, further, record.tag, said)
-
-
 def plain_records(roles: bytes, o200k: Iterable[int], sizes: Iterable[int], digests: Iterable[bytes]) -> "Records":
     """The records of plain texts that are counted in o200k_base alone. ``digests`` may go on behind the last message."""
     none = repeat(0)
-    return Records(b"".join(map(_LAYOUT.pack, none, roles, none, none, o200k, none, sizes, none, none, digests)))
-
-
-def details_of(record: Record, identity: Identity) -> Details:
-    """The details of the record's message. Its numbers are a row, or whole where a row cannot have all."""
-    extra = record.measure.extra
-    if extra is not None and extra.media:
-        extra = _ending(extra, identity.created_ms // 1000)
-    row = stored_row(extra) if extra is not None else None
-    numbers, facts = (row or b"", None if row else extra), (record.digits, record.links, record.media, ())
-    known = identity.digest, *short_form(identity), *numbers, record.grounding, identity.status
-    return Details(*known, *facts, *record.party, party_digest(*record.party))
-
-
-def _ending(extra: Extra, came: int) -> Extra:
-    """What a message has beside its text; what lasts for a time after it ``came``, in seconds since 1970, has an end."""
-    if not came or not any(each.lasts for each in extra.media):
-        return extra
-    media = [
-        msgspec.structs.replace(each, until=came + each.lasts, lasts=0) if each.lasts else each for each in extra.media
-    ]
-    return msgspec.structs.replace(extra, media=tuple(media))
+    return Records(b"".join(map(LAYOUT.pack, none, roles, none, none, o200k, none, sizes, none, none, digests)))
 
 
 @cache
@@ -232,15 +60,14 @@ def _having(flags: int) -> tuple[int, bytes]:
     """The byte of a record that has these flags, and a table for ``bytes.translate``: 1 where the byte has one of them."""
     byte = (flags.bit_length() - 1) // 8
     wanted = flags >> 8 * byte
-    return _FLAG_BYTES[byte], bytes(1 if each & wanted else 0 for each in range(256))
+    return FLAG_BYTES[byte], bytes(1 if each & wanted else 0 for each in range(256))
 
 
-_PINNED, _LATE, _OUT, _LEFT_OUT = (_having(flags)[1] for flags in (Flags.PINNED, Flags.LATE, _UNSENT, Flags.LEFT_OUT))
+_PINNED, _LATE, _OUT, _LEFT_OUT = (_having(flags)[1] for flags in (Flags.PINNED, Flags.LATE, UNSENT, Flags.LEFT_OUT))
 _COVERED = bytes(1 if each & WindowFlags.COVERED else 0 for each in range(256))
 _NOBODY = Identity("", 0, bytes(DIGEST_BYTES))
 _NOTHING = Details(_NOBODY.digest, "")
 _NO_DETAILS = StoredDetails.of([_NOTHING])
-_NO_EXTRA = Extra()
 
 
 class Records(Sequence[Record]):
@@ -326,13 +153,13 @@ class Records(Sequence[Record]):
         if details is None and index < len(self.front_records):
             return self.front_records[index]
         at = index * RECORD_BYTES
-        low, role, calls, high, o200k, cl100k, size, further, tag, digest = _LAYOUT.unpack_from(self.packed, at)
+        low, role, calls, high, o200k, cl100k, size, further, tag, digest = LAYOUT.unpack_from(self.packed, at)
         flags = low | high << 8 | further << 16
         if details is None:
-            is_linked = calls or role in RESULTS or flags & (_GROUPED | _OF_DETAILS)
+            is_linked = calls or role in RESULTS or flags & (GROUPED | OF_DETAILS)
             details = self.details[index] if flags & Flags.RICH or (is_linked and self.details) else _NOTHING
         return Record(
-            flags & _ITS_OWN | (int(self.places[index]) if flags & Flags.PARALLEL else 0),
+            flags & ITS_OWN | (int(self.places[index]) if flags & Flags.PARALLEL else 0),
             Measure(role, o200k, cl100k, details.measured),
             size,
             calls,
@@ -387,7 +214,7 @@ class Records(Sequence[Record]):
     def changed_at(self, places: Iterable[int], flag: int, *, is_set: bool) -> "Records":
         """These records, of which those at ``places`` have this flag, or do not."""
         byte, rows = _having(flag)[0], self.rows()
-        bit = flag >> 8 * _FLAG_BYTES.index(byte)
+        bit = flag >> 8 * FLAG_BYTES.index(byte)
         changed = [*places]
         rows[changed, byte] = rows[changed, byte] | bit if is_set else rows[changed, byte] & (255 - bit)
         return Records(rows.tobytes(), self.details)
@@ -609,100 +436,3 @@ def indexes_of(marks: bytes) -> Iterator[int]:
     while index >= 0:
         yield index
         index = marks.find(1, index + 1)
-
-
-StoredDocument = tuple[str | None, str]
-"""A document's id and text. Two are the same where both are."""
-
-
-class DocumentSource(msgspec.Struct, array_like=True, frozen=True):
-    """Where a document is from: what its client said about it beside its text."""
-
-    title: str | None = None
-    url: str | None = None
-    metadata: dict[str, Any] | None = None
-
-
-NO_SOURCE: Final = DocumentSource()
-"""The source of a document that has its text alone, or an id."""
-
-
-class StoredGrounding(msgspec.Struct, array_like=True, frozen=True):
-    """A message's documents. ``start`` and ``end`` are the offsets of the content's value in the body.
-
-    ``template`` is the digest of the template and separator of the stored counts. If the conversation's template changes,
-    the documents are counted again. ``shorter`` are the shorter levels of each document; empty if none has any. ``sources``
-    are where the documents are from; empty if none says it.
-    """
-
-    template: bytes
-    start: int
-    end: int
-    documents: list[StoredDocument]
-    shorter: list[list[str]] = []
-    sources: list[DocumentSource] = []
-
-    def levels(self, index: int) -> list[str]:
-        """The texts of a document, the longest first. One that is empty, or not shorter than the text before it, is left
-        out."""
-        texts = [self.documents[index][1]]
-        for text in self.shorter[index] if self.shorter else ():
-            if len(text) < len(texts[-1]) and text.strip():
-                texts.append(text)
-        return texts
-
-    def source(self, index: int) -> DocumentSource:
-        """Where a document is from."""
-        return self.sources[index] if self.sources else NO_SOURCE
-
-
-encode_grounding = msgspec.msgpack.Encoder().encode
-decode_grounding = msgspec.msgpack.Decoder(StoredGrounding).decode
-
-
-class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A summary of messages 1 to ``through_seq``.
-
-    ``compaction`` is a provider's compaction as a chat message with a ``native`` member. Windows in the provider's format
-    begin with it; other windows have the text.
-    """
-
-    text: str
-    through_seq: int
-    measure: Measure
-    compaction: dict[str, Any] | None = None
-    compaction_measure: Measure | None = None
-    audience: list[str] | None = None
-    """The agents that may see every message that it covers; None if all may."""
-    seq: int = 0
-    """The seq of the message that it is, if it was appended, else 0. Its words, where it has some, then stand for what it
-    covers in all formats. It is not stored."""
-    author: str | None = None
-    """The author of that message. It is not stored."""
-    replaces: bool = False
-    """Whether it was put in place of such a message, and so stands as that did. It is not stored."""
-    own_tokens: int | None = None
-    """The text's tokens in a model's own vocabulary, while a window is made for this model. It is not stored."""
-
-    def for_those(self, names: frozenset[str] | None) -> "Summary":
-        """The summary for these agents; None are all."""
-        return msgspec.structs.replace(self, audience=None if names is None else sorted(names))
-
-    def is_seen(self, view: str) -> bool:
-        """Whether this agent may see every message that it covers. A compaction has its author's windows."""
-        if self.seq:
-            return self.author == view
-        return self.audience is None or view in self.audience
-
-    def sent_as(self, form: str) -> "Summary | None":
-        """The summary in this format: with its compaction alone, or its text alone; None if it has neither."""
-        if self.compaction is not None and self.compaction["native"]["format"] == form:
-            return msgspec.structs.replace(self, measure=self.compaction_measure)
-        if not self.text:
-            return None
-        return self if self.compaction is None else msgspec.structs.replace(self, compaction=None)
-
-    @property
-    def stands(self) -> bool:
-        """Whether windows have it in place of the messages that it covers, and never these, once it is as it is sent."""
-        return bool(self.seq) or self.replaces or self.compaction is not None

@@ -13,7 +13,8 @@ import numpy as np
 from sash.core.counts.models.families import ASSISTANT, FUNCTION, TOOL
 from sash.core.counts.text.numbers import Number
 from sash.core.law.lazily import lazy
-from sash.core.law.records.records import Flags, Records, WindowFlags
+from sash.core.law.records.record import Flags, WindowFlags
+from sash.core.law.records.records import Records
 
 LONGEST_GROUP = 129
 """Messages of the longest tool group: an assistant message and the results of its 128 calls."""

@@ -18,7 +18,8 @@ from sash.core.law.history.view import History, View, unit_costs
 from sash.core.law.records.costs import message_costs
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.reasons import Reason
-from sash.core.law.records.records import Flags, Summary, WindowFlags
+from sash.core.law.records.record import Flags, WindowFlags
+from sash.core.law.records.stored_summary import Summary
 from sash.core.law.records.units import unit_at
 from sash.core.law.selection.stable import Cut
 from sash.core.law.selection.walk import Walk

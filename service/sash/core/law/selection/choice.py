@@ -33,7 +33,7 @@ from sash.core.law.history.view import History, Order, Thoughts, View, view_hist
 from sash.core.law.lazily import lazy
 from sash.core.law.records.need_older import NeedOlder, older
 from sash.core.law.records.reasons import Reason
-from sash.core.law.records.records import Summary
+from sash.core.law.records.stored_summary import Summary
 from sash.core.law.selection.binding import accepted_from
 from sash.core.law.selection.caching import below_a_tier, cut_length
 from sash.core.law.selection.cutting import cleared, grown, limited, overlong, required

@@ -13,7 +13,8 @@ from sash.core.law.records.costs import costs_as_counted, reference_costs
 from sash.core.law.records.explained import Explained, ExplainedDocument
 from sash.core.law.records.late_results import late_orphans
 from sash.core.law.records.reasons import APART_FROM, Fate, Reason
-from sash.core.law.records.records import StoredGrounding, Summary
+from sash.core.law.records.stored_grounding import StoredGrounding
+from sash.core.law.records.stored_summary import Summary
 from sash.core.law.selection.walk import Walk
 from sash.problems import GroundingDoesNotFit, WindowDoesNotFit
 

@@ -26,7 +26,7 @@ from sash.core.law.history.fillers import (
 from sash.core.law.history.view import History, Thoughts, View
 from sash.core.law.records.costs import for_each
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.law.records.records import Flags
+from sash.core.law.records.record import Flags
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.destinations.destination import meet
 from sash.core.providers.messages.references import is_readable

@@ -10,7 +10,8 @@ from sash.core.counts.models.families import DEVELOPER, FUNCTION, USER
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.history.view import View
 from sash.core.law.records.reasons import Reason
-from sash.core.law.records.records import StoredDocument, Summary
+from sash.core.law.records.stored_grounding import StoredDocument
+from sash.core.law.records.stored_summary import Summary
 from sash.core.law.selection.stable import Cut
 
 Choose = Callable[[int, int, "Walk"], Grounded | None]

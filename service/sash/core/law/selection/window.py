@@ -10,7 +10,8 @@ from sash.core.law.documents.grounding import Grounded
 from sash.core.law.history.results import Edit
 from sash.core.law.recall.recall import Recollection
 from sash.core.law.records.explained import Explained
-from sash.core.law.records.records import Record, Summary
+from sash.core.law.records.record import Record
+from sash.core.law.records.stored_summary import Summary
 from sash.core.law.selection.stable import Cut
 
 
