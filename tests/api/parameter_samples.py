@@ -21,7 +21,6 @@ DOCUMENTS = {
         {"id": "d-2", "text": "A zebra eats grass. " + 20 * WORDS},
     ]
 }
-PAPER = {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0xLjQK"}}
 RICH: Sequence[dict[str, Any]] = (
     user("What is the zebra code?", grounding=DOCUMENTS),
     {"message": {"role": "assistant", "content": "It is 4.", "reasoning_content": "Zebras count in fours."}},
@@ -65,10 +64,7 @@ HISTORIES: Mapping[str, Sequence[dict[str, Any]]] = {
         {"role": "user", "content": "Go on."},
     ),
     "loop": (user("Look."), calling("t-1"), result("t-1", 100 * WORDS)),
-    "paper": (
-        {"message": {"role": "user", "content": [{"type": "text", "text": "See."}, PAPER]}},
-        {"role": "user", "content": "And?"},
-    ),
+    "spoken": (user("Say it."), {"message": {"role": "assistant", "audio": {"id": "audio_1"}}}, user("And?")),
     "dear": (user("a " * 120_000), assistant("b " * 120_000), user("And?")),
     "long": (*(make(f"turn {turn} {WORDS}") for turn in range(40) for make in (user, assistant)), user("And?")),
     "thoughts": (
@@ -163,7 +159,7 @@ SAMPLES: Mapping[str, Sample] = {
     "tool_result_overflow": Sample("trim", "error", {"max_tokens": "300"}, "loop"),
     "images_kept": Sample("0", "5"),
     "unanswered": Sample("note", "drop"),
-    "uncarried": Sample("error", "drop", {"format": "ollama", "model": "qwen3:8b"}, "paper"),
+    "uncarried": Sample("error", "drop", {"format": "responses", "model": "gpt-5"}, "spoken"),
     "history_tools": Sample("false", "true"),
     "cache": Sample(
         "none", "auto", {"format": "anthropic", "model": "claude-sonnet-4-5", "max_tokens": "20000"}, "long"

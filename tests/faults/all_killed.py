@@ -477,11 +477,12 @@ async def all_killed(folder: Path, scale: Scale) -> Row:
         for task in at_work[:-1]:
             task.cancel()
         stopped = await asyncio.gather(*at_work, return_exceptions=True)
-        wrong = [repr(each) for each in stopped if not isinstance(each, asyncio.CancelledError)]
+        wrong = [repr(each) for each in stopped if not (each is None or isinstance(each, asyncio.CancelledError))]
         await asyncio.sleep(2)  # until the service has answered what nobody waits for
         found = {told.name: await copier.export(told.name) for told in chats.all}
         read_back = {name: read(answer) if answer is not None else None for name, answer in found.items()}
         total = sum((judged(told, read_back[told.name]) for told in chats.all), Verdict())
+        wrong += [f"{total.returned} texts can be read after their erasure"] if total.returned else []
         wrong += [each for asker in everybody for each in asker.wrong]
         wrong += [why for name, each in read_back.items() if each is not None for why in wrong_in(name, each)]
         for each in everybody:
