@@ -373,6 +373,25 @@ async def test_a_write_that_dies_and_is_taken_back(
     assert exported.count('"three"') == (not forget)
 
 
+async def test_a_branch_that_is_the_log_by_now_was_not_dropped(
+    client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any
+) -> None:
+    """Where a run died before it dropped a branch, and another made it the log meanwhile, the repeat is 404, and not 204."""
+    path = f"/conversations/{conversation}"
+    await append(client, conversation, user("one"), user("two"))
+    branch = (await client.post(f"{path}/rewind", json={"to_seq": 1})).json()["branch"]["id"]
+    before = {*server.scan_iter(f"{PREFIX}{{default/request/*")}
+    assert (await client.post(f"{path}/branches/{branch}")).is_success
+    assert (await client.delete(f"{path}/branches/{branch}", headers=key)).status_code == 404
+    (claim,) = {*server.scan_iter(f"{PREFIX}{{default/request/*")} - before
+    server.hset(claim, "until", 1)  # as if that run had died, and nobody knew what it had done
+
+    again = await client.delete(f"{path}/branches/{branch}", headers=key)
+
+    problem(again, 404, "not-found")
+    assert [each["message"]["content"] for each in await history(client, conversation)] == ["one", "two"]
+
+
 async def test_an_erased_turn_does_not_come_back(
     client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any, store: Any
 ) -> None:
