@@ -220,9 +220,10 @@ def made(
     mends = _told(window, history, plan) if is_changed else Mends()
     seqs = window.seqs
     request = _request(asked, history, window, bodies, documents, mends)
-    if (window.opening or plan.opening) and PROVIDERS[query.format].is_chat_form and USER_FIRST.name not in mends.of(0):
+    is_opened = window.opening or (parts.few_shots and plan.opening)
+    if is_opened and PROVIDERS[query.format].is_chat_form and USER_FIRST.name not in mends.of(0):
         window = sparing(sparing(window, "priming", window.opening), "few_shots", plan.opening)
-    if PROVIDERS[query.format].fills or history.records.details or mends.sent or mends.joins or plan.joint:
+    if plan.is_recounted or mends.sent or mends.joins:
         window = cheaper(window, *savings(window, history, plan, mends, bodies))
     if hints is not None:
         request = _with_hints(asked, request, hints)

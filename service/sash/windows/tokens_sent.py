@@ -35,7 +35,6 @@ from sash.core.law.records.records import Records
 from sash.core.law.render import Bodies
 from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS
-from sash.core.providers.destinations.destination import meet
 from sash.core.providers.messages.mends import Mends
 from sash.core.providers.reading.native import read_messages
 
@@ -61,7 +60,7 @@ def savings(
     less, thoughts = Counter[int](), Counter[int]()
     if PROVIDERS[plan.model.format].fills:
         less.update(_by_turns(window, history, plan, mends))
-    if history.records.details:
+    if plan.names_files and history.records.details:
         less.update(_by_names(window, history, plan.model, mends))
     if mends.sent:
         as_sent, thoughts = _as_sent(window, history, plan.model, mends, bodies)
@@ -202,11 +201,10 @@ def _are_own(records: Records, form: str) -> Sequence[bool]:
 
 
 def _by_names(window: Window, history: History, model: Model, mends: Mends) -> Counter[int]:
-    """The tokens of names and words that messages with files could have got, by seq, where they are sent as they came."""
+    """The tokens of names and words that messages with files could have got, by seq, where they are sent as they came, in a
+    form that names files."""
     records, form = history.records, model.format
     saved = Counter[int]()
-    if "file_names" not in meet(form, model.provider, model.known_as).values:
-        return saved
     for row, seq in zip(window.rows, window.seqs, strict=True):
         if row in records.media and seq not in mends.told and seq not in window.edits:
             measured = records[row].measure

@@ -53,7 +53,7 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     def message_costs(self) -> tuple[int, int]:
         """Tokens of the system prompt and of the few-shots."""
         system, few_shots = self.parts.fixed.message_costs(self.model)
-        return system, few_shots + self.joint * self.few_shot_systems
+        return system, few_shots + (self.joint * self.few_shot_systems if self.parts.few_shots else 0)
 
     @cached_property
     def few_shot_systems(self) -> int:
@@ -110,6 +110,16 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     def telling_summary(self) -> "Plan":
         """The plan of the same window with the conversation's summary in it."""
         return msgspec.structs.replace(self, query=msgspec.structs.replace(self.query, summary="always"))
+
+    @cached_property
+    def names_files(self) -> bool:
+        """Whether files get names, and stand beside words."""
+        return "file_names" in meet(self.query.format, self.model.provider, self.model.known_as).values
+
+    @cached_property
+    def is_recounted(self) -> bool:
+        """Whether windows may cost less than their messages were chosen by: bounds are reserved for what a form adds."""
+        return PROVIDERS[self.query.format].fills or self.names_files or self.joint > 0
 
     @cached_property
     def joint(self) -> int:

@@ -91,7 +91,7 @@ def _as_sent(view: View, spec: WindowSpec) -> View:
         view = with_links(view, model)
     if PROVIDERS[options.format].fills:
         view = with_fillers(view, model, options.format, has_system=bool(parts.fixed.system))
-    if spec.plan.joint and view.systems:
+    if view.systems and spec.plan.joint:
         view = view.dearer(dict.fromkeys(view.systems, spec.plan.joint))
     return view.dearer(renamed_calls(records, parts.names, model)) if parts.names else view
 
