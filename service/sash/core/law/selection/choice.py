@@ -12,34 +12,29 @@ It uses records only: no body is decoded, and only a document that is being cut 
 If the tail is too short, it returns NeedOlder in place of a window, and is called again with more.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 
-from sash.core.counts.costs.counting import has_calls
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION
-from sash.core.counts.text.numbers import Number
 from sash.core.law.documents.grounding import Grounded
-from sash.core.law.fixed_parts.fixed_costs import Lines, first_rows, fixed_costs
+from sash.core.law.fixed_parts.fixed_costs import fixed_costs
 from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.fillers import came_in, longest_opening, opening_tokens
 from sash.core.law.history.lines import longest_lines
-from sash.core.law.history.notes import Line, longest_note, note_line
+from sash.core.law.history.notes import Line, longest_note
 from sash.core.law.history.order import last_reply
 from sash.core.law.history.renaming import renamed_calls
-from sash.core.law.history.results import Edit
-from sash.core.law.history.view import History, Order, Thoughts, View, view_history
+from sash.core.law.history.view import History, Order, View, view_history
 from sash.core.law.lazily import lazy
 from sash.core.law.records.need_older import NeedOlder, older
-from sash.core.law.records.reasons import Reason
 from sash.core.law.records.stored_summary import Summary
-from sash.core.law.selection.binding import accepted_from
 from sash.core.law.selection.caching import below_a_tier, cut_length
-from sash.core.law.selection.cutting import cleared, grown, limited, overlong, required
-from sash.core.law.selection.explain import does_not_fit, dropped, explain, left_out
+from sash.core.law.selection.composed import composed
+from sash.core.law.selection.cutting import cleared, limited, overlong, required
+from sash.core.law.selection.explain import does_not_fit, left_out
 from sash.core.law.selection.sending import (
-    begins_turn,
     is_turn_unknown,
     with_fillers,
     with_links,
@@ -48,7 +43,7 @@ from sash.core.law.selection.sending import (
 from sash.core.law.selection.stable import Cut, cut_seq
 from sash.core.law.selection.walk import SKIP_HORIZON, Stop, Walk, first_required, open_request, walk
 from sash.core.law.selection.window import Allowed, Window
-from sash.core.providers import PROVIDERS, binds_reasoning
+from sash.core.providers import PROVIDERS
 from sash.problems import WindowDoesNotFit
 
 BLOCK = 4
@@ -142,8 +137,14 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
             elif options.note and not noted and len(taken.rows) < history.length:
                 noted = True
             else:
-                return self.window(taken)
-        return taken
+                break
+        if isinstance(taken, NeedOlder):
+            return taken
+        note = self._note(taken) if noted else 0
+        goes_on = self.goes_on if self.goes_on in taken.rows else None
+        return composed(
+            taken, self.spec, self.allowed, budget=self.budget, ending=self.ending, note=note, goes_on=goes_on
+        )
 
     def with_cuts(self) -> "_Choice":
         """The choice with results cut that are larger than the window, or required and do not fit beside other parts."""
@@ -328,62 +329,6 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         is_before = np.where(rows < front, history.seqs[rows] <= summary.through_seq, rows < behind)
         return int(is_before.sum()) < behind - history.oldest and self._room(summary) >= self._beside_messages()
 
-    def window(self, taken: Walk) -> Window:
-        """The window of the chosen messages, with the note if it fits with the required parts."""
-        spec, plan, view, rows, summary = self.spec, self.spec.plan, taken.view, taken.rows, taken.summary
-        history = view.history
-        if view.edits:  # remaining room extends the newest results again
-            view = grown(view, spec, taken.room)
-        note = self._note(taken) if taken.noted else 0
-        lines = (summary, note_line(note, plan.model.vocabulary) if note else None)
-        fixed = fixed_costs(view, plan, lines, self.ending) if note else taken.fixed
-        if taken.opening:
-            fixed = {**fixed, "priming": fixed["priming"] + taken.opening}
-        messages, sent, left, accepted, left_of = taken.taken + view.always_cost, None, None, 0, []
-        tokens = {"total": 0, **fixed, "messages": messages, "grounding": taken.spent, "reasoning": 0}
-        if (thoughts := view.thoughts) is not None:
-            sent, left, accepted = self._reasoning(view, thoughts, taken, fixed, noted=bool(note))
-            tokens["messages"] -= int(thoughts.sent[rows].sum())
-            tokens["reasoning"], left_of = int(sent[rows].sum()), left[rows].tolist()
-        if summary is not None or note or plan.stands_in or view.systems:
-            tokens["tools"] = self._tools_tokens(lines, rows)
-        tokens["total"] = sum(tokens.values())
-        is_moved = history.order is not None
-        grounding = (
-            {history.seq(row): taken.grounding[row] for row in sorted(taken.grounding)} if taken.grounding else {}
-        )
-        is_edited = left_of or view.edits or is_moved or history.seen is not None
-        return Window(
-            budget=self.budget,
-            rows=rows,
-            seqs=history.seqs_of(rows),
-            is_moved=is_moved,
-            grounding=grounding,
-            summary=summary,
-            note=note,
-            tokens=tokens,
-            dropped=dropped(view, plan.model, taken, messages, grounding, sum(left_of)),
-            stop_reason=taken.stop,
-            explain=explain(view, taken, sent, left) if plan.query.explain else None,
-            edits=self._edits(view, rows, left_of, accepted) if is_edited else {},
-            path=spec.path,
-            opening=taken.opening,
-            cut=taken.cut if taken.cut is not None and taken.cut.since is not None else None,
-            passed=_passed(taken, view) if taken.reasons else frozenset(),
-            goes_on=history.seq(self.goes_on) if self.goes_on is not None and self.goes_on in rows else 0,
-        )
-
-    def _reasoning(
-        self, view: View, thoughts: Thoughts, taken: Walk, fixed: Mapping[str, int], *, noted: bool
-    ) -> tuple[Number, Number, int]:
-        """Each message's tokens of reasoning that are sent, and those that are not; and the first row whose are accepted."""
-        if not binds_reasoning(self.spec.plan.model.known_as):
-            return thoughts.sent, thoughts.left, 0
-        room = self.budget - sum(fixed.values())
-        accepted = accepted_from(view, self.spec, taken, self.allowed, room, noted=noted)
-        is_refused = (thoughts.sent > 0) & (np.arange(len(thoughts.sent)) < accepted)
-        return np.where(is_refused, 0, thoughts.sent), np.where(is_refused, thoughts.sent, thoughts.left), accepted
-
     def _note(self, taken: Walk) -> int:
         """The number of messages in the note; 0 without a note."""
         missing = left_out(self.view, len(taken.rows), taken.summary)
@@ -393,50 +338,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
     def _longest_note(self) -> Line:
         return longest_note(self.view.history.length, self.spec.plan.model.vocabulary)
 
-    def _edits(self, view: View, rows: list[int], left: Sequence[int], accepted: int) -> dict[int, Edit]:
-        """The changes to messages before they are sent, by seq. ``left`` are their tokens of reasoning that is left out."""
-        edits = {row: view.edits[row] for row in rows if row in view.edits} if view.edits else {}
-        order, seen = view.history.order, view.history.seen
-        if any(left):
-            # Signatures go with ``reasoning=none``, but those of the newest turn, and where the model refuses the reasoning.
-            turn = begins_turn(view.history) + 1 if self.spec.plan.query.reasoning == "none" else 0
-            for row, tokens in zip(rows, left, strict=True):
-                if tokens:
-                    is_unsigned = row < max(accepted, turn)
-                    edits[row] = msgspec.structs.replace(
-                        edits.get(row, Edit()), without_reasoning=True, without_seals=is_unsigned
-                    )
-        if order is not None and order.dropped:
-            for row in order.dropped.keys() & set(rows):
-                edits[row] = msgspec.structs.replace(edits.get(row, Edit()), without_calls=order.dropped[row].calls)
-        if seen is not None and seen.texts:
-            seqs = view.history.seqs
-            edits |= {row: Edit(only_text=True) for row in rows if seqs.item(row) in seen.texts}
-        return {view.history.seq(row): each for row, each in edits.items()}
-
-    def _tools_tokens(self, lines: Lines, rows: list[int]) -> int:
-        """The tokens of definitions. They may depend on the first message and on system messages.
-
-        Where one stands in for tools, it is sent beside calls alone; so it is with the cost of calls without definitions.
-        """
-        plan, view = self.spec.plan, self.view
-        if not plan.parts.fixed.defines(plan.model):
-            return 0
-        records = view.history.records
-        known = rows[:1] if not view.systems else first_rows(rows, records.roles, plan.query.format, view.systems)
-        beside = [each.measure for each in (*lines, *(records[row] for row in known)) if each is not None]
-        calls = plan.stands_in and any(has_calls(records[row].measure) for row in rows)
-        return plan.parts.fixed.tools_tokens(plan.model, beside, calls=calls)
-
     def _room(self, *lines: Line | Summary | None) -> int:
         """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""
         fixed = fixed_costs(self.view, self.spec.plan, lines, self.ending)
         return self.budget - sum(fixed.values()) - self.view.always_cost
-
-
-def _passed(taken: Walk, view: View) -> frozenset[int]:
-    """The seqs of the units that the walk passed over although they would fit, or although it kept older ones."""
-    oldest = taken.kept[-1] if taken.kept else len(view.units)
-    passed = (Reason.UNANSWERED, Reason.DUPLICATE)
-    units = [index for index, why in taken.reasons.items() if index > oldest or why in passed]
-    return frozenset(view.history.seqs_of(view.units.members(units)))

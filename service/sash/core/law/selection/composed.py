@@ -1,0 +1,130 @@
+"""The window of the messages that a walk kept: its tokens, the edits of its messages, and what it leaves out."""
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from sash.core.counts.costs.counting import has_calls
+from sash.core.counts.text.numbers import Number
+from sash.core.law.fixed_parts.fixed_costs import Lines, first_rows, fixed_costs
+from sash.core.law.fixed_parts.plan import Plan
+from sash.core.law.fixed_parts.window_spec import WindowSpec
+from sash.core.law.history.notes import note_line
+from sash.core.law.history.results import Edit
+from sash.core.law.history.view import Thoughts, View
+from sash.core.law.records.reasons import Reason
+from sash.core.law.selection.binding import accepted_from
+from sash.core.law.selection.cutting import grown
+from sash.core.law.selection.explain import dropped, explain
+from sash.core.law.selection.sending import (
+    begins_turn,
+)
+from sash.core.law.selection.walk import Walk
+from sash.core.law.selection.window import Allowed, Window
+from sash.core.providers import binds_reasoning
+
+
+def composed(
+    taken: Walk, spec: WindowSpec, allowed: Allowed, *, budget: int, ending: int, note: int, goes_on: int | None
+) -> Window:
+    """The window of a walk.
+
+    ``budget`` is in tokens, ``ending`` are those of a line that asks to go on behind the reply of the row ``goes_on``, and
+    ``note`` is the number of messages in the note, 0 without one.
+    """
+    plan, view, rows, summary = spec.plan, taken.view, taken.rows, taken.summary
+    history = view.history
+    if view.edits:  # remaining room extends the newest results again
+        view = grown(view, spec, taken.room)
+    lines = (summary, note_line(note, plan.model.vocabulary) if note else None)
+    fixed = fixed_costs(view, plan, lines, ending) if note else taken.fixed
+    if taken.opening:
+        fixed = {**fixed, "priming": fixed["priming"] + taken.opening}
+    messages, sent, left, accepted, left_of = taken.taken + view.always_cost, None, None, 0, []
+    tokens = {"total": 0, **fixed, "messages": messages, "grounding": taken.spent, "reasoning": 0}
+    if (thoughts := view.thoughts) is not None:
+        room = budget - sum(fixed.values())
+        sent, left, accepted = _reasoning(view, thoughts, taken, spec, allowed, room, noted=bool(note))
+        tokens["messages"] -= int(thoughts.sent[rows].sum())
+        tokens["reasoning"], left_of = int(sent[rows].sum()), left[rows].tolist()
+    if summary is not None or note or plan.stands_in or view.systems:
+        tokens["tools"] = _tools_tokens(view, plan, lines, rows)
+    tokens["total"] = sum(tokens.values())
+    is_moved = history.order is not None
+    grounding = {history.seq(row): taken.grounding[row] for row in sorted(taken.grounding)} if taken.grounding else {}
+    is_edited = left_of or view.edits or is_moved or history.seen is not None
+    return Window(
+        budget=budget,
+        rows=rows,
+        seqs=history.seqs_of(rows),
+        is_moved=is_moved,
+        grounding=grounding,
+        summary=summary,
+        note=note,
+        tokens=tokens,
+        dropped=dropped(view, plan.model, taken, messages, grounding, sum(left_of)),
+        stop_reason=taken.stop,
+        explain=explain(view, taken, sent, left) if plan.query.explain else None,
+        edits=_edits(view, plan, rows, left_of, accepted) if is_edited else {},
+        path=spec.path,
+        opening=taken.opening,
+        cut=taken.cut if taken.cut is not None and taken.cut.since is not None else None,
+        passed=_passed(taken, view) if taken.reasons else frozenset(),
+        goes_on=history.seq(goes_on) if goes_on is not None else 0,
+    )
+
+
+def _reasoning(
+    view: View, thoughts: Thoughts, taken: Walk, spec: WindowSpec, allowed: Allowed, room: int, *, noted: bool
+) -> tuple[Number, Number, int]:
+    """Each message's tokens of reasoning that are sent, and those that are not; and the first row whose are accepted."""
+    if not binds_reasoning(spec.plan.model.known_as):
+        return thoughts.sent, thoughts.left, 0
+    accepted = accepted_from(view, spec, taken, allowed, room, noted=noted)
+    is_refused = (thoughts.sent > 0) & (np.arange(len(thoughts.sent)) < accepted)
+    return np.where(is_refused, 0, thoughts.sent), np.where(is_refused, thoughts.sent, thoughts.left), accepted
+
+
+def _edits(view: View, plan: Plan, rows: list[int], left: Sequence[int], accepted: int) -> dict[int, Edit]:
+    """The changes to messages before they are sent, by seq. ``left`` are their tokens of reasoning that is left out."""
+    edits = {row: view.edits[row] for row in rows if row in view.edits} if view.edits else {}
+    order, seen = view.history.order, view.history.seen
+    if any(left):
+        # Signatures go with ``reasoning=none``, but those of the newest turn, and where the model refuses the reasoning.
+        turn = begins_turn(view.history) + 1 if plan.query.reasoning == "none" else 0
+        for row, tokens in zip(rows, left, strict=True):
+            if tokens:
+                is_unsigned = row < max(accepted, turn)
+                edits[row] = msgspec.structs.replace(
+                    edits.get(row, Edit()), without_reasoning=True, without_seals=is_unsigned
+                )
+    if order is not None and order.dropped:
+        for row in order.dropped.keys() & set(rows):
+            edits[row] = msgspec.structs.replace(edits.get(row, Edit()), without_calls=order.dropped[row].calls)
+    if seen is not None and seen.texts:
+        seqs = view.history.seqs
+        edits |= {row: Edit(only_text=True) for row in rows if seqs.item(row) in seen.texts}
+    return {view.history.seq(row): each for row, each in edits.items()}
+
+
+def _tools_tokens(view: View, plan: Plan, lines: Lines, rows: list[int]) -> int:
+    """The tokens of definitions. They may depend on the first message and on system messages.
+
+    Where one stands in for tools, it is sent beside calls alone; so it is with the cost of calls without definitions.
+    """
+    if not plan.parts.fixed.defines(plan.model):
+        return 0
+    records = view.history.records
+    known = rows[:1] if not view.systems else first_rows(rows, records.roles, plan.query.format, view.systems)
+    beside = [each.measure for each in (*lines, *(records[row] for row in known)) if each is not None]
+    calls = plan.stands_in and any(has_calls(records[row].measure) for row in rows)
+    return plan.parts.fixed.tools_tokens(plan.model, beside, calls=calls)
+
+
+def _passed(taken: Walk, view: View) -> frozenset[int]:
+    """The seqs of the units that the walk passed over although they would fit, or although it kept older ones."""
+    oldest = taken.kept[-1] if taken.kept else len(view.units)
+    passed = (Reason.UNANSWERED, Reason.DUPLICATE)
+    units = [index for index, why in taken.reasons.items() if index > oldest or why in passed]
+    return frozenset(view.history.seqs_of(view.units.members(units)))
