@@ -244,7 +244,12 @@ async def test_a_day_later_what_nobody_has_is_swept(
     assert await sent(client, f"{conversation}-2") == [pictured("look", 2)]
 
 
-async def test_the_beginning_of_a_picture_is_swept(own: EmbeddedStore, conversation: str, tmp_path: Path) -> None:
+async def test_the_beginning_of_a_picture_is_swept(
+    own: EmbeddedStore,
+    raw: redis.Redis,  # noqa: ARG001 - empties it
+    conversation: str,
+    tmp_path: Path,
+) -> None:
     """A file of which a killed process wrote a part, under the name that obstore gives it, is swept after a day."""
     folder = tmp_path / "media"
     async with service(own, folder.as_uri()) as client:
