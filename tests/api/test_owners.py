@@ -477,3 +477,23 @@ async def test_a_late_hint_leaves_no_line(
     finally:
         await replica.close()
     assert server.zcard(index(owner)) == 0
+
+
+async def test_what_is_noted_is_written_when_a_worker_ends(
+    client: httpx.AsyncClient, store: EmbeddedStore, owner: str, server: Any
+) -> None:
+    """Activity whose lines are being written as a worker ends is on the list."""
+    names = [f"{owner}-{number}" for number in range(100)]
+    await asyncio.gather(*(create(client, name, owner) for name in names))
+    server.delete(index(owner))
+    replica = Client(store.url)
+    await replica.open()
+    try:
+        owners = Owners(replica, Conversations(replica))
+        for name in names:
+            owners.touch(target_at("default", name), encode_settings(ConversationSettings(owner=owner)))
+        await asyncio.sleep(0.001)  # the first lines are on their way
+        await owners.close()
+    finally:
+        await replica.close()
+    assert server.zcard(index(owner)) == len(names)

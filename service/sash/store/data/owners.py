@@ -166,9 +166,13 @@ class Owners:
     async def _flush(self) -> None:
         async with self._telling:
             active, self._active = self._active, {}
-            results = await asyncio.gather(
-                *(self._hint(*line, *told) for line, told in active.items()), return_exceptions=True
-            )
+            try:
+                results = await asyncio.gather(
+                    *(self._hint(*line, *told) for line, told in active.items()), return_exceptions=True
+                )
+            except asyncio.CancelledError:  # it is written when the lists are closed
+                self._active = {**active, **self._active}
+                raise
         for result in results:
             # A lost hint does no harm: the next append gives another.
             if isinstance(result, BaseException) and not isinstance(result, StoreUnavailable | StoreFull):
