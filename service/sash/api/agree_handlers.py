@@ -50,7 +50,7 @@ from sash.problems import (
 )
 from sash.store.data import script_calls
 from sash.store.data.append_script import AppendReply, Forgotten
-from sash.store.data.changing import busy
+from sash.store.data.changing import ATTEMPTS, busy
 from sash.store.data.conversations import Writing
 from sash.store.data.entries import prepare, wall_ms
 from sash.store.data.layout import Target
@@ -58,9 +58,6 @@ from sash.store.data.replies import Tail
 from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.stored_messages import NewEntry
 from sash.windows.asked import limits_of
-
-_ATTEMPTS = 32
-"""Other writes that may come first, one after the other."""
 
 
 @put("/conversations/{conversation_id:str}/messages", operation_id="agreeMessages", status_code=200)
@@ -89,7 +86,7 @@ async def agree_messages(request: Incoming) -> Answer:
     if (usual := usual_turn(request, sent, asked)) is not None:
         with suppress(HistoryEdited, PreconditionFailed, EntryConflict):  # the log says something else
             return await _write(request, target, query, sent, usual, started, asked.forget, expected)
-    for _ in range(_ATTEMPTS):
+    for _ in range(ATTEMPTS):
         with suppress(HistoryEdited):  # another write came first: compare again
             compared = await compare_log(request, target, sent, asked)
             chat = compared.chat
@@ -130,9 +127,13 @@ async def _write(
     now, counting = wall_ms(), time.perf_counter()
     entries = await _entries_of(request, target, query, sent, compared, given, now)
     counted = time.perf_counter() - counting
-    writing: Writing = {"settings": DEFAULTS, "if_match": chat.etag, "now_ms": now, "fresh": True}
-    if request.claim is not None:
-        writing["token"] = request.claim.token
+    writing: Writing = {
+        "settings": DEFAULTS,
+        "if_match": chat.etag,
+        "now_ms": now,
+        "token": request.key_token,
+        "fresh": True,
+    }
     if compared.is_usual:
         writing["if_match"], writing["behind"] = expected or "", compared.behind
         writing["said"] = sent.digests(found.keep)

@@ -138,9 +138,13 @@ async def append_messages(request: Incoming) -> Answer:
     sent = await _read(request, asked)
     try:
         entries, now, counting_seconds = await _counted(context, target, sent, query, repeats)
-        writing: Writing = {"settings": DEFAULTS, "if_match": expected, "now_ms": now, "repeats": repeats}
-        if request.claim is not None:
-            writing["token"] = request.claim.token
+        writing: Writing = {
+            "settings": DEFAULTS,
+            "if_match": expected,
+            "now_ms": now,
+            "repeats": repeats,
+            "token": request.key_token,
+        }
         append = partial(store, context, target, query, entries, writing)
         if sent.after is None or repeats is not None:
             (reply, tail), _ = await append(None)

@@ -84,9 +84,14 @@ class Incoming(Request[Any, Any, Any]):
         if self.claim is not None and self.claim.again and not self.was_done:
             self.life_before = await self.context.store.reader.life_of(self.target, self.claim.token)
 
+    @property
+    def key_token(self) -> str | None:
+        """The request's name in the store, which its repeats have too; None without an Idempotency-Key."""
+        return self.claim.token if self.claim is not None else None
+
     def token(self) -> str:
-        """The request's name in the store: a change that is sent twice under one token is made once."""
-        return self.claim.token if self.claim is not None else new_id()
+        """The same; a new name without an Idempotency-Key. A change that is sent twice under one token is made once."""
+        return self.key_token or new_id()
 
     def fresh_id(self, place: int = 0) -> str:
         """A new id. Under an Idempotency-Key every run of the request gets the same id for the same ``place``."""

@@ -12,7 +12,7 @@ _UNFINISHED: Final = "\0unfinished"
 
 
 class Displaced:
-    """The displaced messages, from ``at`` of the log on, of which units are taken in order."""
+    """The displaced messages: those of the log from ``at`` on. Their units are taken in order."""
 
     def __init__(self, log: ChatLines, at: int, sender: ChatLines) -> None:
         self._log = log

@@ -18,7 +18,7 @@ Every key of a conversation carries one hash tag, so that a script touches one s
     sash:{tenant/conversation}:columns        hash    tokens in vendors' vocabularies (columns.py), made when asked for
     sash:{tenant/conversation}:media          hash    pictures and files over 8 KB, once each (media_contents.py)
     sash:{tenant/conversation}:branches       hash    tails of the log that were replaced: branches.py
-    sash:{tenant/conversation}:done           hash    token of a request that changed older messages -> when
+    sash:{tenant/conversation}:done           hash    token of a request that was done, for its repeats -> when
 
 The log, the counts and the details have the same length; a message's seq is its place, from 1. So the cost of reading a tail
 depends only on its length:

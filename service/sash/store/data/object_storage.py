@@ -132,8 +132,8 @@ class ObjectStorage:
         """
         if self.folder is None:
             return 0
-        async with self._answering():
-            return await asyncio.to_thread(_delete_unfinished, self.folder / prefix, before.timestamp())
+        # Without the deadline of a request: a large folder takes longer to go through.
+        return await asyncio.to_thread(_delete_unfinished, self.folder / prefix, before.timestamp())
 
     @asynccontextmanager
     async def _answering(self) -> AsyncIterator[None]:
@@ -193,13 +193,18 @@ def _folder(folder: Path) -> "ObjectStore | None":
 
 
 def _delete_unfinished(folder: Path, before: float) -> int:
-    """Remove unfinished files that were last written to before a time, in seconds since 1970. Returns their number."""
+    """Remove unfinished files that were last written to before a time, in seconds since 1970. Returns their number.
+
+    What vanishes meanwhile, or cannot be removed, is passed over.
+    """
     found = 0
-    for each in folder.rglob("*#*"):
-        with suppress(FileNotFoundError):  # it is whole now
-            if _UNFINISHED.fullmatch(each.name) and each.stat().st_mtime < before:
-                each.unlink()
-                found += 1
+    for place, _, names in os.walk(folder):
+        for name in filter(_UNFINISHED.fullmatch, names):
+            path = Path(place, name)
+            with suppress(OSError):
+                if path.stat().st_mtime < before:
+                    path.unlink()
+                    found += 1
     return found
 
 

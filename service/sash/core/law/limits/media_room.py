@@ -16,7 +16,7 @@ LOST: Final = "lost"
 
 
 class Load(NamedTuple):
-    """What was taken so far. ``large``: the pictures that are larger than a request with many pictures may have."""
+    """What was taken so far. ``large`` are the pictures whose sides are too large for a request with many pictures."""
 
     images: int = 0
     pages: int = 0

@@ -51,5 +51,5 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def stands(self) -> bool:
-        """Whether windows have it in place of the messages that it covers, and never these, once it is as it is sent."""
+        """Whether every window has it, and never the messages that it covers. Asked of the summary as it is sent."""
         return bool(self.seq) or self.replaces or self.compaction is not None

@@ -17,9 +17,7 @@ from sash.core.law.records.reasons import Reason
 from sash.core.law.selection.binding import accepted_from
 from sash.core.law.selection.cutting import grown
 from sash.core.law.selection.explain import dropped, explain
-from sash.core.law.selection.sending import (
-    begins_turn,
-)
+from sash.core.law.selection.sending import begins_turn
 from sash.core.law.selection.walk import Walk
 from sash.core.law.selection.window import Allowed, Window
 from sash.core.providers import binds_reasoning
