@@ -8,6 +8,7 @@ wrapped, so nothing slows down. Prints microseconds a request as a table; ``--to
 
 import argparse
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -218,7 +219,8 @@ def run_version(version: str, count: int, top: int) -> None:
         (both / "service").symlink_to(tree / "service")
         (both / "tests").symlink_to(ROOT / "tests")
         command = (sys.executable, "-m", "tests.bench.stages", "--requests", str(count), "--top", str(top))
-        subprocess.run(command, cwd=both, check=True)
+        environ = {**os.environ, "PYTHONPATH": str(both / "service")}  # else the installed package would be measured
+        subprocess.run(command, cwd=both, env=environ, check=True)
 
 
 def main() -> None:
