@@ -8,23 +8,23 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-MOST_FUNCTIONS = {"window": 126, "append": 194}
-MOST_MODULES = {"window": 45, "append": 63}
+MOST_FUNCTIONS = {"window": 115, "append": 185}
+MOST_MODULES = {"window": 40, "append": 58}
 MOST_CALLS = {
-    "plain": 191,
-    "anthropic": 275,
-    "gemini": 272,
-    "responses": 225,
-    "tools": 361,
-    "stable": 241,
-    "claude": 352,
-    "claude, tools": 811,
-    "results": 786,
-    "explain": 163,
-    "dedupe": 193,
-    "recall": 870,
-    "skip": 459,
-    "sent": 229,
+    "plain": 178,
+    "anthropic": 263,
+    "gemini": 256,
+    "responses": 209,
+    "tools": 353,
+    "stable": 227,
+    "claude": 340,
+    "claude, tools": 804,
+    "results": 771,
+    "explain": 146,
+    "dedupe": 177,
+    "recall": 840,
+    "skip": 443,
+    "sent": 228,
 }
 
 

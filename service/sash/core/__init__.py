@@ -24,9 +24,9 @@ Where to begin, by what you want to know::
                 counts.costs.counting           a measure's tokens for it; ``law.records.costs`` counts thousands at once
                 counts.costs.estimates          the same without its vocabulary, by the writing systems of the text
     a window    law.fixed_parts.window_spec           what it is made of beside the history, and for which model
-                law.build                       a sum for a plain chat, all rules (``selection.choice``) for others
+                law.build                       the law: near a limit ``limits.fitting``, else ``selection.choice`` at once
                 law.history.view                a history for one model, in units that are kept or left out together
-                law.limits.fitting              pictures and bytes inside the provider's limits, before messages are chosen
+                law.limits.fitting              pictures and bytes inside the provider's limits, around the same choice
     a request   law.render                      stored bodies spliced into it
     recall      law.recall.recall               older messages, found by ``words`` and ``ranking``
     a PUT       agree.agreement                 the messages that stay, and those that are appended

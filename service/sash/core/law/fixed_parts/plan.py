@@ -122,6 +122,12 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
         return PROVIDERS[self.query.format].fills or self.names_files or self.joint > 0
 
     @cached_property
+    def is_dearer(self) -> bool:
+        """Whether a message of text alone may cost other tokens than its text and role have (``choice._as_sent``)."""
+        sent_in, is_cut = PROVIDERS[self.query.format], self.query.tool_result_max_tokens is not None
+        return is_cut or sent_in.tells_links or sent_in.fills or self.joint > 0 or bool(self.parts.names)
+
+    @cached_property
     def joint(self) -> int:
         """Tokens that each system message beside the system prompt may cost more, because a server takes one alone."""
         return joint_tokens(self.model)

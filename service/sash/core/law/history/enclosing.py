@@ -71,13 +71,6 @@ def text_bytes(records: Records, model: Model, form: str) -> Number:
     return sizes
 
 
-def all_text_bytes(records: Records, model: Model, form: str) -> int:
-    """The sum of ``text_bytes``."""
-    if records.details and 1 in records.having(Flags.RICH):
-        return int(np.add.reduce(text_bytes(records, model, form)))
-    return records.size() + MESSAGE_BYTES * (len(records.flags) + sum(records.calls))
-
-
 def text_bytes_of(record: Record, form: str) -> int:
     """Bytes of one message in a request, with lines in place of its media."""
     extra = record.measure.extra

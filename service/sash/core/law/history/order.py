@@ -70,7 +70,7 @@ def last_reply(history: History) -> int | None:
 
 def _is_in_order(records: Records, *, is_whole: bool) -> bool:
     """Whether each result stands behind its call, and each call has its result. ``is_whole``: no message is before."""
-    if records.plain and TOOL not in records.roles and FUNCTION not in records.roles:
+    if records.plain:
         return True
     asks, is_legacy = callers(records)
     if records.marked or FUNCTION in records.roles:
@@ -226,7 +226,7 @@ def _interrupted(records: Records, groups: Sequence[_Group], front: int) -> dict
 
 def _is_unfinished(records: Records, seqs: Sequence[int]) -> bool:
     """Whether results are missing or late among messages before the tail, so that they cannot be sent as they are."""
-    if records.plain and TOOL not in records.roles and FUNCTION not in records.roles:
+    if records.plain:
         return False
     stretches = (records[seqs.index(first) : seqs.index(last) + 1] for first, last in runs(seqs))
     return any(not _is_in_order(run, is_whole=True) or bool(group_units(run).broken) for run in stretches)

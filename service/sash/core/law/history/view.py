@@ -245,6 +245,8 @@ class View(msgspec.Struct, frozen=True, dict=True):
     """Whether the tail's first unit may have begun before the tail, so that it cannot be judged."""
     thoughts: Thoughts | None = None
     """The messages' reasoning; None if none has any."""
+    systems: Sequence[int] = ()
+    """The rows of required system and developer messages, ascending."""
     edits: Mapping[int, Edit] = {}
     """Cuts of tool results, by row. The costs are those after the cut."""
     brings: Mapping[int, int] = {}
@@ -265,10 +267,10 @@ class View(msgspec.Struct, frozen=True, dict=True):
     @lazy
     def each(self) -> list[int]:
         """The same as a list."""
-        costs: list[int] = unit_costs(self.units, self.costs).tolist()
+        costs: list[int] = (self.costs if self.units.single else self.unit_costs).tolist()
         return costs
 
-    @lazy
+    @property
     def always_cost(self) -> int:
         """Tokens of the required messages."""
         return sum(map(self.each.__getitem__, self.always))
@@ -290,14 +292,6 @@ class View(msgspec.Struct, frozen=True, dict=True):
         """The rows of the first messages of required units, ascending."""
         return [self.units.starts[index] for index in sorted(self.always)]
 
-    @lazy
-    def systems(self) -> list[int]:
-        """The rows of required system and developer messages, ascending."""
-        roles = self.history.records.roles
-        if SYSTEM not in roles and DEVELOPER not in roles:
-            return []
-        return [row for row in self.required if roles[row] <= DEVELOPER]
-
     def always_costs(self) -> dict[Reason, int]:
         """Tokens of required messages by reason; the reasons are in the order of their oldest messages."""
         costs: dict[Reason, int] = {}
@@ -312,7 +306,11 @@ def view_history(history: History, model: Model) -> View | None:
     if grouped is None:
         return None
     units, headless = grouped
-    view = View(history, message_costs(history.records, model), units, always_units(history, units), headless)
+    records, always = history.records, always_units(history, units)
+    view = View(history, message_costs(records, model), units, always, headless)
+    if SYSTEM in records.roles or DEVELOPER in records.roles:
+        systems = [row for row in view.required if records.roles[row] <= DEVELOPER]
+        view = msgspec.structs.replace(view, systems=systems)
     if history.order is None or not history.order.lines:
         return view
     return view.dearer({row: history.lines_tokens(row, model) for row in history.order.lines if row < len(view.costs)})
@@ -322,7 +320,7 @@ def grouped_units(history: History) -> tuple[Units, bool] | None:
     """The units, and whether the tail's first may have begun before the tail; None if older messages are needed."""
     records, front = history.records, history.records.front
     units = group_units(records)
-    if history.is_whole:
+    if units.single or history.is_whole:
         return units, False
     headless = len(records) > front and records.roles[front] in (TOOL, FUNCTION)
     pinned = headless and any(front <= index < units.starts[units.front + 1] for index in records.where(Flags.PINNED))
@@ -348,9 +346,10 @@ def _why(role: int, *, pinned: bool) -> Reason:
 
 def always_units(history: History, units: Units) -> dict[int, Reason]:
     """The indexes of required units, with the reason. All units before the tail are required."""
-    records = history.records
+    records, roles = history.records, history.records.roles
     recalled: Sequence[int] = ()
-    if records.front or history.recalled or records.marks_any:
+    is_marked = SYSTEM in roles or DEVELOPER in roles or 1 in records.having(Flags.PINNED)
+    if is_marked or records.front or history.recalled:
         always, recalled = _marked(history, units)
     else:
         asked = history.asked

@@ -3,7 +3,7 @@
 * What it is for: bytes, pictures, pages, messages and tools of a request, and pictures that the provider would refuse by
   themselves, whose bytes are lost, or whose address cannot be read.
 * When it can matter: where the model has limits, or with ``images_kept``.
-* What wakes it: pictures, files and sounds, or messages that come near a limit (``is_far_below``).
+* What wakes it: pictures, files and sounds, or messages that come near a limit (``build.py``).
 * What it does: sends one line of text in place of a medium (``medium_line``), before any message is left out; then it bounds
   the messages (``Allowed``). What must be in the window counts first; if that is over a limit, there is no window. Then
   media are taken from the newest to the oldest, as long as the limits have room.
@@ -27,19 +27,19 @@ from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.enclosing import bytes_of, with_records
 from sash.core.law.history.lines import medium_lines
 from sash.core.law.history.results import Edit
-from sash.core.law.history.view import History, grouped_units
+from sash.core.law.history.view import History
 from sash.core.law.limits.history_media import HistoryMedia
 from sash.core.law.limits.media_room import LOST, Left, Room, newest_first
 from sash.core.law.limits.media_steps import lines_in_steps
-from sash.core.law.limits.request_size import is_far_below
 from sash.core.law.limits.unreadable import UNREADABLE, told_among
 from sash.core.law.records.costs import message_costs, record_cost
 from sash.core.law.records.explained import Explained
 from sash.core.law.records.need_older import NeedOlder
 from sash.core.law.records.record import Record
+from sash.core.law.records.units import Units
 from sash.core.law.selection.choice import choose
 from sash.core.law.selection.stable import Cut
-from sash.core.law.selection.window import ALL, Allowed, Window
+from sash.core.law.selection.window import Allowed, Window
 
 T = TypeVar("T", int, str)
 _ROUNDS: Final = 64
@@ -47,12 +47,9 @@ _NOT_LIMITS: Final = {"images_kept", LOST, *(each.name for each in UNREADABLE)}
 """Reasons for a line beside the limits of a request."""
 
 
-def fitted(history: History, spec: WindowSpec) -> Window | NeedOlder:
+def fitted(history: History, units: Units, spec: WindowSpec) -> Window | NeedOlder:
     """The window inside the limits, or NeedOlder. Raises WindowDoesNotFit with the limit that required parts are over."""
-    grouped = None if is_far_below(history, spec.plan, spec.documents) else grouped_units(history)
-    if grouped is None:  # or it asks for older messages
-        return choose(spec, history, ALL)
-    media = HistoryMedia(history, grouped[0], spec.plan)
+    media = HistoryMedia(history, units, spec.plan)
     fitting = _Fitting(media, spec)
     if spec.plan.query.stable:
         return fitting.stable()

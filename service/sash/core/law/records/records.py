@@ -15,7 +15,7 @@ from sash.core.counts.costs.message_cost import LIST_BEGINS, LIST_ENDS
 from sash.core.counts.measures.measures import Measure
 from sash.core.counts.measures.media_facts import Medium
 from sash.core.counts.measures.rows import Row, columns_of, taken
-from sash.core.counts.models.families import ASSISTANT, DEVELOPER, SYSTEM, TOOL, USER
+from sash.core.counts.models.families import ASSISTANT, FUNCTION, TOOL, USER
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import Number
 from sash.core.law.lazily import lazy
@@ -63,7 +63,7 @@ def _having(flags: int) -> tuple[int, bytes]:
     return FLAG_BYTES[byte], bytes(1 if each & wanted else 0 for each in range(256))
 
 
-_PINNED, _LATE, _OUT, _LEFT_OUT = (_having(flags)[1] for flags in (Flags.PINNED, Flags.LATE, UNSENT, Flags.LEFT_OUT))
+_LATE, _OUT, _LEFT_OUT = (_having(flags)[1] for flags in (Flags.LATE, UNSENT, Flags.LEFT_OUT))
 _COVERED = bytes(1 if each & WindowFlags.COVERED else 0 for each in range(256))
 _NOBODY = Identity("", 0, bytes(DIGEST_BYTES))
 _NOTHING = Details(_NOBODY.digest, "")
@@ -310,11 +310,6 @@ class Records(Sequence[Record]):
         """Indexes of the messages that have one of these flags, ascending."""
         return indexes_of(self.having(flags))
 
-    @property
-    def marks_any(self) -> bool:
-        """Whether a system, developer or pinned message is among these."""
-        return SYSTEM in self.roles or DEVELOPER in self.roles or 1 in self.flags.translate(_PINNED)
-
     def parties(self) -> tuple[Number, Sequence[Party]]:
         """The number of each message's party, as an array, and the parties. The details must have been read.
 
@@ -406,9 +401,11 @@ class Records(Sequence[Record]):
 
     @property
     def plain(self) -> bool:
-        """Whether no message has a tool call, and each may be sent."""
+        """Whether no message has a tool call, or answers one, and each may be sent."""
+        if TOOL in self.roles or FUNCTION in self.roles or self.calls.strip(b"\0"):
+            return False
         is_out = 1 in self.more.translate(_OUT) or 1 in self.window_flags.translate(_COVERED)
-        return not (self.calls.strip(b"\0") or 1 in self.flags.translate(_LATE) or is_out)
+        return not (is_out or 1 in self.flags.translate(_LATE))
 
     @lazy
     def unsent(self) -> bytes:

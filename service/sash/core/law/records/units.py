@@ -4,10 +4,11 @@ A unit is one message, or a tool group: an assistant message with calls, and the
 answer 400 for a call without its results, and for a result without its call.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
+import msgspec
 import numpy as np
 
 from sash.core.counts.models.families import ASSISTANT, FUNCTION, TOOL
@@ -20,31 +21,29 @@ LONGEST_GROUP = 129
 """Messages of the longest tool group: an assistant message and the results of its 128 calls."""
 
 
-class Units:
+class Units(msgspec.Struct, frozen=True, dict=True):
     """Units of consecutive records, ascending. ``broken`` are the indexes of units that are not whole, and may not be sent.
 
-    ``starts`` are the indexes of the units' first records, and one more: the index after the last record. ``front`` is the
-    number of units before the tail. ``single``: every unit is one message, so that a unit's index is its message's.
+    ``starts`` are the indexes of the units' first records, and one more: the index after the last record; ``edges`` are the
+    same as an array, or a range. ``front`` is the number of units before the tail. ``single``: every unit is one message, so
+    that a unit's index is its message's.
     """
 
-    def __init__(
-        self, starts: Number, front: int, broken: AbstractSet[int] = frozenset(), *, single: bool = False
-    ) -> None:
-        self.starts: Sequence[int] = starts if single else starts.tolist()
-        self.front = bisect_left(self.starts, front) if front else 0
-        self._starts = starts
-        self.broken = broken
-        self.single = single
+    starts: Sequence[int]
+    edges: Number
+    front: int
+    broken: AbstractSet[int] = frozenset()
+    single: bool = False
 
     @lazy
     def begins(self) -> Number:
         """The indexes of the units' first records, as an array."""
-        return np.asarray(self._starts)[:-1]
+        return np.asarray(self.edges)[:-1]
 
     @lazy
     def ends(self) -> Number:
         """Those of the records behind the units, as an array."""
-        return np.asarray(self._starts)[1:]
+        return np.asarray(self.edges)[1:]
 
     def members(self, indexes: Iterable[int]) -> list[int]:
         """The indexes of the records of these units, ascending."""
@@ -67,9 +66,8 @@ def group_units(records: Records) -> Units:
     whose missing results are mended (``order.py``).
     """
     if records.units is None:
-        is_single = TOOL not in records.roles and records.plain
         starts = range(len(records.flags) + 1)
-        records.units = Units(starts, records.front, single=True) if is_single else _grouped(records)
+        records.units = Units(starts, starts, records.front, single=True) if records.plain else _grouped(records)
     return records.units
 
 
@@ -103,7 +101,7 @@ def _grouped(records: Records) -> Units:
     is_unsent = np.frombuffer(records.unsent, np.uint8)[first] != 0
     is_mended = records.of_window()[first] & WindowFlags.MENDED != 0
     broken = np.flatnonzero((is_unsent | is_apart | lacks) & ~is_mended)
-    return Units(starts, records.front, frozenset(broken.tolist()))
+    return Units(starts.tolist(), starts, int(np.searchsorted(starts, records.front)), frozenset(broken.tolist()))
 
 
 def unit_at(units: Units, index: int) -> int:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION
+from sash.core.counts.models.families import ASSISTANT, DEVELOPER
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.fixed_parts.fixed_costs import fixed_costs
 from sash.core.law.fixed_parts.window_spec import WindowSpec
@@ -31,9 +31,9 @@ from sash.core.law.lazily import lazy
 from sash.core.law.records.need_older import NeedOlder, older
 from sash.core.law.records.stored_summary import Summary
 from sash.core.law.selection.caching import below_a_tier, cut_length
-from sash.core.law.selection.composed import composed
+from sash.core.law.selection.composed import composed, left_out
 from sash.core.law.selection.cutting import cleared, limited, overlong, required
-from sash.core.law.selection.explain import does_not_fit, left_out
+from sash.core.law.selection.explain import does_not_fit
 from sash.core.law.selection.sending import (
     is_turn_unknown,
     with_fillers,
@@ -57,7 +57,8 @@ def choose(spec: WindowSpec, history: History, allowed: Allowed) -> Window | Nee
     view = None if history.before and is_turn_unknown(history, plan.query) else view_history(history, plan.model)
     if view is None:
         return older(plan.budget)
-    view = _as_sent(view, spec)
+    if plan.is_dearer or history.records.details:
+        view = _as_sent(view, spec)
     order = history.order if plan.query.stable and allowed.cut is None else None
     line = view if order is None else _line_of(order, spec)
     if line is None:
@@ -65,9 +66,9 @@ def choose(spec: WindowSpec, history: History, allowed: Allowed) -> Window | Nee
     choice = _Choice(spec, allowed, view, line, plan.budget)
     if plan.going_on and (row := last_reply(history)) is not None:
         choice = msgspec.structs.replace(choice, goes_on=row, ending=plan.going_on)
-    if not view.units.single or view.units.front or FUNCTION in history.records.roles:
+    if not view.units.single or view.units.front:
         choice = choice.with_cuts()
-    if (below := below_a_tier(plan.query, plan.model, plan.budget)) < plan.budget:
+    if plan.query.price == "auto" and (below := below_a_tier(plan.query, plan.model, plan.budget)) < plan.budget:
         try:
             return msgspec.structs.replace(choice, budget=below).chosen()
         except WindowDoesNotFit:  # then history has no part of what is above the tier

@@ -1,26 +1,34 @@
 """The window of the messages that a walk kept: its tokens, the edits of its messages, and what it leaves out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import msgspec
 import numpy as np
 
-from sash.core.counts.costs.counting import has_calls
+from sash.core.counts.costs.counting import has_calls, reference_tokens
+from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import Number
+from sash.core.law.documents.grounding import Grounded
 from sash.core.law.fixed_parts.fixed_costs import Lines, first_rows, fixed_costs
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.notes import note_line
 from sash.core.law.history.results import Edit
 from sash.core.law.history.view import Thoughts, View
+from sash.core.law.records.costs import costs_as_counted, reference_costs
 from sash.core.law.records.reasons import Reason
+from sash.core.law.records.stored_summary import Summary
 from sash.core.law.selection.binding import accepted_from
 from sash.core.law.selection.cutting import grown
-from sash.core.law.selection.explain import dropped, explain
+from sash.core.law.selection.explain import explain
 from sash.core.law.selection.sending import begins_turn
 from sash.core.law.selection.walk import Walk
 from sash.core.law.selection.window import Allowed, Window
 from sash.core.providers import binds_reasoning
+
+NO_MEDIA_LEFT: Final = {"images": 0, "files": 0, "media_bytes": 0}
+"""The figures of a window that sends all pictures, files and sounds of its messages."""
 
 
 def composed(
@@ -61,7 +69,7 @@ def composed(
         summary=summary,
         note=note,
         tokens=tokens,
-        dropped=dropped(view, plan.model, taken, messages, grounding, sum(left_of)),
+        dropped=_dropped(view, plan.model, taken, messages, grounding, sum(left_of)),
         stop_reason=taken.stop,
         explain=explain(view, taken, sent, left) if plan.query.explain else None,
         edits=_edits(view, plan, rows, left_of, accepted) if is_edited else {},
@@ -126,3 +134,41 @@ def _passed(taken: Walk, view: View) -> frozenset[int]:
     passed = (Reason.UNANSWERED, Reason.DUPLICATE)
     units = [index for index, why in taken.reasons.items() if index > oldest or why in passed]
     return frozenset(view.history.seqs_of(view.units.members(units)))
+
+
+def _dropped(
+    view: View, model: Model, taken: Walk, messages: int, grounding: Mapping[int, Grounded], reasoning_tokens: int
+) -> dict[str, int]:
+    """The parts of the history that the window leaves out, in messages and in reference tokens of the encoding.
+
+    ``messages`` are the tokens of those that it has, with reasoning; ``reasoning_tokens`` what it leaves out of these.
+    """
+    history, summary, tokens = view.history, taken.summary, 0
+    told = sum([each.tokens for each in grounding.values()]) if grounding else 0
+    left = left_out(view, len(taken.rows), summary) if summary else history.length - len(taken.rows)
+    if left:
+        alike = not view.edits and history.moved is None and costs_as_counted(history.records, model, history.column)
+        if not alike:
+            messages = int(reference_costs(history.records, history.column)[[*taken.rows]].sum())
+        tokens = history.tokens - messages
+        if summary is not None and _is_message(summary):
+            tokens -= reference_tokens(summary.measure)[history.column]
+    return {
+        "messages": left,
+        "tokens": tokens,
+        "duplicates": taken.duplicates,
+        "grounding_messages": history.grounding_messages - len(grounding),
+        **NO_MEDIA_LEFT,
+        "grounding_tokens": max(0, history.grounding_tokens - told),
+        "reasoning_tokens": reasoning_tokens,
+    }
+
+
+def left_out(view: View, kept: int, summary: Summary | None) -> int:
+    """The number of messages beside those that are ``kept``, and not sent as the summary."""
+    return view.history.length - kept - (summary is not None and _is_message(summary))
+
+
+def _is_message(summary: Summary) -> bool:
+    """Whether the summary is a message of the conversation as it came."""
+    return bool(summary.seq) and summary.compaction is not None

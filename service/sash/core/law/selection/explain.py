@@ -1,25 +1,16 @@
-"""A window's figures: the parts that are left out, the reason for each message, and the parts that do not fit."""
+"""What a window tells: the reason for each message, what became of documents, and the parts that do not fit."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
-from sash.core.counts.costs.counting import reference_tokens
 from sash.core.counts.models.families import FUNCTION, ROLES, TOOL
-from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import Number
-from sash.core.law.documents.grounding import Grounded
 from sash.core.law.history.view import History, View
-from sash.core.law.records.costs import costs_as_counted, reference_costs
 from sash.core.law.records.explained import Explained, ExplainedDocument
 from sash.core.law.records.late_results import late_orphans
 from sash.core.law.records.reasons import APART_FROM, Fate, Reason
 from sash.core.law.records.stored_grounding import StoredGrounding
-from sash.core.law.records.stored_summary import Summary
 from sash.core.law.selection.walk import Walk
 from sash.problems import GroundingDoesNotFit, WindowDoesNotFit
-
-NO_MEDIA_LEFT: Final = {"images": 0, "files": 0, "media_bytes": 0}
-"""The figures of a window that sends all pictures, files and sounds of its messages."""
 
 
 def documents_told(given: StoredGrounding, fates: Sequence[Fate] | None = None) -> list[ExplainedDocument]:
@@ -71,53 +62,6 @@ def _of_calls_before(history: History) -> set[int]:
     if order is None or history.is_whole:
         return set()
     return {*order.original.seqs[late_orphans(order.original.records)].tolist()}
-
-
-def dropped(
-    view: View,
-    model: Model,
-    taken: Walk,
-    messages: int,
-    grounding: Mapping[int, Grounded],
-    reasoning_tokens: int,
-) -> dict[str, int]:
-    """The parts of the history that the window leaves out, in messages and in reference tokens of the encoding.
-
-    ``messages`` are the tokens of those that it has, with reasoning; ``reasoning_tokens`` what it leaves out of these.
-    """
-    history, summary, tokens = view.history, taken.summary, 0
-    left = left_out(view, len(taken.rows), summary) if summary else history.length - len(taken.rows)
-    if left:
-        alike = not view.edits and history.moved is None and costs_as_counted(history.records, model, history.column)
-        tokens = history.tokens - (messages if alike else counted_tokens(history, taken.rows))
-        if summary is not None and _is_message(summary):
-            tokens -= reference_tokens(summary.measure)[history.column]
-    return {
-        "messages": left,
-        "tokens": tokens,
-        "duplicates": taken.duplicates,
-        "grounding_messages": history.grounding_messages - len(grounding),
-        **NO_MEDIA_LEFT,
-        "grounding_tokens": max(0, history.grounding_tokens - sum([each.tokens for each in grounding.values()]))
-        if grounding
-        else history.grounding_tokens,
-        "reasoning_tokens": reasoning_tokens,
-    }
-
-
-def left_out(view: View, kept: int, summary: Summary | None) -> int:
-    """The number of messages beside those that are ``kept``, and not sent as the summary."""
-    return view.history.length - kept - (summary is not None and _is_message(summary))
-
-
-def _is_message(summary: Summary) -> bool:
-    """Whether the summary is a message of the conversation as it came."""
-    return bool(summary.seq) and summary.compaction is not None
-
-
-def counted_tokens(history: History, rows: Sequence[int]) -> int:
-    """The tokens of these rows, counted as in the conversation's totals."""
-    return int(reference_costs(history.records, history.column)[[*rows]].sum())
 
 
 def does_not_fit(

@@ -75,13 +75,18 @@ class Walk(msgspec.Struct):
 def walk(state: Walk) -> Walk:
     """Keep units from the newest to the oldest while they fit into the room. Changes and returns ``state``."""
     oldest = max([least for _, least in state.firsts]) if state.firsts else 0
-    if state.dedupe or state.skip or state.documents or state.view.units.broken:
-        return _one_by_one(state, oldest)
-    return _run(state, oldest)
+    is_run = not (state.dedupe or state.skip or state.documents or state.view.units.broken)
+    stop = (_run if is_run else _one_by_one)(state, oldest) or _at_the_beginning(state)
+    state.stop = state.rest = stop  # the units that it did not reach are left out
+    if stop != "older":
+        state.stop = "budget" if state.skipped is not None else stop
+        if state.user_first:
+            _begin_with_user(state)
+    return state
 
 
-def _one_by_one(state: Walk, oldest: int) -> Walk:
-    """The same, one unit after the other."""
+def _one_by_one(state: Walk, oldest: int) -> Stop | None:
+    """Keep one unit after the other. Returns why it ended before the beginning of the tail; None if it did not."""
     view, dedupe, documents = state.view, state.dedupe, state.documents
     broken = view.units.broken
     said = {_said(view, index) for index in view.always} if dedupe else set()
@@ -97,7 +102,7 @@ def _one_by_one(state: Walk, oldest: int) -> Walk:
         if index == view.units.front and view.headless:
             break
         if stop and index not in covered:
-            return _ended(state, stop)
+            return stop
         words = _said(view, index) if dedupe else None
         if index in broken:
             state.reasons[index] = Reason.UNANSWERED
@@ -113,11 +118,11 @@ def _one_by_one(state: Walk, oldest: int) -> Walk:
             state.skipped = row if state.skipped is None else state.skipped
             state.reasons[index] = Reason.TOO_LARGE
         else:
-            return _ended(state, "budget")
-    return _at_the_beginning(state)
+            return "budget"
+    return None
 
 
-def _run(state: Walk, oldest: int) -> Walk:
+def _run(state: Walk, oldest: int) -> Stop | None:
     """The same where room and bounds alone decide: the longest run of the newest units that fits."""
     view = state.view
     starts, always, costs = view.units.starts, view.always, [*view.each]
@@ -136,11 +141,11 @@ def _run(state: Walk, oldest: int) -> Walk:
         if index >= left:
             del state.kept[len(costs) - 1 - index]
     if left > least:
-        return _ended(state, "budget")
+        return "budget"
     for index in range(least - 1, begins - 1, -1):
         if index not in always and (stop := _stop(state, starts[index])):
-            return _ended(state, stop)
-    return _at_the_beginning(state)
+            return stop
+    return None
 
 
 def _stop(state: Walk, row: int) -> Stop | None:
@@ -151,30 +156,27 @@ def _stop(state: Walk, row: int) -> Stop | None:
     return "budget" if state.skipped is not None and row < state.skipped - SKIP_HORIZON else None
 
 
-def _at_the_beginning(state: Walk) -> Walk:
-    """End a walk that saw the whole tail: the messages before are all left out for one reason, or must be read."""
+def _at_the_beginning(state: Walk) -> Stop:
+    """Why a walk that saw the whole tail ends: the messages before are all left out for one reason, or must be read."""
     view = state.view
     history, covered, seen_by = view.history, view.history.covered, view.history.seen
     before = history.first_seq - 1
+    complete: Stop = "summary" if covered else "complete"
     if state.documents is not None and history.is_whole:
         _ground_required(state, state.documents)
     if seen_by is None and before <= covered and not view.headless:
-        return _ended(state, "summary" if covered else "complete")
-    stop = (
-        None if seen_by is not None else _stop(state, history.records.front - 1)
-    )  # those before may all be for others
+        return complete
+    # Those before a view's may all be for others.
+    stop = None if seen_by is not None else _stop(state, history.records.front - 1)
     if seen_by is not None and seen_by.horizon > covered + 1:
-        return _ended(state, "horizon")
+        return "horizon"
     seen = before <= covered + sum(seq > covered for seq in history.before) and not view.headless
     if seen and (before <= covered or stop or state.documents is None):
-        return _ended(state, "summary" if covered else "complete")
+        return complete
     if seen_by is not None and seen_by.is_whole:
-        return _ended(state, "summary" if covered else "complete")
+        return complete
     alone = view.headless and view.role(view.units.front) == FUNCTION  # its call may be before the tail
-    if stop is None or stop != _stop(state, history.oldest) or alone:
-        state.stop = "older"
-        return state
-    return _ended(state, stop)
+    return "older" if stop is None or stop != _stop(state, history.oldest) or alone else stop
 
 
 def _ground_required(state: Walk, documents: Choose) -> None:
@@ -194,15 +196,6 @@ def _ground(state: Walk, index: int, cost: int, documents: Choose) -> bool:
     if grounded is not None and grounded.cost <= room:
         state.add_documents(row, grounded)
     return grounded is None or grounded.cost <= room
-
-
-def _ended(state: Walk, stop: Stop) -> Walk:
-    """End a walk. The units that it did not reach are left out."""
-    state.rest = stop
-    state.stop = "budget" if state.skipped is not None else stop
-    if state.user_first:
-        _begin_with_user(state)
-    return state
 
 
 def _begin_with_user(state: Walk) -> None:
