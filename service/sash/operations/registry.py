@@ -114,8 +114,8 @@ class _Histogram(Histogram):
     """A histogram that finds its bucket by bisection."""
 
     def observe(self, amount: float, exemplar: Any = None) -> None:  # noqa: ARG002 - prometheus_client's signature
-        self._sum.inc(amount)
-        self._buckets[bisect_left(self._upper_bounds, amount)].inc(1)
+        self._sum.value += amount
+        self._buckets[bisect_left(self._upper_bounds, amount)].value += 1
 
 
 class _Number:
