@@ -498,3 +498,19 @@ async def test_a_choice_of_another_form_is_that_of_chat(
     for path in ("/count", "/window"):
         answers = [await client.post(path, json={**chat, "tool_choice": each}) for each in (given, regular)]
         assert answers[0].json() == answers[1].json()
+
+
+@pytest.mark.parametrize(("model", "form"), [("kimi-k2.5", "openai"), ("claude-sonnet-4-5", "anthropic")])
+async def test_results_of_calls_with_one_id_are_all_sent(
+    client: httpx.AsyncClient, conversation: str, model: str, form: str
+) -> None:
+    """Kimi gives two calls of a reply one id; their results are appended one by one, and no id is sent twice."""
+    (call,) = REGULAR["tool_calls"]  # type: ignore[misc]
+    await append(client, conversation, QUESTION, {**REGULAR, "tool_calls": [call, call]})
+    for words in ("one", "two"):
+        await append(client, conversation, {"role": "tool", "tool_call_id": "c1", "content": words})
+    sent = await window(client, conversation, model=model, format=form)
+    text = json.dumps(sent["request"])
+    assert sent["stop_reason"] == "complete"
+    assert text.index('"one"') < text.index('"two"')
+    assert text.count('"c1"') == len(("its call", "its result"))

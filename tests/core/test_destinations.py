@@ -119,9 +119,9 @@ def test_a_maker_has_one_alphabet_in_each_form_that_it_serves(model: str) -> Non
 
 
 def test_openai_takes_what_others_refuse() -> None:
-    """OpenAI's own models at OpenAI's own endpoint want known members and names, no sounds and no videos."""
+    """OpenAI's own models at OpenAI's own endpoint want known members, names and ids, no sounds and no videos."""
     assert meet("openai", "openai", "gpt-4o").values.keys() == {
-        *("members", "reasoning", "sounds", "tool_names", "videos"),
+        *("call_ids", "members", "reasoning", "sounds", "tool_names", "videos"),
     }
 
 

@@ -366,3 +366,26 @@ def _with_system(given: ConversationSettings, tokens: int) -> ConversationSettin
     """Return the settings with a system text of so many more tokens. A smaller budget would have smaller steps."""
     text = given.system + " day" * tokens if given.system else "day" + " day" * (tokens - _AROUND_A_SYSTEM_TEXT - 1)
     return msgspec.structs.replace(given, system=text)
+
+
+TWINS = (said("user", "q"), calling("a", "b", "a"))
+
+
+@pytest.mark.parametrize(
+    ("results", "expected"),
+    [
+        ((result("a", "one"), result("b"), result("a", "two")), [("a", "one"), ("b", "found"), ("a_1", "two")]),
+        ((result("a", "one"), result("b")), [("a", "one"), ("b", "found"), ("a_1", NO_RESULT)]),
+        (
+            (*map(result, "aba"), said("system", "note"), result("a", "new")),
+            [("a", "found"), ("b", "found"), ("a_1", "new"), "note"],
+        ),
+    ],
+    ids=["each", "one is missing", "one comes again"],
+)
+def test_calls_that_came_with_one_id_are_answered_in_order(
+    results: tuple[dict[str, Any], ...], expected: list[Any]
+) -> None:
+    """Each is sent with an id of its own, and no result is lost; the one of a third counts for the last of them."""
+    found = sent(talk(*TWINS, *results, said("user", "and?")))
+    assert found == ["q", ["a", "b", "a_1"], *expected, "and?"]

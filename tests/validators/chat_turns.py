@@ -127,8 +127,7 @@ def result(log: Log, identity: str, name: str) -> Group:
 
 def calls(log: Log) -> None:
     """Call tools."""
-    ids = dict.fromkeys(log.identity() for _ in range(1 + log.number(2)))
-    made = [Call(each, log.pick(NAMES), result) for each in ids]
+    made = [Call(log.identity(), log.pick(NAMES), result) for _ in range(1 + log.number(2))]
     content = log.pick((None, "", log.text(), []))
     asked = {"role": "assistant", "content": content, "tool_calls": [_call(log, each) for each in made]}
     log.add("openai", asked | _reasoning(log))

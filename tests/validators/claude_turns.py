@@ -120,8 +120,8 @@ def result(log: Log, identity: str, name: str) -> Group:
 
 def calls(log: Log) -> None:
     """Call tools. All results may come in one message, as the API wants them."""
-    ids = list(dict.fromkeys(log.identity() for _ in range(1 + log.number(2))))
-    made = [Call(each, log.pick(NAMES), log.pick((result, result, chat_result))) for each in ids]
+    kinds = (result, result, chat_result)
+    made = [Call(log.identity(), log.pick(NAMES), log.pick(kinds)) for _ in range(1 + log.number(2))]
     uses = [
         {"type": "tool_use", "id": each.identity, "name": each.name, "input": {"day": log.word()}, **log.pick(MARKS)}
         for each in made
@@ -132,7 +132,7 @@ def calls(log: Log) -> None:
         log.called(made)
         return
     log.calls += made
-    results = [_result(log, each) for each in ids]
+    results = [_result(log, each.identity) for each in made]
     log.add("anthropic", asked, {"role": "user", "content": [*log.maybe(_text(log)), *results, *log.maybe(_text(log))]})
 
 

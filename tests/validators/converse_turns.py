@@ -88,8 +88,7 @@ def result(log: Log, identity: str, name: str) -> Group:
 
 def calls(log: Log) -> None:
     """Call tools, with a thought and a text before, or without."""
-    ids = dict.fromkeys(log.identity() for _ in range(1 + log.number(2)))
-    made = [Call(each, log.pick(NAMES), result) for each in ids]
+    made = [Call(log.identity(), log.pick(NAMES), result) for _ in range(1 + log.number(2))]
     uses = [{"toolUse": {"toolUseId": each.identity, "name": each.name, "input": {"day": log.word()}}} for each in made]
     content = [*log.maybe(_thought(log)), *log.maybe(_text(log)), *uses]
     log.add("converse", {"role": "assistant", "content": content})

@@ -116,8 +116,7 @@ def result(log: Log, identity: str, name: str) -> Group:
 
 def calls(log: Log) -> None:
     """Call functions, behind a thought or before words."""
-    ids = dict.fromkeys(log.identity() for _ in range(1 + log.number(1)))
-    made = [Call(each, log.pick(NAMES), result) for each in ids]
+    made = [Call(log.identity(), log.pick(NAMES), result) for _ in range(1 + log.number(1))]
     items = [
         {
             "type": "function_call",

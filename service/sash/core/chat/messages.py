@@ -511,10 +511,6 @@ def validate_message(
             raise program.refused(pointer)
         _refuse_misspelt(others, _KNOWN[type(checked)].difference(message), pointer)
     _require_types(message, checked, pointer)
-    if isinstance(checked, AssistantMessage) and checked.tool_calls:
-        ids = [call.id for call in checked.tool_calls]
-        if len(set(ids)) < len(ids):
-            raise InvalidEntry.at(f"#{pointer}/tool_calls", "Two tool calls of one message have the same id")
     return message
 
 

@@ -70,16 +70,18 @@ class Place(msgspec.Struct, frozen=True):
 
 def places_of(sequence: Iterable[Calls]) -> Iterator[Place | None]:
     """Each message's place, as ``append.lua`` finds it; None for a result whose call is nowhere before it."""
-    waiting: set[str] = set()  # calls of the newest group without a result
+    waiting: list[str] = []  # calls of the newest group without a result
     parallel: dict[str, bool] = {}  # whether a call is one of several, by its id
     for calls in sequence:
         if not calls.answers:
-            waiting = set(calls.opens)
+            waiting = list(calls.opens)
             parallel |= dict.fromkeys(calls.opens, len(calls.opens) > 1)
             yield Place()
         elif calls.answers in parallel:
-            yield Place(parallel[calls.answers], calls.answers not in waiting)
-            waiting.discard(calls.answers)
+            is_late = calls.answers not in waiting
+            yield Place(parallel[calls.answers], is_late)
+            if not is_late:
+                waiting.remove(calls.answers)
         else:
             yield None
 

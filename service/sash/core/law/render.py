@@ -18,7 +18,7 @@ from sash.core.providers.messages.mends import AS_TEXT, Mends
 from sash.core.providers.messages.owed_reasoning import NO_REASONING
 from sash.core.providers.messages.pieces import Object
 from sash.core.providers.messages.reasoning_members import PLAIN
-from sash.core.providers.openai.chat_mends import CALLED, EMPTY_CONTENT, sent_as_chat
+from sash.core.providers.openai.chat_mends import CALLED, EMPTY_CONTENT, IDS, sent_as_chat
 from sash.core.providers.openai.server_mends import (
     IDENTITY,
     LISTS,
@@ -31,6 +31,7 @@ from sash.core.providers.openai.server_mends import (
     with_user_first,
 )
 from sash.core.providers.openai.single_calls import with_calls_apart, with_words_apart
+from sash.core.providers.openai.twin_calls import with_own_ids
 from sash.core.providers.writing.turns import Outgoing, RequestWriting, is_of
 from sash.core.stored.split_media import Pieces
 
@@ -119,6 +120,8 @@ def chat_messages(
         _, kept = _with_others(window, kept, lines)
     said = _lines(window) if window.summary is not None or window.note else ()
     sent = [*parts.system, *few_shots, *said, *kept]
+    if any(map(IDS.__and__, (*marked.odd.values(), *parts.odd_shots))):
+        sent = with_own_ids([body for body in sent if body], mends, are_short=bool(strict & IDENTITY))
     if strict:
         sent = with_system_first([body for body in sent if body], marked.maker, marked.model, mends)
         sent = in_alternation(sent, marked.maker, marked.model, mends)

@@ -297,5 +297,5 @@ def _only_pinned_by_its_result(record: Record) -> bool:
 
 def _pending(group: Sequence[Calls]) -> list[str]:
     """Return the ids of the first message's calls that the other messages do not answer."""
-    answered = {calls.answers for calls in group[1:]}
-    return [call for call in group[0].opens if call not in answered]
+    answered = Counter(calls.answers for calls in group[1:])
+    return list((Counter(group[0].opens) - answered).elements())

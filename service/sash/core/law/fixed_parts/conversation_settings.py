@@ -1,6 +1,7 @@
 """A conversation's settings, and the parts of every window that follow from them."""
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
@@ -226,18 +227,18 @@ def check_settings(settings: ConversationSettings) -> ConversationSettings:
     """
     shots = settings.few_shots or []
     validate_messages(shots, "/few_shots", foreign)
-    calls, waiting = set[str](), set[str]()
+    calls, waiting = set[str](), Counter[str]()
     for index, made in enumerate(map(calls_of, (*shots, {"role": "user"}))):  # a question follows the few-shots
         if made.answers:
             if made.answers not in calls:
                 pointer = f"#/few_shots/{index}/tool_call_id"
                 raise InvalidEntry.at(pointer, "A tool result must follow its call directly")
-            waiting.discard(made.answers)
+            waiting -= Counter([made.answers])
             continue
         if waiting:  # no provider takes such calls
             pointer = f"#/few_shots/{index - 1}"
             raise InvalidEntry.at(pointer, "A tool call of a few-shot must have its result behind it")
-        calls, waiting = set(made.opens), set(made.opens)
+        calls, waiting = set(made.opens), Counter(made.opens)
     check_tools(settings.tools)
     if settings.recall_template is not None and settings.recall_template.count("{messages}") != 1:
         raise BadRequest.at("#/recall_template", "The template must contain {messages} once")

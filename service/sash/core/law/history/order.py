@@ -14,6 +14,7 @@
   line, or is left out; calls at the very end wait. A late result whose call is not in the tail is left out where it is.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -91,22 +92,27 @@ def _newest(records: Records, apart: set[int]) -> int:
 
 
 class _Group(msgspec.Struct):
-    """A message with calls: its index, the links of its calls, and the index of each one's newest result, by link.
+    """A message with calls: its index, the links of its calls, and the index of each one's newest result, by its number.
 
-    ``members`` are the indexes of the message and all results. ``late`` are the results that do not stand directly behind
+    Results of calls that came with one id answer them in their order. ``members`` are the indexes of the message and all results. ``late`` are the results that do not stand directly behind
     the message, or are not a call's first.
     """
 
     head: int
     links: Sequence[str]
-    results: dict[str, int] = {}
+    results: dict[int, int] = {}
     members: list[int] = []
     late: set[int] = set()
 
     @property
     def missing(self) -> tuple[int, ...]:
         """The numbers of the calls without a result."""
-        return tuple(number for number, link in enumerate(self.links) if link not in self.results)
+        return tuple(number for number in range(len(self.links)) if number not in self.results)
+
+    def answered(self, link: str) -> int:
+        """The number of the call with this link that a further result answers."""
+        alike = [number for number, each in enumerate(self.links) if each == link]
+        return next((number for number in alike if number not in self.results), alike[-1])
 
 
 def _read(records: Records, *, is_whole: bool) -> tuple[list[_Group], set[int]]:
@@ -135,9 +141,9 @@ def _read(records: Records, *, is_whole: bool) -> tuple[list[_Group], set[int]]:
         right_before = groups[-1] if groups and groups[-1].head == index - 1 and not records.calls[index - 1] else None
         maker = makers.get(link) if role == TOOL else right_before
         if maker is not None:
-            link = link if role == TOOL else maker.links[0]
-            apart |= {maker.results[link]} if link in maker.results else set()  # an older result of the call
-            maker.results[link] = index
+            number = maker.answered(link) if role == TOOL else 0
+            apart |= {maker.results[number]} if number in maker.results else set()  # an older result of the call
+            maker.results[number] = index
             maker.members.append(index)
             maker.late |= {index} if is_late or maker.head != before else set()
         elif is_late or is_whole or index >= (leading if role == TOOL else 1):
@@ -211,15 +217,15 @@ def _interrupted(records: Records, groups: Sequence[_Group], front: int) -> dict
     """The rows of messages that came while calls waited, each with the row of the message that called, and their number."""
     found: dict[int, tuple[int, int]] = {}
     heads = {group.head: group for group in groups}
-    waiting: set[str] = set()
+    waiting = Counter[str]()
     caller = 0
     for index, role in enumerate(records.roles):
         if role in RESULTS:
-            waiting.discard(records.details[index].links)
+            waiting -= Counter([records.details[index].links])
         elif not records.unsent[index]:
             if waiting:
-                found[front + index] = front + caller, len(waiting)
-            waiting = set(heads[index].links) if index in heads else set()
+                found[front + index] = front + caller, waiting.total()
+            waiting = Counter(heads[index].links if index in heads else ())
             caller = index
     return found
 

@@ -166,6 +166,18 @@ _OF_COHERE: Final = (
     "(docs.cohere.com/reference/errors, kwaroran/Risuai 504)"
 )
 FORMS: Final = (
+    Fact(
+        of="form",
+        name="openai",
+        kind="call_ids",
+        value="own",
+        forms=_CHAT,
+        evidence="400 by OpenAI and DeepSeek: 'Duplicate value for 'tool_call_id'' (neuron-core/neuron-ai 46, "
+        "BuilderIO/agent-native 2312), Mistral: 'Duplicate tool call id in assistant message' (anomalyco/opencode 50145), "
+        "Moonshot (openclaw/openclaw 84730, 47136): Kimi, MiMo and streams that were begun again give two calls one id "
+        "(can1357/oh-my-pi 2055); xAI takes them",
+        read_on=_DAY,
+    ),
     *(
         Fact(
             of="form",

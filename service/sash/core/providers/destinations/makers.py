@@ -282,6 +282,13 @@ MAKERS: Final = (
         Fact(of="maker", name=name, kind="empty_text", value="refused", forms=_CHAT, evidence=evidence, read_on=_DAY)
         for name, evidence in (
             ("anthropic", _NO_BLANK_TEXTS),
+            (
+                "moonshotai",
+                (
+                    "400: 'Invalid request: text content is empty', also beside calls; the empty text as content is taken "
+                    "there (BerriAI/litellm 42186, MoonshotAI/kimi-cli 2621)"
+                ),
+            ),
             ("zhipuai", "400: 'messages[2].content[1].text: cannot be empty' (zed-industries/zed 37751, 38153)"),
         )
     ),

@@ -7,7 +7,7 @@ Gemini's signature.
 
 import binascii
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 from typing import Any, Final
@@ -108,7 +108,7 @@ CHAT_MENDS: Final = (
     HOSTS,
 )
 
-_CONTENT, _MEMBERS, NAMES, _IDS, _AUDIO, MEDIA, _LINKED, _OTHERS, _STRICT = (1 << bit for bit in range(9))
+_CONTENT, _MEMBERS, NAMES, IDS, _AUDIO, MEDIA, _LINKED, _OTHERS, _STRICT = (1 << bit for bit in range(9))
 _UNTAKEN, _NO_BYTES, OTHER_TYPE, _FILED, SEALED, _BLANKS = (1 << bit for bit in range(9, 15))
 """The bits of what is refused. ``SEALED``: reasoning in items that OpenAI's models alone can read."""
 UNTAKEN_BY_SOME, NO_PICTURE, EMPTY, RARE = 3, 4, 5, 6
@@ -127,9 +127,9 @@ OPENAIS_MEDIA: Final = Takes(
 _PICTURES: Final = OPENAIS_MEDIA.pictures or frozenset()
 _OPENAI: Final = "openai"
 _OPENAIS: Final = frozenset({_OPENAI})
-CALLED: Final = NAMES | _IDS
+CALLED: Final = NAMES | IDS
 """What may be odd in a call's result: the name and the id of its call."""
-_LONGEST_ID: Final = 40
+LONGEST_ID: Final = 40
 _LONGEST_NAME: Final = 64
 _DIGEST_BYTES: Final = 4
 _NO_NAME: Final = re.compile(r"[\s<|\\/>]")
@@ -168,7 +168,8 @@ def oddities(message: Mapping[str, Any]) -> int:
         found |= _OTHERS
     if _strict(message) != message:
         found |= _STRICT
-    return found | (NAMES if _renamed(message) != message else 0) | (_IDS if _shortened(message) != message else 0)
+    is_unfit = _shortened(message) != message or has_twins(message.get("tool_calls") or ())
+    return found | (NAMES if _renamed(message) != message else 0) | (IDS if is_unfit else 0)
 
 
 def untaken(part: Mapping[str, Any]) -> int:
@@ -281,15 +282,20 @@ def _renamed_call(call: Mapping[str, Any]) -> Message:
     return changed
 
 
+def has_twins(calls: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether two calls of a message came with one id."""
+    return len({call.get("id") for call in calls}) < len(calls)
+
+
 def _shortened(message: Mapping[str, Any]) -> Message:
     """The message with ids of calls that fit."""
     changed = dict(message)
     if isinstance(answered := message.get("tool_call_id"), str):
-        changed["tool_call_id"] = shorter(answered, _LONGEST_ID)
+        changed["tool_call_id"] = shorter(answered, LONGEST_ID)
     if message["role"] == "assistant" and (calls := message.get("tool_calls")):
         ids = (str(call.get("id", "")) for call in calls)
         changed["tool_calls"] = [
-            {**call, "id": shorter(each, _LONGEST_ID)} if "id" in call else call
+            {**call, "id": shorter(each, LONGEST_ID)} if "id" in call else call
             for call, each in zip(calls, ids, strict=True)
         ]
     return changed
@@ -483,6 +489,6 @@ _CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message], frozenset[s
     (_STRICT, STRICT, _strict, named("maker", "members", "own")),
     (NAMES, NAME, _functions_renamed, named("maker", "tool_names", "plain") | named("host", "tool_names", "plain")),
     (NAMES, NAME, _renamed, _OPENAIS),
-    (_IDS, CALL_ID, _shortened, _OPENAIS),
+    (IDS, CALL_ID, _shortened, _OPENAIS),
 )
 """Each change with the makers and hosts that refuse what it mends; None for all. Later changes see the earlier ones."""

@@ -43,7 +43,7 @@ SHORT_ID: Final = Mend(
     is_free=True,
     refused="An id of a call that is not of nine letters and digits, by Mistral",
     sent="Nine letters and digits that follow from the id, alike in the call and in its result",
-    evidence=evidence_of("call_ids"),
+    evidence=evidence_of("call_ids", "nine"),
 )
 SYSTEM_FIRST: Final = Mend(
     name="system_first",
@@ -108,7 +108,6 @@ _BITS: Final[dict[Kind, int]] = {
     "roles": DEVELOPER,
     "arguments": ARGUMENTS,
     "empty_reply": EMPTY,
-    "call_ids": IDENTITY,
     "empty_question": SILENT,
     "speakers": NAMED,
     "calls": SINGLE,
@@ -141,7 +140,8 @@ def refused_by(maker: str, model: str) -> int:
     owing = OWING if values.get("reasoning") == "filled" else 0
     thoughts = _THOUGHTS.get(values.get("reasoning_in", ""), 0)
     texts = _TEXTS.get(values.get("texts", ""), 0)
-    return sum(bit for kind, bit in _BITS.items() if kind in values) | owing | thoughts | texts
+    short = IDENTITY if values.get("call_ids") == "nine" else 0
+    return sum(bit for kind, bit in _BITS.items() if kind in values) | owing | thoughts | texts | short
 
 
 def with_system_first(bodies: list[Any], maker: str, model: str, mends: Mends) -> list[Any]:

@@ -1,7 +1,7 @@
 """Read a kept history as texts, calls and results. Every other form is written from this."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, Final
 
 import msgspec
@@ -485,13 +485,13 @@ def as_line(body: Block) -> Block:
 
 
 class _Calls:
-    """The open calls. An id may be used again in a history once its first call is answered."""
+    """The open calls. An id may be used again in a history, also in one message: its results answer the calls in order."""
 
     def __init__(self, writing: RequestWriting, tidy: Callable[[str], str], renames: Mend | None) -> None:
         self._refusals = writing
         self._tidy = tidy
         self.renames = renames
-        self._open: dict[tuple[str, str], Call] = {}
+        self._open: dict[tuple[str, str], list[Call]] = {}
         self._ids: set[str] = set()
         self._made = 0
         """Calls so far. A form without ids may have the same id again."""
@@ -502,7 +502,10 @@ class _Calls:
         role = message["role"]
         if role in ("tool", "function"):
             key = message.get("tool_call_id" if role == "tool" else "name")
-            return self._open.pop((role, str(key)), None), []
+            first, *others = self._open.pop((role, str(key)), None) or [None]
+            if others:
+                self._open[role, str(key)] = others
+            return first, []
         if role in ("assistant", "user") and self._open:  # a system message may stand between a call and its result
             self.close()
         return None, self._opened(outgoing, as_it_came=as_it_came) if role == "assistant" else []
@@ -554,7 +557,7 @@ class _Calls:
         arguments = str(body.get("input" if custom else "arguments") or "")
         signature = signature_of(tool_call) if "extra_content" in tool_call else None
         call = Call(place, sent, name, arguments, custom, signature, order, as_it_came, given)
-        self._open[role, given if role == "tool" else name] = call
+        self._open.setdefault((role, given if role == "tool" else name), []).append(call)
         return call
 
     def tell_renamed(self, made: list[Call], answered: Call | None, seq: int) -> bool:
@@ -566,7 +569,7 @@ class _Calls:
 
     def close(self) -> None:
         """Close the open calls. Those that are sent in another form must have had their results."""
-        for call in self._open.values():
+        for call in chain.from_iterable(self._open.values()):
             if not call.as_it_came:
                 self._refusals.add(call.place, "has no result before the next message")
         self._open.clear()

@@ -37,9 +37,12 @@ def _is_object(arguments: Any) -> bool:
         return False
 
 
-def _has_long_id(message: Object) -> bool:
-    ids = [*(call.get("id") for call in calls_of(message)), message.get("tool_call_id", "123456789")]
-    return not all(isinstance(each, str) and _NINE.fullmatch(each) for each in ids)
+def _call_ids(_request: Object, messages: list[Object], value: str) -> Iterator[str]:
+    for index, message in enumerate(messages):
+        ids = [str(call.get("id")) for call in calls_of(message)]
+        told = [*ids, str(message.get("tool_call_id", "123456789"))]
+        if len({*ids}) < len(ids) or (value == "nine" and not all(map(_NINE.fullmatch, told))):
+            yield f"#/messages/{index}"
 
 
 def _beside_calls(_request: Object, messages: list[Object], value: str) -> Iterator[str]:
@@ -146,9 +149,15 @@ CALLS: Final = (
     ),
     Rule(
         kind="call_ids",
-        values={"nine": "a call's id is nine letters and digits"},
-        judge=each_message(_has_long_id),
-        broken=(in_chat(ASKED, called("call_1"), answered("call_1")),),
+        values={
+            "own": "each call of a message has an id of its own",
+            "nine": "a call's id is nine letters and digits, and its own in its message",
+        },
+        judge=_call_ids,
+        broken=(
+            in_chat(ASKED, called("call_1"), answered("call_1")),
+            in_chat(ASKED, called("call_1", "call_1"), answered("call_1"), answered("call_1")),
+        ),
     ),
     Rule(
         kind="calls",
