@@ -269,6 +269,18 @@ def test_an_image_may_be_its_url_alone() -> None:
     assert not is_estimate(bare, GPT_4O)
 
 
+@pytest.mark.parametrize("text", ["We go over the bridge.", "Wir gehen über die Brücke.", "橋を渡ります。"])
+@pytest.mark.parametrize("name", ["claude-sonnet-4-5", "gemini-2.5-flash", "command-a-03-2025"])
+def test_a_picture_in_a_result_costs_a_line(name: str, text: str) -> None:
+    """Chat completions of another maker's model cost a line for a picture in a result, in whatever language its text is."""
+    parts = [{"type": "text", "text": text}, {"type": "image_url", "image_url": {"url": PNG}}]
+    bare, told = (
+        message_tokens(measure({"role": "tool", "tool_call_id": "c1", "content": content}), find_model(name))
+        for content in (text, parts)
+    )
+    assert bare < told < bare + 64
+
+
 def test_sizes_come_from_the_client_in_the_order_of_images() -> None:
     """A client's ``image_sizes`` give the sizes of linked images, in the order of the images."""
     link = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}

@@ -144,6 +144,12 @@ HISTORIES: Final[dict[str, tuple[str, list[Object]]]] = {
     "a text in parts": chat({"role": "system", "content": [text("Be brief. "), text("Be kind.")]}, user()),
     "thoughts elsewhere": chat(user(), reply(None, tool_calls=[call()], reasoning="hm"), result(), user()),
     "named speakers": chat({"role": "system", "content": "Be.", "name": "ops"}, user(), reply(name="bot"), user()),
+    "an empty system text": chat({"role": "system", "content": ""}, user()),
+    "blank lines behind a text": chat(
+        {"role": "system", "content": "Be kind."},
+        {"role": "system", "content": "Öl über Straße the the Größe window,\n\n\n\n"},
+        user(),
+    ),
     "system note": chat(user(), reply(), {"role": "system", "content": "It is dark."}, user()),
     "system in a form": (
         "converse",
@@ -173,6 +179,7 @@ HISTORIES: Final[dict[str, tuple[str, list[Object]]]] = {
         after={"toolResult": {"toolUseId": "c:1", "content": [{"text": "7"}]}},
     ),
     "a name": chat({**user(), "name": "Alice B."}, reply(), {**user(), "name": "alice"}),
+    "a name before German": chat({**user("Wir gehen über die Brücke."), "name": "alice"}, reply(), user()),
     "an empty member": chat(user(), reply("a", refusal="", annotations=[], reasoning_content=""), user()),
     "null members": chat(user(), reply("a", audio=None, function_call=None), user()),
     "host members": chat(

@@ -397,7 +397,7 @@ def count_request(
     )
     told = messages_tokens(measures, model, own_tokens)
     costs = [tokens + _taken_pictures(each, model) for tokens, each in zip(told, measures, strict=True)]
-    priming = model.priming + (0 if any(map(is_system, measures)) else model.lone)
+    priming = model.priming + (0 if any(map(instructs, measures)) else model.lone)
     defined = tools_tokens(
         model,
         tools=declared,
@@ -440,6 +440,11 @@ def _shape(
 def is_system(measure: Measure) -> bool:
     """Return whether a message is a system or developer message."""
     return measure.role in (SYSTEM, DEVELOPER)
+
+
+def instructs(measure: Measure) -> bool:
+    """Whether a message is a system text, so that a template adds none of its own. Forms leave out a blank one."""
+    return is_system(measure) and (measure.extra is None or measure.extra.has_text)
 
 
 def has_calls(measure: Measure) -> bool:

@@ -56,6 +56,8 @@ _WORDLESS: Final[dict[Kind, int]] = {"empty_question": USER, "empty_result": TOO
 """The role of the messages that each kind of fact refuses without words."""
 _LONGEST_NAME: Final = 256
 """Bytes of the longest name."""
+_LONG_TOKEN: Final = 8
+"""Bytes of each token of a line, at most."""
 _JOINED: Final = 2
 """Tokens, beside a quarter of the line's, that an estimate may be higher for a text and a line together than for both."""
 _ROUNDED: Final = 2
@@ -190,7 +192,7 @@ def _as_chat(row: Row, model: Model, by: Arithmetic) -> Row:
     if "parts" in row and is_told:
         del sent["parts"]  # the texts and the lines are one string
     if "mix" in row:
-        sent["mix"] = _sized(row["mix"], by.where(is_told & (row["mix"].size > 0), _UNBOUNDED, row["mix"].size))
+        sent["mix"] = _behind(row["mix"], by.where(is_told, row["pictured0"] * _LONG_TOKEN, 0), by)
     return sent
 
 
@@ -252,10 +254,13 @@ def _rename(sent: Row, row: Row, model: Model, by: Arithmetic) -> None:
         sent["name" + column] = by.where(is_named, name, 0)
         arguments = "call_arguments" + column
         sent[arguments] = by.where(is_compact, row["call_compact" + column], row[arguments])
+    sent_in = PROVIDERS[model.format]
+    is_apart = sent_in.parts_apart and sent_in.one_string.get("user") != "always"
+    size = by.where(is_named & (role != USER) if is_apart else is_named, _LONGEST_NAME, 0)
     if "mix" in row:
-        sent["mix"] = _beside_name(row["mix"], is_other, by)
+        sent["mix"] = _behind(row["mix"], size, by)
     if "parts" in row:
-        sent["parts"] = [(*pair, mix and _beside_name(mix, is_other, by)) for *pair, mix in row["parts"]]
+        sent["parts"] = [(*pair, mix and _behind(mix, size, by)) for *pair, mix in row["parts"]]
 
 
 def _is_name_counted(row: Row, model: Model) -> Number:
@@ -266,13 +271,10 @@ def _is_name_counted(row: Row, model: Model) -> Number:
     return (row["named0"] != 0) & is_one
 
 
-def _beside_name(mix: Mix, is_named: Number, by: Arithmetic) -> Mix:
-    """The mix of a text with a name before it, which bounds its tokens by the bytes of both."""
-    return _sized(mix, by.where(is_named & (mix.size > 0), mix.size + _LONGEST_NAME, mix.size))
-
-
-def _sized(mix: Mix, size: Number) -> Mix:
-    return Mix(size, mix.digits, mix.shares, mix.characters, mix.marks, mix.capitals)
+def _behind(mix: Mix, size: Number, by: Arithmetic) -> Mix:
+    """The mix of a text that is sent as one with another of at most this ``size`` in bytes."""
+    longer, characters = (by.where(own > 0, own + size, 0) for own in (mix.size, mix.characters))
+    return Mix(longer, mix.digits, mix.shares, characters, mix.marks, mix.capitals)
 
 
 def _part(sent: Row, model: Model, by: Arithmetic) -> None:
@@ -291,9 +293,14 @@ def _part(sent: Row, model: Model, by: Arithmetic) -> None:
             sent["listed" + column] = by.where(is_listed, whole, 0)
     if "parts" in sent:
         apart = [sum(part[column] for part in sent["parts"]) for column in (0, 1)]
-        if sent["may_join"]:  # a text may have more tokens than its parts
+        if _is_whole(sent):  # a text may have more tokens than its parts
             apart = [max(tokens, sent["text" + column]) for tokens, column in zip(apart, COLUMNS, strict=True)]
         sent["text0"], sent["text1"] = apart
+
+
+def _is_whole(sent: Row) -> bool:
+    """Whether a text with parts may be sent as one: its form joins them, or it is a paragraph beside blank lines."""
+    return bool(sent["may_join"]) or len(sent["parts"]) == 1
 
 
 def _with_objects(sent: Row, model: Model, by: Arithmetic) -> None:
@@ -342,7 +349,7 @@ def _in_model(sent: Row, model: Model, by: Arithmetic, own_tokens: Number) -> Ro
         text = sum(family_tokens(a, b, part_mix, ratios) for a, b, part_mix in sent["parts"])
         if ratios in MARKS_APART and sent["role"] in (SYSTEM, DEVELOPER):
             text += len(sent["parts"]) - 1  # a blank line between two paragraphs; elsewhere rounding up covers it
-        if sent["may_join"]:
+        if _is_whole(sent):
             text = max(text, family_tokens(sent["text0"], sent["text1"], mix, ratios))
         sent["apart0"] = sent["apart1"] = 0  # what items cost apart is in their parts
     else:

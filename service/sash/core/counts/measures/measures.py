@@ -146,8 +146,9 @@ def measure(
         fields |= _calls(message, objects, has_text=bool(text or "spoken" in fields))
     elif role == TOOL:
         fields |= listed_tokens(text, counted)
-    elif role in (SYSTEM, DEVELOPER) and len(text) < _LONG:
-        fields |= _as_section(text, counted)
+    elif role in (SYSTEM, DEVELOPER):
+        fields |= _as_section(text, counted) if len(text) < _LONG else {}
+        fields |= {} if text.strip() else {"has_text": False}
     if media or "native" in message or "audio" in message:
         fields |= _enclosed(message, media.get("images", ()), guesses)
     fields |= mixes(text.split("\n\n") if role in (SYSTEM, DEVELOPER) else texts, text, counted)
@@ -189,7 +190,7 @@ def mixes(parts: Sequence[str], text: str, counted: Pair) -> dict[str, Any]:
     mix = mix_of(text, *counted)
     fields: dict[str, Any] = {"mix": mix} if mix else {}
     given = [part for part in parts if part]
-    if len(given) > 1:
+    if given and given != [text]:
         fields["parts"] = tuple((*pair, mix_of(part, *pair)) for part in given for pair in (both(part),))
     return fields
 

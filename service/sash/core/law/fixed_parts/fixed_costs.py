@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sash.core.counts.costs.counting import is_system, messages_tokens
+from sash.core.counts.costs.counting import instructs, messages_tokens
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, TOOL
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.history.fillers import bare_opening, blank_line_tokens, few_shots_fillers, joined_systems
@@ -58,7 +58,7 @@ def _costs_beside(view: View, plan: Plan, lines: Sequence[Line | Summary]) -> di
     tools = fixed.tools_tokens(model, (*measures, *required), calls=calls)
     if first != 1 and model.rules.joins_leading_system:
         tools = max(tools, fixed.tools_tokens(model, measures, calls=calls))
-    lone = 0 if plan.has_system or any(map(is_system, (*measures, *required))) else model.lone
+    lone = 0 if plan.has_system or any(map(instructs, (*measures, *required))) else model.lone
     system, few_shots = plan.message_costs
     is_compacted = bool(lines) and measures[0].role == ASSISTANT  # a provider's compaction comes before the few-shots
     texts = len(lines) - is_compacted if PROVIDERS[form].fills else 0

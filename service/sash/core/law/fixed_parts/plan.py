@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from sash.core.counts.costs.counting import bare_calls_tokens, is_estimate, is_system, reasoning_tokens
+from sash.core.counts.costs.counting import bare_calls_tokens, instructs, is_estimate, reasoning_tokens
 from sash.core.counts.costs.over_limits import over_limits
 from sash.core.counts.costs.request_shapes import defined_parts, has_stood, parts_of, shape_of
 from sash.core.counts.models.families import DEVELOPER
@@ -46,8 +46,8 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def has_system(self) -> bool:
-        """Whether a fixed part is a system message, so that a template adds none of its own."""
-        return any(map(is_system, (*self.parts.fixed.system, *self.parts.fixed.few_shots)))
+        """Whether a fixed part is a system text, so that a template adds none of its own."""
+        return any(map(instructs, (*self.parts.fixed.system, *self.parts.fixed.few_shots)))
 
     @cached_property
     def message_costs(self) -> tuple[int, int]:
