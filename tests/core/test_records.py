@@ -81,7 +81,7 @@ def test_bytes_as_a_column(found: Talk) -> None:
     """The column of bytes has the bytes of each message of a request, also of one with several calls."""
     model = find_model("gpt-4o")
     records = found.history(model).records
-    assert text_bytes(records, model, "openai").tolist() == [text_bytes_of(record, "openai") for record in records]
+    assert text_bytes(records, model).tolist() == [text_bytes_of(record, "openai") for record in records]
 
 
 @given(talks(), st.sampled_from((0, 1)))

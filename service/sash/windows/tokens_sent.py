@@ -135,7 +135,7 @@ def _turns(window: Window, history: History, model: Model, roles: bytes) -> Iter
 def _by_systems(turns: Sequence[_Turn], history: History, plan: Plan, leading: frozenset[int]) -> Counter[int]:
     """What system texts cost less than the dearest place; ``leading`` are sent as system texts, and the others as notes."""
     model, saved = plan.model, Counter[int]()
-    blank, noted = blank_line_tokens(model), noted_tokens(model, model.format)
+    blank, noted = blank_line_tokens(model), noted_tokens(model)
     is_first = not plan.parts.fixed.system
     for row, role, is_own in turns:
         if role <= DEVELOPER and not (is_own and PROVIDERS[model.format].has_system_messages(model.known_as)):
@@ -209,7 +209,7 @@ def _by_names(window: Window, history: History, model: Model, mends: Mends) -> C
         if row in records.media and seq not in mends.told and seq not in window.edits:
             measured = records[row].measure
             if came_in(measured, form):
-                saved[seq] = with_filler(measured, 0, model, form)
+                saved[seq] = with_filler(measured, 0, model)
     return saved
 
 
@@ -254,4 +254,4 @@ def _chosen_by(seq: int, row: int, window: Window, history: History, model: Mode
         return written_cost(msgspec.json.decode(bodies.body(seq)), model, parallel=record.parallel)
     cost = message_costs(history.records, model).item(row) - (edit.saved if edit else 0)
     more = unseen_tokens(record.measure, model) if sent_in.tells_links else 0
-    return (with_filler(record.measure, cost, model, sent_in.name) if sent_in.fills else cost) + more
+    return (with_filler(record.measure, cost, model) if sent_in.fills else cost) + more

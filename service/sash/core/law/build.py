@@ -70,7 +70,7 @@ def _is_far_below(history: History, plan: Plan, documents: Documents) -> bool:
     if history.summary is not None or query.recall_max_tokens:
         most += told_bytes(history, query)
     if records.details and 1 in records.having(Flags.RICH):
-        most += int(np.add.reduce(text_bytes(records, plan.model, query.format)))
+        most += int(np.add.reduce(text_bytes(records, plan.model)))
     else:
         most += records.size() + MESSAGE_BYTES * (len(records.flags) + sum(records.calls))
     return limits.bytes is None or most <= limits.bytes

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from sash.core.counts.costs.counting import instructs, messages_tokens
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, TOOL
+from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.plan import Plan
-from sash.core.law.history.fillers import bare_opening, blank_line_tokens, few_shots_fillers, joined_systems
+from sash.core.law.history.fillers import joined_systems
 from sash.core.law.history.notes import Line
 from sash.core.law.history.view import View
 from sash.core.law.records.records import Records
@@ -16,10 +16,10 @@ Lines = Sequence[Line | Summary | None]
 """A summary and a note, if there are any."""
 
 
-def first_rows(rows: Sequence[int], roles: bytes, form: str, systems: Sequence[int]) -> list[int]:
+def first_rows(rows: Sequence[int], roles: bytes, model: Model, systems: Sequence[int]) -> list[int]:
     """The rows on which the cost of definitions depends: the first, and the system messages. A form that writes these as
     notes among the others has as system messages only those before all others."""
-    if not PROVIDERS[form].fills:
+    if not PROVIDERS[model.format].fills:
         return sorted({*rows[:1], *systems})
     found = []
     for row in sorted(rows):
@@ -44,33 +44,23 @@ def fixed_costs(view: View, plan: Plan, lines: Lines = (), more: int = 0) -> dic
 
 def _costs_beside(view: View, plan: Plan, lines: Sequence[Line | Summary]) -> dict[str, int]:
     """The same beside lines or system messages, or where messages may call without definitions."""
-    model, fixed, form = plan.model, plan.parts.fixed, plan.query.format
+    model, fixed, fills = plan.model, plan.parts.fixed, PROVIDERS[plan.model.format].fills
     records = view.history.records
     always = view.required if fixed.defines(model) or model.lone else []
-    first = view.history.seqs.item(always[0]) if always else 0
-    if PROVIDERS[form].fills and always:  # a later system text is a note among the messages
-        runs = [row for at, row in enumerate(always) if row == at] if first == 1 else []
-        always = first_rows(runs, records.roles, form, view.systems)
-    measures = [line.measure for line in lines]
-    required = [records[index].measure for index in always]
-    # A tool that stands in is reserved in every window, the cost of calls without definitions where a message may call.
-    calls = not plan.bare_calls or may_call(records)
-    tools = fixed.tools_tokens(model, (*measures, *required), calls=calls)
-    if first != 1 and model.rules.joins_leading_system:
-        tools = max(tools, fixed.tools_tokens(model, measures, calls=calls))
-    lone = 0 if plan.has_system or any(map(instructs, (*measures, *required))) else model.lone
-    system, few_shots = plan.message_costs
-    is_compacted = bool(lines) and measures[0].role == ASSISTANT  # a provider's compaction comes before the few-shots
-    texts = len(lines) - is_compacted if PROVIDERS[form].fills else 0
-    joints = texts if fixed.system or not texts or joined_systems(view, model, form) else texts - 1
-    between = len(lines) * plan.joint or (joints and joints * blank_line_tokens(model))
-    return {
-        "priming": model.priming + lone + (bare_opening(model, form) if is_compacted else 0),
-        "system": system,
-        "few_shots": few_shots + few_shots_fillers(fixed.few_shots, model, form, are_first=not is_compacted),
-        "tools": tools,
-        "summary": sum(messages_tokens(measures, model, [line.own_tokens for line in lines])) + between,
-    }
+    is_oldest = bool(always) and view.history.seqs.item(always[0]) == 1
+    if fills and always:  # a later system text is a note among the messages
+        runs = [row for at, row in enumerate(always) if row == at] if is_oldest else []
+        always = first_rows(runs, records.roles, model, view.systems)
+    is_compacted = bool(lines) and lines[0].measure.role == ASSISTANT
+    texts = len(lines) - is_compacted if fills else 0
+    return plan.costs_beside(
+        lines,
+        [records[index].measure for index in always],
+        # A tool that stands in is reserved in every window, the cost of calls without definitions where a message may call.
+        calls=not plan.bare_calls or may_call(records),
+        is_oldest=is_oldest,
+        joints=texts if fixed.system or not texts or joined_systems(view, model) else texts - 1,
+    )
 
 
 def may_call(records: Records) -> bool:

@@ -1,16 +1,17 @@
 """A window's plan: what follows from settings, query and model alone, and so is the same in many windows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property, reduce
 from operator import or_
 from typing import Final
 
 import msgspec
 
-from sash.core.counts.costs.counting import bare_calls_tokens, instructs, is_estimate, reasoning_tokens
+from sash.core.counts.costs.counting import bare_calls_tokens, instructs, is_estimate, messages_tokens, reasoning_tokens
 from sash.core.counts.costs.over_limits import over_limits
 from sash.core.counts.costs.request_shapes import defined_parts, has_stood, parts_of, shape_of
-from sash.core.counts.models.families import DEVELOPER
+from sash.core.counts.measures.measures import Measure
+from sash.core.counts.models.families import ASSISTANT, DEVELOPER
 from sash.core.counts.models.models import Model
 from sash.core.law.documents.document_costs import Source
 from sash.core.law.documents.documents import Documents
@@ -18,9 +19,18 @@ from sash.core.law.fixed_parts.conversation_settings import FixedParts
 from sash.core.law.fixed_parts.cost import InputPrices, input_prices
 from sash.core.law.fixed_parts.fixed import stand_in_tool
 from sash.core.law.history.enclosing import MESSAGE_BYTES
-from sash.core.law.history.fillers import few_shots_fillers, few_shots_opening, joint_tokens, puts_user_first
+from sash.core.law.history.fillers import (
+    bare_opening,
+    blank_line_tokens,
+    few_shots_fillers,
+    few_shots_opening,
+    joint_tokens,
+    puts_user_first,
+)
 from sash.core.law.history.lines import go_on_tokens
+from sash.core.law.history.notes import Line
 from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.records.stored_summary import Summary
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.destinations.destination import meet
 from sash.core.providers.openai.server_mends import refused_by
@@ -63,36 +73,61 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     @cached_property
     def bare_costs(self) -> dict[str, int]:
         """Tokens of the fixed parts by name, beside messages of which none is a system message. Not to be changed."""
-        model, fixed = self.model, self.parts.fixed
-        system, few_shots = self.message_costs
+        return self.costs_beside((), (), calls=not self.bare_calls)
+
+    def costs_beside(
+        self,
+        lines: Sequence[Line | Summary],
+        required: Sequence[Measure],
+        *,
+        calls: bool,
+        is_oldest: bool = False,
+        joints: int = 0,
+    ) -> dict[str, int]:
+        """The same beside ``lines``, between the few-shots and the messages, and beside ``required`` messages.
+
+        ``is_oldest``: the first of these is the history's oldest, so that none stands before it. ``calls``: a message may
+        call. ``joints`` is the number of blank lines between system texts.
+        """
+        model, fixed, (system, few_shots) = self.model, self.parts.fixed, self.message_costs
+        measures = [line.measure for line in lines]
+        beside = (*measures, *required)
+        tools = fixed.tools_tokens(model, beside, calls=calls)
+        if required and not is_oldest and model.rules.joins_leading_system:
+            tools = max(tools, fixed.tools_tokens(model, measures, calls=calls))
+        is_lone = not self.has_system and not any(map(instructs, beside))
+        is_compacted = (
+            bool(lines) and measures[0].role == ASSISTANT
+        )  # a provider's compaction comes before the few-shots
+        between = len(lines) * self.joint or (joints and joints * blank_line_tokens(model))
         return {
-            "priming": model.priming + (0 if self.has_system else model.lone),
+            "priming": model.priming + is_lone * model.lone + (bare_opening(model) if is_compacted else 0),
             "system": system,
-            "few_shots": few_shots + few_shots_fillers(fixed.few_shots, model, self.query.format, are_first=True),
-            "tools": fixed.tools_tokens(model, (), calls=not self.bare_calls),
-            "summary": 0,
+            "few_shots": few_shots + few_shots_fillers(fixed.few_shots, model, are_first=not is_compacted),
+            "tools": tools,
+            "summary": sum(messages_tokens(measures, model, [line.own_tokens for line in lines])) + between,
         }
 
     @cached_property
     def opening(self) -> int:
         """Tokens of a turn of the user's before few-shots that begin with the assistant's."""
-        return few_shots_opening(self.parts.fixed.few_shots, self.model, self.query.format)
+        return few_shots_opening(self.parts.fixed.few_shots, self.model)
 
     @cached_property
     def is_opened(self) -> bool:
         """Whether the request may cost more if the first message of the history is the assistant's."""
         are_first = all(each.role <= DEVELOPER for each in self.parts.fixed.few_shots)
-        return are_first and puts_user_first(self.model, self.query.format)
+        return are_first and puts_user_first(self.model)
 
     @cached_property
     def bare_calls(self) -> bool:
         """Whether no tool is given, and the provider then bills calls as if definitions came with them."""
-        return self.stands_in and stand_in_tool(self.query.format) is None
+        return self.stands_in and stand_in_tool(self.model.format) is None
 
     @cached_property
     def stands_in(self) -> bool:
         """Whether no tool is given, and calls still cost definitions: Sash sends a tool, or the provider bills some."""
-        costs_some = stand_in_tool(self.query.format) is not None or bare_calls_tokens(self.model) > 0
+        costs_some = stand_in_tool(self.model.format) is not None or bare_calls_tokens(self.model) > 0
         return costs_some and not self.parts.fixed.declared(self.model.format)[0].functions
 
     @cached_property
@@ -114,17 +149,17 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     @cached_property
     def names_files(self) -> bool:
         """Whether files get names, and stand beside words."""
-        return "file_names" in meet(self.query.format, self.model.provider, self.model.known_as).values
+        return "file_names" in meet(self.model.format, self.model.provider, self.model.known_as).values
 
     @cached_property
     def is_recounted(self) -> bool:
         """Whether windows may cost less than their messages were chosen by: bounds are reserved for what a form adds."""
-        return PROVIDERS[self.query.format].fills or self.names_files or self.joint > 0
+        return PROVIDERS[self.model.format].fills or self.names_files or self.joint > 0
 
     @cached_property
     def is_dearer(self) -> bool:
         """Whether a message of text alone may cost other tokens than its text and role have (``choice._as_sent``)."""
-        sent_in, is_cut = PROVIDERS[self.query.format], self.query.tool_result_max_tokens is not None
+        sent_in, is_cut = PROVIDERS[self.model.format], self.query.tool_result_max_tokens is not None
         return is_cut or sent_in.tells_links or sent_in.fills or self.joint > 0 or bool(self.parts.names)
 
     @cached_property
@@ -135,7 +170,7 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     @cached_property
     def going_on(self) -> int:
         """Tokens of the line behind a reply at the end; 0 where the server takes a request that ends with a reply."""
-        values = meet(self.query.format, self.model.provider, self.model.known_as).values
+        values = meet(self.model.format, self.model.provider, self.model.known_as).values
         return go_on_tokens(self.model) if "ending" in values else 0
 
     @cached_property
@@ -162,13 +197,13 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     @cached_property
     def fixed_is_exact(self) -> bool:
         """Whether what the fixed parts cost is what the provider bills."""
-        query, model, fixed = self.query, self.model, self.parts.fixed
-        if not PROVIDERS[query.format].has_exact_bills:
+        model, fixed = self.model, self.parts.fixed
+        if not PROVIDERS[model.format].has_exact_bills:
             return False
         if fixed.tools and (model.is_resold or not fixed.declared(CHAT)[0].is_priced):
             return False
         return not any(
-            is_estimate(each, model) or reasoning_tokens(each, model, query.format) for each in fixed.few_shots
+            is_estimate(each, model) or reasoning_tokens(each, model, model.format) for each in fixed.few_shots
         )
 
     @cached_property

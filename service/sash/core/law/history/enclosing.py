@@ -57,17 +57,17 @@ def is_sent(medium: Medium, role: int, form: str) -> bool:
     return not (role == TOOL and PROVIDERS[form].is_chat_form)
 
 
-def text_bytes(records: Records, model: Model, form: str) -> Number:
+def text_bytes(records: Records, model: Model) -> Number:
     """Bytes of each message in a request, as an array: upper bounds, with lines in place of media."""
     calls = np.frombuffer(records.calls, np.uint8).astype(np.int64)
     sizes: Number = records.sizes() + MESSAGE_BYTES * (1 + calls)
     if records.details:
         columns = records.columns_for(model)
-        is_own = columns["form"] == form_number(form)
+        is_own = columns["form"] == form_number(model.format)
         own = np.where(columns["sent"] > 0, columns["sent"] + MESSAGE_BYTES, sizes)
         sizes = np.where(is_own, own, sizes - columns["beside_size"])
         for index in {*records.rare, *records.where(Flags.MEDIA)}:
-            sizes[index] = text_bytes_of(records[index], form)
+            sizes[index] = text_bytes_of(records[index], model.format)
     return sizes
 
 

@@ -39,18 +39,18 @@ def filler_tokens(model: Model) -> int:
     return message_tokens(Measure(USER, *both(NOTHING_SAID)), model, own_tokens=own_tokens)
 
 
-def with_filler(measure: Measure, cost: int, model: Model, form: str) -> int:
-    """Return a message's tokens with what ``form`` adds: ``…`` in place of nothing, or beside a file, and files' names; and
+def with_filler(measure: Measure, cost: int, model: Model) -> int:
+    """Return a message's tokens with what the form adds: ``…`` in place of nothing, or beside a file, and files' names; and
     the turns that divide calls from words, at most."""
-    if measure.role == USER and _is_silent(measure, form):  # a name may cost more
+    if measure.role == USER and _is_silent(measure, model.format):  # a name may cost more
         return max(filler_tokens(model), cost)
-    extra, wanted = measure.extra, meet(form, model.provider, model.known_as).values
+    extra, wanted = measure.extra, meet(model.format, model.provider, model.known_as).values
     if extra is not None and extra.calls and "beside_calls" in wanted:
         return cost + _TURNS_APART * filler_tokens(model)
     if extra is None or "file_names" not in wanted:
         return cost
-    files = sum(each.kind != IMAGE and each.form in ("", form) for each in extra.media)
-    own = extra.native_in(form)  # a document of words is no file there
+    files = sum(each.kind != IMAGE and each.form in ("", model.format) for each in extra.media)
+    own = extra.native_in(model.format)  # a document of words is no file there
     is_alone = (files or (own and own.estimated)) and measure.role == USER and measure.o200k <= 1
     return cost + math.ceil(files * _FILE_NAME * model.scale) + (filler_tokens(model) if is_alone else 0)
 
@@ -79,34 +79,38 @@ def _is_silent(measure: Measure, form: str) -> bool:
 
 
 def opening_tokens(
-    first: Record, model: Model, form: str, *, is_oldest: bool, is_beside_system: bool, is_followed: bool = False
+    first: Record, model: Model, *, is_oldest: bool, is_beside_system: bool, is_followed: bool = False
 ) -> int:
     """Return the extra tokens of a request that begins with ``first``; ``is_oldest`` if it is the history's oldest.
 
     ``is_beside_system`` if a system message is sent in the provider's own form: whether it stands before ``first`` depends
     on the model. ``is_followed`` if the next message, beside instructions, is the assistant's too.
     """
-    is_blank = first.measure.role == USER and first.measure.o200k <= 1 and came_in(first.measure, form)
+    is_blank = first.measure.role == USER and first.measure.o200k <= 1 and came_in(first.measure, model.format)
     if first.measure.role != ASSISTANT and not (is_blank and is_beside_system):
         return 0
     if is_beside_system:  # a blank turn of the user's is left out behind it
-        return longest_opening(model, form)
+        return longest_opening(model)
     calls = first.measure.extra.calls if first.measure.extra is not None else 0
-    may_call = calls or is_followed or _is_silent(first.measure, form)  # then the next message may have calls
-    needed = PROVIDERS[form].needs_question
-    if is_oldest and came_in(first.measure, form) and (needed == "never" or (needed == "calls" and not may_call)):
-        return bare_opening(model, form)
+    may_call = calls or is_followed or _is_silent(first.measure, model.format)  # then the next message may have calls
+    needed = PROVIDERS[model.format].needs_question
+    if (
+        is_oldest
+        and came_in(first.measure, model.format)
+        and (needed == "never" or (needed == "calls" and not may_call))
+    ):
+        return bare_opening(model)
     return filler_tokens(model)
 
 
-def puts_user_first(model: Model, form: str) -> bool:
+def puts_user_first(model: Model) -> bool:
     """Return whether a request that would begin with the assistant gets a user's turn of ``…`` before it."""
-    return PROVIDERS[form].fills or "beginning" in meet(form, model.provider, model.known_as).values
+    return PROVIDERS[model.format].fills or "beginning" in meet(model.format, model.provider, model.known_as).values
 
 
-def longest_opening(model: Model, form: str) -> int:
+def longest_opening(model: Model) -> int:
     """Return the most tokens that a request may cost more because of its first message. They are the same in every turn."""
-    return max(filler_tokens(model), bare_opening(model, form)) if puts_user_first(model, form) else 0
+    return max(filler_tokens(model), bare_opening(model)) if puts_user_first(model) else 0
 
 
 def blank_line_tokens(model: Model) -> int:
@@ -126,9 +130,9 @@ def joint_tokens(model: Model) -> int:
 
 
 @lru_cache(maxsize=64)
-def noted_tokens(model: Model, form: str) -> int:
+def noted_tokens(model: Model) -> int:
     """Return the tokens that a system message costs more where it stays in its place: mostly in a turn of the user's."""
-    if PROVIDERS[form].has_system_messages(model.known_as):
+    if PROVIDERS[model.format].has_system_messages(model.known_as):
         return 0
     as_user, as_system = (message_tokens(Measure(role, *both("a")), model) for role in (USER, SYSTEM))
     return plain_text_tokens(NOTE, model) + max(0, as_user - as_system)
@@ -148,14 +152,14 @@ def stands_first(history: History, row: int) -> bool:
     return history.seqs.item(0) == 1 and not history.records.sent_roles[:row].strip(bytes((NO_ROLE,)))
 
 
-def joined_systems(view: View, model: Model, form: str) -> list[int]:
-    """Return the indexes of the system and developer messages whose texts ``form`` joins, ascending."""
+def joined_systems(view: View, model: Model) -> list[int]:
+    """Return the indexes of the system and developer messages whose texts the model's form joins, ascending."""
     records = view.history.records
-    if not PROVIDERS[form].fills or not (SYSTEM in records.roles or DEVELOPER in records.roles):
+    if not PROVIDERS[model.format].fills or not (SYSTEM in records.roles or DEVELOPER in records.roles):
         return []
     indexes = [index for index, role in enumerate(records.sent_roles) if role <= DEVELOPER]
-    stays = PROVIDERS[form].has_system_messages(model.known_as)
-    return [index for index in indexes if not (stays and came_in(records[index].measure, form))]
+    stays = PROVIDERS[model.format].has_system_messages(model.known_as)
+    return [index for index in indexes if not (stays and came_in(records[index].measure, model.format))]
 
 
 def came_in(measure: Measure, form: str) -> bool:
@@ -163,25 +167,25 @@ def came_in(measure: Measure, form: str) -> bool:
     return measure.extra is not None and measure.extra.native_in(form) is not None
 
 
-def few_shots_opening(few_shots: Sequence[Measure], model: Model, form: str) -> int:
+def few_shots_opening(few_shots: Sequence[Measure], model: Model) -> int:
     """Return the tokens of a turn before the assistant's, where few-shots begin with one, and are the first messages."""
     first = next((each.role for each in few_shots if each.role > DEVELOPER), USER)
-    return filler_tokens(model) if first == ASSISTANT and puts_user_first(model, form) else 0
+    return filler_tokens(model) if first == ASSISTANT and puts_user_first(model) else 0
 
 
-def few_shots_fillers(few_shots: Sequence[Measure], model: Model, form: str, *, are_first: bool) -> int:
-    """Return the tokens that ``form`` adds to few-shots: a turn before the assistant's if they are the request's first
+def few_shots_fillers(few_shots: Sequence[Measure], model: Model, *, are_first: bool) -> int:
+    """Return the tokens that the form adds to few-shots: a turn before the assistant's if they are the request's first
     messages, and words for empty turns."""
-    if not few_shots or not puts_user_first(model, form):
+    if not few_shots or not puts_user_first(model):
         return 0
-    opening = few_shots_opening(few_shots, model, form) if are_first else 0
-    if not PROVIDERS[form].fills:
+    opening = few_shots_opening(few_shots, model) if are_first else 0
+    if not PROVIDERS[model.format].fills:
         return opening
     costs = ((each, message_tokens(each, model)) for each in few_shots)
-    return opening + sum(with_filler(each, cost, model, form) - cost for each, cost in costs)
+    return opening + sum(with_filler(each, cost, model) - cost for each, cost in costs)
 
 
-def bare_opening(model: Model, form: str) -> int:
+def bare_opening(model: Model) -> int:
     """Return the extra tokens of a request that begins with an assistant's message in the provider's own form."""
     is_claude = isinstance(model.rules, VendorRules) and model.rules.definitions > 0
-    return PROVIDERS[form].opening_tokens if is_claude else 0
+    return PROVIDERS[model.format].opening_tokens if is_claude else 0

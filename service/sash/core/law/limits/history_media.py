@@ -33,17 +33,17 @@ class HistoryMedia:
         self.history, self.units, self.limits, self.options = history, units, model.limits, options
         self.most_bytes = float("inf") if self.limits.bytes is None else self.limits.bytes
         self.required = _required(history, units)
-        self.texts = text_bytes(history.records, model, options.format)
+        self.texts = text_bytes(history.records, model)
         self._sums = np.concatenate(([0], np.cumsum(self.texts)))
         thinks_from = {"all": -1, "turn": begins_turn(history)}.get(options.reasoning, len(history.records) - 1) + 1
-        given = enclosures(history, options.format)
+        given = enclosures(history, model.format)
         self.all = [each for each in given if not each.medium.in_reasoning or each.row >= thinks_from]
         # A message that is not required is in no window if it is an unanswered call, or a reply in progress.
         found = [each for each in self.all if each.row in self.required or unit_at(units, each.row) not in units.broken]
         self.refused: Left = {each.key: name for each in found if (name := self._why_line(each))}
         self.found = [each for each in found if each.key not in self.refused]
         shots = ((each.role, each.extra.media) for each in fixed.few_shots if each.extra is not None)
-        self._shots = [each for role, media in shots for each in media if is_sent(each, role, options.format)]
+        self._shots = [each for role, media in shots for each in media if is_sent(each, role, model.format)]
         size = plan.fixed_bytes + told_bytes(history, options)  # with that of the few-shots
         self.fixed = Load().and_of(self._shots, self.limits)._replace(bytes=size)
         self._fixed_messages = plan.fixed_messages

@@ -69,7 +69,7 @@ def _behind_changes(view: View, spec: WindowSpec, room: int, stood: int) -> int:
     begins = max(asked_at, front + int((history.seqs[front:] <= stood).sum()))
     if any(flags & Flags.REDACTED for flags in history.records.flags[begins:]):
         return behind
-    lifts = not PROVIDERS[options.format].replies_are_items  # Responses have system messages in their places
+    lifts = not PROVIDERS[model.format].replies_are_items  # Responses have system messages in their places
     # The newest system or developer message is sent at the top, before all reasoning.
     roles = history.records.roles
     stands, asked = max(roles.rfind(SYSTEM), roles.rfind(DEVELOPER)) + 1 if lifts else 0, 0

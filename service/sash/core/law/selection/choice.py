@@ -83,10 +83,10 @@ def _as_sent(view: View, spec: WindowSpec) -> View:
         view = with_reasoning(view, model, options)
     if options.tool_result_max_tokens is not None:
         view = limited(view, spec, options.tool_result_max_tokens)
-    if PROVIDERS[options.format].tells_links:
+    if PROVIDERS[model.format].tells_links:
         view = with_links(view, model)
-    if PROVIDERS[options.format].fills:
-        view = with_fillers(view, model, options.format, has_system=bool(parts.fixed.system))
+    if PROVIDERS[model.format].fills:
+        view = with_fillers(view, model, has_system=bool(parts.fixed.system))
     if view.systems and spec.plan.joint:
         view = view.dearer(dict.fromkeys(view.systems, spec.plan.joint))
     return view.dearer(renamed_calls(records, parts.names, model)) if parts.names else view
@@ -227,17 +227,17 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
 
     def _opening(self, row: int) -> int:
         """The tokens that the request costs more if the message of a row is its first, beside system messages."""
-        model, form = self.spec.plan.model, self.spec.plan.query.format
+        model = self.spec.plan.model
         history, records, systems = self.view.history, self.view.history.records, self.view.systems
-        own = [each for each in systems if came_in(records[each].measure, form)] if systems else []
-        is_beside = bool(own) and PROVIDERS[form].has_system_messages(model.known_as)
+        own = [each for each in systems if came_in(records[each].measure, model.format)] if systems else []
+        is_beside = bool(own) and PROVIDERS[model.format].has_system_messages(model.known_as)
         if records.roles[row] != ASSISTANT and not is_beside:  # as nearly always
             return 0
         behind = records.roles[row + 1 :] if row >= records.front else b""
         is_followed = next((role for role in behind if role > DEVELOPER), None) == ASSISTANT
         is_oldest = history.seq(row) == 1
         return opening_tokens(
-            records[row], model, form, is_oldest=is_oldest, is_beside_system=is_beside, is_followed=is_followed
+            records[row], model, is_oldest=is_oldest, is_beside_system=is_beside, is_followed=is_followed
         )
 
     def _beside_messages(self) -> int:
@@ -286,7 +286,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         """The stable cut. ``room`` is the budget minus the fixed parts, in tokens."""
         spec, options, history = self.spec, self.spec.plan.query, self.view.history
         # These are kept free in each window with a stable cut.
-        room -= longest_opening(spec.plan.model, options.format) if self._is_opened else 0
+        room -= longest_opening(spec.plan.model) if self._is_opened else 0
         room -= spec.plan.going_on - self.ending
         length = cut_length(options, spec.plan.model, spec.plan.budget)
         found = cut_seq(self.line, room, length * options.stable_step, BLOCK * length, spec)

@@ -122,7 +122,7 @@ def _tools_tokens(view: View, plan: Plan, lines: Lines, rows: list[int]) -> int:
     if not plan.parts.fixed.defines(plan.model):
         return 0
     records = view.history.records
-    known = rows[:1] if not view.systems else first_rows(rows, records.roles, plan.query.format, view.systems)
+    known = rows[:1] if not view.systems else first_rows(rows, records.roles, plan.model, view.systems)
     beside = [each.measure for each in (*lines, *(records[row] for row in known)) if each is not None]
     calls = plan.stands_in and any(has_calls(records[row].measure) for row in rows)
     return plan.parts.fixed.tools_tokens(plan.model, beside, calls=calls)

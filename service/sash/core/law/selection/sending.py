@@ -38,7 +38,7 @@ Q = TypeVar("Q", bound=WindowQuery)
 
 def decided_reasoning(query: Q, model: Model) -> Q:
     """The query with ``reasoning=none`` for a destination that refuses reasoning."""
-    values = meet(query.format, model.provider, model.known_as).values
+    values = meet(model.format, model.provider, model.known_as).values
     if query.reasoning == "none" or values.get("reasoning") != "refused":
         return query
     return msgspec.structs.replace(query, reasoning="none")
@@ -64,7 +64,7 @@ def _sent_and_whole(
     history: History, model: Model, options: WindowQuery, row: Row, index: Number, by: Arithmetic
 ) -> tuple[Number, Number]:
     """Tokens of a message's reasoning that are sent, and of all that it has."""
-    form = options.format
+    form = model.format
     # Another provider's form may leave out a blank question.
     knows_questions = PROVIDERS[form].is_chat_form or PROVIDERS[form].maker == model.provider
     is_forgotten = (index < history.asked) & (model.rules.forgets and knows_questions)
@@ -78,7 +78,7 @@ def _sent_and_whole(
     is_left: Number = is_old
     if options.reasoning == "none":
         is_left, seals = is_old | True, by.where(is_old, 0, seals)
-    is_left = by.where(_is_owed(row, model, form), False, is_left)  # noqa: FBT003 - a value of an array
+    is_left = by.where(_is_owed(row, model), False, is_left)  # noqa: FBT003 - a value of an array
     if PROVIDERS[form].replies_are_items:  # free reasoning is left out too: it only makes the request longer
         whole = by.where(is_left, reasoning_cost(row, model, CHAT, by), whole)
     return by.where(is_left, seals, tokens), whole
@@ -98,21 +98,21 @@ def _lasting_and_passing(
     is_turn, is_forgotten, is_owed = (
         options.reasoning == "turn",
         model.rules.forgets,
-        _is_owed(row, model, options.format),
+        _is_owed(row, model),
     )
-    now = reasoning_cost(row, model, options.format, by)
+    now = reasoning_cost(row, model, model.format, by)
     if options.reasoning == "none":
-        now = by.where(is_owed, now, reasoning_cost(row, model, options.format, by, seals_alone=True))
+        now = by.where(is_owed, now, reasoning_cost(row, model, model.format, by, seals_alone=True))
         later = 0 * now
     else:
-        later = reasoning_cost(row, model, options.format, by, seals_alone=is_turn, is_forgotten=is_forgotten)
+        later = reasoning_cost(row, model, model.format, by, seals_alone=is_turn, is_forgotten=is_forgotten)
     later, now = (_readable(each, row, model, by) for each in (by.where(is_owed, now, later), now))
     return later, now - later
 
 
-def _is_owed(row: Row, model: Model, form: str) -> Number:
+def _is_owed(row: Row, model: Model) -> Number:
     """Whether a message's reasoning is sent in every window, because it calls."""
-    wanted = meet(form, model.provider, model.known_as).values.get("reasoning")
+    wanted = meet(model.format, model.provider, model.known_as).values.get("reasoning")
     return wanted in ("with_calls", "filled") and row["calls"] > 0
 
 
@@ -128,11 +128,11 @@ def _of_each(
     return first, second
 
 
-def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> View:
-    """The view with costs that include the words sent in ``form`` for the user's empty messages, and the blank lines
+def with_fillers(view: View, model: Model, *, has_system: bool) -> View:
+    """The view with costs that include the words sent in the model's form for the user's empty messages, and the blank lines
     between system texts, or the words before them. ``has_system``: a system prompt comes before the messages."""
     records = view.history.records
-    wanted = meet(form, model.provider, model.known_as).values
+    wanted = meet(model.format, model.provider, model.known_as).values
     names_files = "file_names" in wanted
     is_empty = (records.tokens(0) <= names_files) & (np.frombuffer(records.roles, np.uint8) == USER)
     indexes = {*np.flatnonzero(is_empty).tolist()}
@@ -142,10 +142,10 @@ def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> Vi
         is_legacy = np.frombuffer(records.flags, np.uint8) & Flags.LEGACY_CALL
         indexes.update(np.flatnonzero(np.frombuffer(records.calls, np.uint8) | is_legacy).tolist())
     costs = view.costs.copy()
-    for index in indexes - _without_files(view, form) if view.edits else indexes:
-        costs[index] = with_filler(records[index].measure, costs.item(index), model, form)
-    if systems := joined_systems(view, model, form):  # whether they stand first depends on the cut
-        blank, noted = blank_line_tokens(model), noted_tokens(model, form)
+    for index in indexes - _without_files(view, model.format) if view.edits else indexes:
+        costs[index] = with_filler(records[index].measure, costs.item(index), model)
+    if systems := joined_systems(view, model):  # whether they stand first depends on the cut
+        blank, noted = blank_line_tokens(model), noted_tokens(model)
         costs[systems] += [max(blank, noted and noted + whole_text_tokens(records[row], model)) for row in systems]
         if not has_system and stands_first(view.history, systems[0]):
             costs[systems[0]] = view.costs[systems[0]]
