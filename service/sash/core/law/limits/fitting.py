@@ -35,14 +35,13 @@ from sash.core.law.limits.unreadable import UNREADABLE, told_among
 from sash.core.law.records.costs import message_costs, record_cost
 from sash.core.law.records.explained import Explained
 from sash.core.law.records.need_older import NeedOlder
-from sash.core.law.records.record import Record
 from sash.core.law.records.units import Units
 from sash.core.law.selection.choice import choose
 from sash.core.law.selection.stable import Cut
 from sash.core.law.selection.window import Allowed, Window
+from sash.core.stored.record import Record
 
 T = TypeVar("T", int, str)
-_ROUNDS: Final = 64
 _NOT_LIMITS: Final = {"images_kept", LOST, *(each.name for each in UNREADABLE)}
 """Reasons for a line beside the limits of a request."""
 
@@ -84,15 +83,17 @@ class _Fitting:
         begins = cut.row if cut is not None else 0
         ordinary = [each for each in whole if each.row not in media.required and each.row >= begins]
         text, documents = media.required_bytes, 0
-        for number in range(_ROUNDS):
+        while True:
             room = Room(media.limits, media.most_bytes - text)
             lines = left | newest_first(ordinary, held, room)
             window = self._built(lines, self._allowed(documents, cut, changed))
-            if isinstance(window, NeedOlder) or self._bytes(window, lines) <= media.most_bytes:
-                break
-            documents = _documents_bytes(window)
-            text = max(text + number, documents + media.text(window.rows))
-        return window if isinstance(window, NeedOlder) else self._told(window, lines)
+            if isinstance(window, NeedOlder):
+                return window
+            more = max(documents, _documents_bytes(window))
+            longer = max(text, more + media.text(window.rows))
+            if self._bytes(window, lines) <= media.most_bytes or (more, longer) == (documents, text):
+                return self._told(window, lines)
+            documents, text = more, longer  # one of these is larger each time, and none than all that was read
 
     def _bytes(self, window: Window, lines: Left) -> int:
         """Bytes of the request of a window: an upper bound."""
