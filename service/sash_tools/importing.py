@@ -14,7 +14,7 @@ from sash.core.chat.open_calls import OpenCalls, with_call_id
 from sash.core.chat.regular import regular
 from sash.core.chat.tool_groups import calls_of, places_of
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, check_settings
-from sash.core.law.measured_entries import check_entry
+from sash.core.measured_entries import check_entry
 from sash.core.providers.reading.native import lacks_call, with_open_call
 from sash.problems import BadRequest, Problem
 from sash_client.client import Ask, Sash, SashError

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from profiles import examples
 
 from sash.app import create_app
-from sash.core.law.records.redaction import REDACTED_TEXT
+from sash.core.stored.redaction import REDACTED_TEXT
 from sash.settings import ApiKey, Settings
 from sash.store.redis.embedded import EmbeddedStore
 

@@ -31,15 +31,15 @@ from sash.core.law.fixed_parts.conversation_settings import ConversationSettings
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.view import History
-from sash.core.law.measured_entries import in_place
 from sash.core.law.records.costs import message_costs
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.law.records.record import Record
 from sash.core.law.records.records import Records
-from sash.core.law.records.stored_grounding import decode_grounding
 from sash.core.law.selection.caching import caching_of
 from sash.core.law.selection.window import Window
+from sash.core.measured_entries import in_place
 from sash.core.providers.form.cache_marks import CacheKind, Caching
+from sash.core.stored.record import Record
+from sash.core.stored.stored_grounding import decode_grounding
 from sash.store.data.entries import prepare
 from sash.store.data.stored_messages import NewEntry
 from sash.windows.cache_hints import places_of

@@ -28,19 +28,19 @@ from sash.core.law.history.compaction import newest_summary, readable
 from sash.core.law.history.notes import summary_message
 from sash.core.law.history.order import arranged
 from sash.core.law.history.view import History
-from sash.core.law.measured_entries import check_entries, in_place
 from sash.core.law.records.need_older import NeedOlder, older
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.law.records.record import Record
 from sash.core.law.records.records import Records
-from sash.core.law.records.stored_grounding import StoredGrounding, decode_grounding
-from sash.core.law.records.stored_summary import Summary
 from sash.core.law.render import Bodies, Marked, chat_messages, chat_request
 from sash.core.law.selection.stable import Cut
 from sash.core.law.selection.window import Window
+from sash.core.measured_entries import check_entries, in_place
 from sash.core.providers.messages.endings import GO_ON
 from sash.core.providers.messages.mends import Mends
 from sash.core.providers.reading.native import compaction_of
+from sash.core.stored.record import Record
+from sash.core.stored.stored_grounding import StoredGrounding, decode_grounding
+from sash.core.stored.stored_summary import Summary
 from sash.problems import WindowDoesNotFit
 from sash.store.data.entries import prepare
 from sash.windows.edits import edited

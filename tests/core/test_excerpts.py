@@ -5,8 +5,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sash.core.law.recall.excerpts import PASSAGE, Told, found_text, passage, read_text
-from sash.core.law.recall.words import words_of
+from sash.core.search.excerpts import PASSAGE, Told, found_text, passage, read_text
+from sash.core.search.words import words_of
 
 WORDS = st.lists(st.sampled_from(["plan", "dig", "/srv/app/main.py", "naïve", "北京", "x" * 90]), max_size=300)
 TOLD = st.lists(WORDS.map(" ".join), min_size=1, max_size=6).map(

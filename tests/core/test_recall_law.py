@@ -12,8 +12,8 @@ from profiles import examples
 
 from sash.core.chat.messages import Entry
 from sash.core.chat.packed import Packed
-from sash.core.law.recall.ranking import best, fused, scores_of_vectors, scores_of_words
-from sash.core.law.recall.words import pack_words, plain_number, words_of
+from sash.core.search.ranking import best, fused, scores_of_vectors, scores_of_words
+from sash.core.search.words import pack_words, plain_number, words_of
 from sash.windows.request import WindowRequest
 from sash.windows.stateless import window_of_request
 

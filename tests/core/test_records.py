@@ -14,10 +14,10 @@ from sash.core.counts.costs.counting import messages_tokens
 from sash.core.counts.models.models import find_model
 from sash.core.law.history.enclosing import text_bytes, text_bytes_of
 from sash.core.law.records.costs import message_costs, record_cost, reference_cost, reference_costs
-from sash.core.law.records.record import FLAG_BITS, RECORD_BYTES, STORED_FLAGS, Flags, Record, details_of
 from sash.core.law.records.records import Records
 from sash.core.stored.details import StoredDetails, encode_details
 from sash.core.stored.identities import CHANCE_BITS, Identity, ulid_of
+from sash.core.stored.record import FLAG_BITS, RECORD_BYTES, STORED_FLAGS, Flags, Record, details_of
 from sash.store.data.entries import prepare
 from sash.store.data.layout import pack, unpack_many
 

@@ -15,7 +15,7 @@ from test_perspective import AGENTS, PARTIES, may_see
 from sash.core.chat.messages import Entry
 from sash.core.counts.models.models import find_model
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings
-from sash.core.law.recall.recall import BOUND
+from sash.core.law.recall import BOUND
 from sash.core.law.records.need_older import NeedOlder
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.render import Bodies

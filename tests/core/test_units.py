@@ -8,9 +8,9 @@ from histories import calling, entries, groups, result, said, talk
 from hypothesis import given
 
 from sash.core.chat.messages import Entry
-from sash.core.law.records.record import Record
 from sash.core.law.records.records import Records
 from sash.core.law.records.units import group_units
+from sash.core.stored.record import Record
 
 LEGACY = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}
 

@@ -13,8 +13,8 @@ from sash.core.counts.measures.measures import measure
 from sash.core.counts.models.models import find_model
 from sash.core.counts.models.vendors import VENDORS
 from sash.core.law.records.costs import message_costs
-from sash.core.law.records.record import Record
 from sash.core.law.records.records import Records
+from sash.core.stored.record import Record
 
 CLAUDE, GEMINI = find_model("claude-sonnet-4-5"), find_model("gemini-2.5-flash")
 TEXT = "Who brought the spare jib on Sunday?"

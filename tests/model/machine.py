@@ -71,7 +71,7 @@ from rigs.conformity import find_operation
 from rigs.reading_events import applied
 from validators import limits
 
-from sash.core.law.recall.words import pack_words, said_in, words_of
+from sash.core.search.words import pack_words, said_in, words_of
 
 SEEDS = st.integers(0, 2**32 - 1)
 TENANTS = {"acme": "key-of-acme-0123456789", "beta": "key-of-beta-0123456789"}

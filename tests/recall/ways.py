@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from sash.core.law.recall.words import words_of
+from sash.core.search.words import words_of
 
 
 class Conversation(NamedTuple):

@@ -8,7 +8,7 @@ import redis
 from rigs.dialogue import append, indexed, user
 from rigs.entries import indexed_values
 
-from sash.core.law.recall.words import pack_words
+from sash.core.search.words import pack_words
 from sash.store.data.blocks import BLOCK
 from sash.store.data.layout import Keys, keys_of
 from sash.store.redis.embedded import EmbeddedStore

@@ -8,7 +8,7 @@ import pytest
 
 from sash.core.chat.audiences import PARTY_BYTES
 from sash.core.counts.models.families import FUNCTION, TOOL, USER
-from sash.core.law.records.record import FLAG_BITS, RECORD_BYTES, STORED_FLAGS, Flags
+from sash.core.stored.record import FLAG_BITS, RECORD_BYTES, STORED_FLAGS, Flags
 from sash.store.data.changes import KIND_BITS, LINE, ChangeKind
 
 _SCRIPTS = [*Path(str(files("sash.store")), "data", "scripts").rglob("*.lua")]

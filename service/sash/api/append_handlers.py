@@ -29,15 +29,15 @@ from sash.core.chat.messages import Entry, EntryName, decode_entries
 from sash.core.counts.models.families import ASSISTANT
 from sash.core.law.documents.grounding import parse_template
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, decode_settings, encode_settings
-from sash.core.law.measured_entries import Earlier, check_entries
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.law.records.record import Flags
 from sash.core.law.records.units import LONGEST_GROUP
+from sash.core.measured_entries import Earlier, check_entries
 from sash.core.providers import CHAT
 from sash.core.providers.messages.members import Names
 from sash.core.providers.reading.native import needs_earlier
 from sash.core.providers.reading.native_entries import ReadEntries, chat_entries
 from sash.core.screens import SCREENS
+from sash.core.stored.record import Flags
 from sash.operations.logging import best_effort, describe, get_logger
 from sash.problems import (
     Internal,

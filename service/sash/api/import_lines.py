@@ -12,12 +12,12 @@ from sash.core.chat.messages import ENVELOPE, AgentName, BareEntry, Entry, Id, S
 from sash.core.chat.programs import recognise
 from sash.core.law.documents.grounding import Template
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, check_settings, fixed_parts
-from sash.core.law.measured_entries import check_entry, check_status
-from sash.core.law.records.record import DIGEST_BYTES, Flags
-from sash.core.law.records.redaction import NO_DIGEST
-from sash.core.law.records.stored_summary import Summary
+from sash.core.measured_entries import check_entry, check_status
 from sash.core.providers.messages.members import Names
 from sash.core.providers.reading.native import read_compaction
+from sash.core.stored.record import DIGEST_BYTES, Flags
+from sash.core.stored.redaction import NO_DIGEST
+from sash.core.stored.stored_summary import Summary
 from sash.problems import BadRequest, InvalidEntry, OrphanToolResult, Pointer, Problem
 from sash.store.data.branches import Head, number_of
 from sash.store.data.entries import prepare, wall_ms

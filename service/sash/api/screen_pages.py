@@ -10,12 +10,12 @@ from sash.api.conversation_handlers import timestamp
 from sash.api.incoming import Incoming
 from sash.api.shown_messages import body_in
 from sash.core.counts.models.families import DEVELOPER, USER
-from sash.core.law.records.record import Flags
-from sash.core.law.records.stored_grounding import NO_SOURCE
 from sash.core.providers import CHAT
 from sash.core.screens import SCREENS
 from sash.core.screens.forks import ScreenWays, tell_ways
 from sash.core.screens.screen_form import Object, ShownEntry, units_of
+from sash.core.stored.record import Flags
+from sash.core.stored.stored_grounding import NO_SOURCE
 from sash.problems import edited_too_fast
 from sash.store.data.beside_entries import read_beside
 from sash.store.data.layout import Target

@@ -13,7 +13,7 @@ from sash.api.incoming import Incoming
 from sash.api.openapi.operation import documented
 from sash.api.schemas import StoredMessage
 from sash.api.shown_messages import MediaForm, stored_message, with_media
-from sash.core.law.recall.recall import Searched
+from sash.core.law.recall import Searched
 from sash.core.law.records.parameters import AgentView
 from sash.problems import NotFound
 from sash.store.data.script_calls import HistoryEdited

@@ -22,8 +22,8 @@ from sash.api.sent_texts import SentText, TextEntries, encoded_texts, plain_text
 from sash.core.agree.chat_lines import ChatLine, ChatLines
 from sash.core.chat.json_bodies import decode_json
 from sash.core.chat.messages import ROLE_AND_CONTENT, TEXT_IS_ENOUGH, Entry, decode_entries
-from sash.core.law.measured_entries import Earlier, check_entries, content_digest, text_digests
 from sash.core.law.records.parameters import WindowQuery
+from sash.core.measured_entries import Earlier, check_entries, content_digest, text_digests
 from sash.core.providers import CHAT
 from sash.core.providers.reading.native import needs_earlier
 from sash.core.providers.reading.native_entries import ReadEntries, chat_entries

@@ -14,12 +14,12 @@ from sash.api.schemas import EncodingTokens, LostMedium, StoredMessage
 from sash.core.chat.messages import Document, Grounding
 from sash.core.counts.costs.counting import reference_tokens
 from sash.core.law.limits.lost_media import filled_with, lost_among, told
-from sash.core.law.records.record import Flags
-from sash.core.law.records.stored_grounding import StoredGrounding
 from sash.core.providers import CHAT
 from sash.core.providers.messages.members import FOREIGN, as_it_came
 from sash.core.providers.reading.native import own_messages
+from sash.core.stored.record import Flags
 from sash.core.stored.split_media import Shown, StoredMedium, Text
+from sash.core.stored.stored_grounding import StoredGrounding
 from sash.problems import FormatCannotCarry
 from sash.store.data.beside_entries import read_beside
 from sash.store.data.layout import Target

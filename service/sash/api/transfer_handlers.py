@@ -34,7 +34,7 @@ from sash.api.shown_messages import in_parts, stored_message, with_media
 from sash.core.chat.messages import Id
 from sash.core.law.fixed_parts.conversation_settings import encode_settings
 from sash.core.law.records.parameters import AgentView
-from sash.core.law.records.record import Record
+from sash.core.stored.record import Record
 from sash.problems import BadRequest, InvalidEntry, OrphanToolResult, TooLarge, UnsupportedMediaType
 from sash.store.data.branches import Head, ended, name_of
 from sash.store.data.entries import wall_ms

@@ -23,10 +23,10 @@ from sash.core.law.history.compaction import newest_summary, readable
 from sash.core.law.history.view import History
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.records import Records
-from sash.core.law.records.stored_summary import Summary
 from sash.core.law.render import Bodies
 from sash.core.providers import PROVIDERS
 from sash.core.providers.reading.native import read_compaction
+from sash.core.stored.stored_summary import Summary
 from sash.operations.endpoint import Endpoint, EndpointFailed
 from sash.problems import InvalidEntry
 from sash.store.data.layout import Target

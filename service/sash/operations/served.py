@@ -7,9 +7,9 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.law.records.costs import reference_cost
-from sash.core.law.records.record import Flags
 from sash.core.providers.destinations.destination import meet
 from sash.core.providers.destinations.refusals import refusals
+from sash.core.stored.record import Flags
 from sash.operations.followups import Beginning
 from sash.operations.genai import of_window
 from sash.operations.metrics import Metrics

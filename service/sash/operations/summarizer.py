@@ -23,9 +23,9 @@ from sash.core.counts.costs.counting import message_tokens
 from sash.core.counts.models.families import TOOL
 from sash.core.counts.models.models import Model
 from sash.core.counts.text import cut_text
-from sash.core.law.recall.words import transcript
-from sash.core.law.records.stored_summary import Summary
 from sash.core.law.selection.window import Window
+from sash.core.search.words import transcript
+from sash.core.stored.stored_summary import Summary
 from sash.operations.compactor import Compactor, Vendor, headers_of
 from sash.operations.endpoint import Endpoint, EndpointFailed
 from sash.operations.logging import describe, get_logger

@@ -22,9 +22,8 @@ from sash.core.law.history.enclosing import with_records
 from sash.core.law.history.view import History, Order
 from sash.core.law.limits.lost_media import lost_seqs
 from sash.core.law.limits.unreadable import unreadable_in
-from sash.core.law.recall.recall import Recollection, Searched
+from sash.core.law.recall import Recollection, Searched
 from sash.core.law.records.explained import Explained
-from sash.core.law.records.stored_grounding import NO_SOURCE, StoredGrounding
 from sash.core.law.render import Bodies, Body, Marked, chat_messages, chat_request, other_messages
 from sash.core.law.selection.explain import documents_told
 from sash.core.law.selection.window import Window
@@ -41,6 +40,7 @@ from sash.core.providers.messages.mends import (
 )
 from sash.core.providers.messages.pieces import Object
 from sash.core.providers.openai.server_mends import USER_FIRST
+from sash.core.stored.stored_grounding import NO_SOURCE, StoredGrounding
 from sash.windows.asked import Asked
 from sash.windows.cache_hints import Hints
 from sash.windows.edits import Trimmed, cheaper, sparing

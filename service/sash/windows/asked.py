@@ -10,7 +10,7 @@ from sash.core.law.fixed_parts.at_destination import at_destination
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.limits.request_size import check_tools
-from sash.core.law.recall.recall import Recollection
+from sash.core.law.recall import Recollection
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.selection.caching import cut_length, settled
 from sash.core.law.selection.choice import BLOCK

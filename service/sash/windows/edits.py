@@ -26,7 +26,6 @@ from sash.core.law.history.view import History, Order
 from sash.core.law.limits.unreadable import told_among
 from sash.core.law.records.costs import message_costs, record_cost, written_cost
 from sash.core.law.records.explained import Explained
-from sash.core.law.records.record import RESULTS, Record
 from sash.core.law.render import Bodies
 from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS
@@ -39,6 +38,7 @@ from sash.core.providers.reading.enclosures import enclosed, with_lines
 from sash.core.providers.reading.interrupted import calls_in, text_alone, without_calls
 from sash.core.providers.reading.own_parts import without_reasoning
 from sash.core.providers.writing.turns import is_of
+from sash.core.stored.record import RESULTS, Record
 
 _encode = msgspec.json.Encoder().encode
 _members: Any = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode

@@ -26,15 +26,15 @@ from sash.core.law.history.compaction import compacted
 from sash.core.law.history.order import arranged
 from sash.core.law.history.perspective import as_seen_by, back_for_view
 from sash.core.law.history.view import History
-from sash.core.law.recall.recall import choose
-from sash.core.law.recall.words import said_in
+from sash.core.law.recall import choose
 from sash.core.law.records.costs import message_costs
 from sash.core.law.records.need_older import NeedOlder, older
-from sash.core.law.records.record import Record
-from sash.core.law.records.stored_grounding import StoredGrounding
 from sash.core.law.render import Bodies
 from sash.core.law.selection.explain import short_of
 from sash.core.law.selection.window import Window
+from sash.core.search.words import said_in
+from sash.core.stored.record import Record
+from sash.core.stored.stored_grounding import StoredGrounding
 from sash.problems import WindowDoesNotFit
 from sash.windows.answer import Made, made
 from sash.windows.asked import Asked

@@ -7,9 +7,9 @@ import msgspec
 
 from sash.core.law.history.view import History
 from sash.core.law.records.need_older import NeedOlder
-from sash.core.law.records.record import Record
-from sash.core.law.records.stored_grounding import StoredGrounding
 from sash.core.law.render import Bodies
+from sash.core.stored.record import Record
+from sash.core.stored.stored_grounding import StoredGrounding
 from sash.problems import Internal
 from sash.windows.recalling import Old, Question
 

@@ -25,17 +25,17 @@ from sash.core.counts.costs.counting import reasoning_tokens, seals_tokens
 from sash.core.counts.models.families import FUNCTION, TOOL, USER
 from sash.core.counts.models.models import Model
 from sash.core.law.history.view import History
-from sash.core.law.recall.ranking import NEIGHBOURS, Scores, best, fused, scores_of_vectors, scores_of_words
-from sash.core.law.recall.recall import Candidate, Recollection, Searched, candidates, explained
-from sash.core.law.recall.words import transcript
+from sash.core.law.recall import Candidate, Recollection, Searched, candidates, explained
 from sash.core.law.records.costs import message_costs, record_cost, written_cost
 from sash.core.law.records.late_results import late_in
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.law.records.record import DIGEST_BYTES, RECORD_BYTES, Flags, Record
 from sash.core.law.records.records import Records
-from sash.core.law.records.stored_grounding import StoredGrounding
 from sash.core.law.selection.explain import documents_told
 from sash.core.law.selection.window import Window
+from sash.core.search.ranking import NEIGHBOURS, Scores, best, fused, scores_of_vectors, scores_of_words
+from sash.core.search.words import transcript
+from sash.core.stored.record import DIGEST_BYTES, RECORD_BYTES, Flags, Record
+from sash.core.stored.stored_grounding import StoredGrounding
 
 _FEWEST = 64
 _WIDE, _WIDER = 3, 12

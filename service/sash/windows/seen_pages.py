@@ -6,8 +6,8 @@ from contextlib import suppress
 import msgspec
 
 from sash.core.law.history.visibility import text_record
-from sash.core.law.records.record import RESULTS, Record
 from sash.core.providers.reading.interrupted import text_alone
+from sash.core.stored.record import RESULTS, Record
 from sash.store.data.agents import NO_AGENTS
 from sash.store.data.layout import Target
 from sash.store.data.reading import Reader

@@ -24,11 +24,11 @@ from sash.core.counts.models.families import DEVELOPER, ROLE_INDEX, SYSTEM, USER
 from sash.core.counts.models.models import Model
 from sash.core.counts.text import ENCODINGS, count_texts
 from sash.core.law.history.view import History
-from sash.core.law.measured_entries import content_digest
 from sash.core.law.records.costs import reference_cost
-from sash.core.law.records.record import Record
 from sash.core.law.records.records import Records, plain_records
 from sash.core.law.render import Bodies
+from sash.core.measured_entries import content_digest
+from sash.core.stored.record import Record
 from sash.windows.needs import SeenHistory
 from sash.windows.request import Text
 

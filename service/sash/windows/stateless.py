@@ -16,7 +16,12 @@ from sash.core.law.documents.grounding import Template
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, check_settings, fixed_parts
 from sash.core.law.history.compaction import newest_summary, readable
 from sash.core.law.history.view import History
-from sash.core.law.measured_entries import (
+from sash.core.law.recall import bound
+from sash.core.law.records.costs import reference_costs
+from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.records.records import Records
+from sash.core.law.render import Bodies
+from sash.core.measured_entries import (
     as_stored,
     check_entries,
     content_digest,
@@ -25,18 +30,13 @@ from sash.core.law.measured_entries import (
     measure_entry,
     opened_by,
 )
-from sash.core.law.recall.recall import bound
-from sash.core.law.recall.words import pack_words, plain_number, said_in, words_of
-from sash.core.law.records.costs import reference_costs
-from sash.core.law.records.parameters import WindowQuery
-from sash.core.law.records.record import RECORD_BYTES, Flags, Record
-from sash.core.law.records.records import Records
-from sash.core.law.records.stored_grounding import StoredGrounding, decode_grounding
-from sash.core.law.records.stored_summary import Summary
-from sash.core.law.render import Bodies
 from sash.core.providers.messages.members import NO_NAMES, Names
 from sash.core.providers.reading.native import compaction_of
 from sash.core.providers.reading.native_entries import ReadEntries
+from sash.core.search.words import pack_words, plain_number, said_in, words_of
+from sash.core.stored.record import RECORD_BYTES, Flags, Record
+from sash.core.stored.stored_grounding import StoredGrounding, decode_grounding
+from sash.core.stored.stored_summary import Summary
 from sash.problems import EntryConflict, Internal, Problem
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of, plan_of

@@ -30,13 +30,13 @@ from sash.core.law.history.fillers import (
 )
 from sash.core.law.history.view import History
 from sash.core.law.records.costs import message_costs, written_cost
-from sash.core.law.records.record import Flags
 from sash.core.law.records.records import Records
 from sash.core.law.render import Bodies
 from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS
 from sash.core.providers.messages.mends import Mends
 from sash.core.providers.reading.native import read_messages
+from sash.core.stored.record import Flags
 
 _ALIKE: Final = tuple(bytes((role, role)) for role in (USER, ASSISTANT))
 """Neighbours that a form may join."""

@@ -14,8 +14,8 @@ from sash.core.counts.costs.counting import plain_text_tokens
 from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.conversation_settings import few_settings
 from sash.core.law.fixed_parts.history_tools import SEARCH
-from sash.core.law.recall.excerpts import Fits, Told, found_text, is_an_answer, read_text
-from sash.core.law.recall.words import told_in
+from sash.core.search.excerpts import Fits, Told, found_text, is_an_answer, read_text
+from sash.core.search.words import told_in
 from sash.problems import BadRequest, NotFound
 from sash.processor import PROCESSOR
 from sash.store.data.layout import Target, target_at

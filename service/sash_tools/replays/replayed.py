@@ -20,10 +20,10 @@ from sash.core.law.fixed_parts.cost import input_prices
 from sash.core.law.history.compaction import newest_summary
 from sash.core.law.records.costs import message_costs
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.law.records.stored_grounding import decode_grounding
-from sash.core.law.records.stored_summary import Summary
 from sash.core.law.render import Bodies
 from sash.core.law.selection.caching import caching_of
+from sash.core.stored.stored_grounding import decode_grounding
+from sash.core.stored.stored_summary import Summary
 from sash.problems import FormatCannotCarry, WindowDoesNotFit
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of, plan_of

@@ -13,7 +13,7 @@ from sash.api.events.event_texts import ConversationEvent, Role, SeenMessages, t
 from sash.api.schemas import StoredMessage
 from sash.api.shown_messages import stored_message
 from sash.core.counts.models.families import ROLES
-from sash.core.law.records.record import Record
+from sash.core.stored.record import Record
 from sash.problems import edited_too_fast
 from sash.store.data.changes import ChangeKind, Changes, VersionChange, changes_since
 from sash.store.data.following import Following

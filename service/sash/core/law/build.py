@@ -16,10 +16,10 @@ from sash.core.law.limits.fitting import fitted
 from sash.core.law.limits.request_size import check_tools, told_bytes
 from sash.core.law.limits.unreadable import has_unreadable
 from sash.core.law.records.need_older import NeedOlder
-from sash.core.law.records.record import Flags
 from sash.core.law.selection.choice import choose
 from sash.core.law.selection.window import ALL, Window
 from sash.core.providers.form.request_limits import NO_LIMITS
+from sash.core.stored.record import Flags
 
 _OTHER_BYTES: Final = 4
 """Bytes of a character of a document, at most, as JSON mostly has it."""

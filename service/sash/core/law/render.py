@@ -11,7 +11,6 @@ from sash.core.counts.measures.native_parts import NativeParts
 from sash.core.law.documents.grounding import splice
 from sash.core.law.fixed_parts.conversation_settings import FixedParts
 from sash.core.law.history.notes import note_message, summary_message
-from sash.core.law.records.stored_grounding import StoredGrounding
 from sash.core.law.selection.window import Window
 from sash.core.providers import CHAT
 from sash.core.providers.messages.mends import AS_TEXT, Mends
@@ -34,6 +33,7 @@ from sash.core.providers.openai.single_calls import with_calls_apart, with_words
 from sash.core.providers.openai.twin_calls import with_own_ids
 from sash.core.providers.writing.turns import Outgoing, RequestWriting, is_of
 from sash.core.stored.split_media import Pieces
+from sash.core.stored.stored_grounding import StoredGrounding
 
 _NULL = b'{"role":"assistant","content":null}'
 """A reply that had reasoning alone, once its native parts are cut off. OpenAI refuses null without calls."""

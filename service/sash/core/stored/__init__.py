@@ -1,1 +1,1 @@
-"""What is stored of a message beside its text: its identity, its details, and its media."""
+"""What is stored of a message beside its text: its record, identity, details, documents and media; and redaction."""

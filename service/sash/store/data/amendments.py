@@ -11,9 +11,9 @@ import msgspec
 
 from sash.core.chat.tool_groups import links_in
 from sash.core.counts.models.families import USER
-from sash.core.law.records.record import RECORD_BYTES, Flags, Record
 from sash.core.law.records.records import Records
 from sash.core.law.records.units import LONGEST_GROUP
+from sash.core.stored.record import RECORD_BYTES, Flags, Record
 from sash.problems import PreconditionFailed, Unprocessable
 from sash.store.data import script_calls, write_scripts
 from sash.store.data.beside_entries import packed_beside, read_beside

@@ -26,9 +26,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from sash.core.counts.models.families import ASSISTANT
-from sash.core.law.records.record import RECORD_BYTES, Flags, Record
 from sash.core.screens.forks import OtherWay
 from sash.core.stored.details import decode_details
+from sash.core.stored.record import RECORD_BYTES, Flags, Record
 from sash.problems import NotFound
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.layout import Target, etag_of, unpack

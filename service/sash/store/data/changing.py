@@ -3,7 +3,7 @@
 from typing import TypedDict
 
 from sash.core.counts.costs.counting import reference_tokens
-from sash.core.law.records.record import Record
+from sash.core.stored.record import Record
 from sash.problems import Conflict, NotFound
 from sash.store.data import script_calls
 from sash.store.data.conversations import Conversations

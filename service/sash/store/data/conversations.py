@@ -8,8 +8,8 @@ from typing import Any, NotRequired, TypedDict, Unpack
 import msgspec
 
 from sash.core.chat.audiences import EVERYBODY
-from sash.core.law.records.record import Flags
 from sash.core.stored.details import decode_details
+from sash.core.stored.record import Flags
 from sash.problems import (
     Conflict,
     ConversationExists,

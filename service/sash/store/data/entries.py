@@ -13,13 +13,13 @@ from sash.core.chat.tool_groups import NO_CALLS, calls_of
 from sash.core.counts.costs.counting import reference_tokens
 from sash.core.counts.models.families import TOOL
 from sash.core.law.documents.grounding import Template
-from sash.core.law.measured_entries import as_stored, content_digest, entry_digest, measure_entry
-from sash.core.law.records.record import Flags, Record
-from sash.core.law.records.stored_grounding import StoredGrounding, encode_grounding
+from sash.core.measured_entries import as_stored, content_digest, entry_digest, measure_entry
 from sash.core.providers.messages.members import NO_NAMES, Names
 from sash.core.providers.reading.native import compaction_of
 from sash.core.stored.identities import CHANCE_BITS, Identity, stamp_of, ulid_of
+from sash.core.stored.record import Flags, Record
 from sash.core.stored.split_media import LARGE, Text, split
+from sash.core.stored.stored_grounding import StoredGrounding, encode_grounding
 from sash.store.data.beside_entries import packed_beside
 from sash.store.data.media_texts import plain_contents
 from sash.store.data.replies import Message

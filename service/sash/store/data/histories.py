@@ -14,9 +14,9 @@ import msgspec
 
 from sash.core.chat.tool_groups import Calls, calls_of, links_in
 from sash.core.counts.models.families import TOOL, USER
-from sash.core.law.records.record import Flags, Record
 from sash.core.law.records.records import Records
 from sash.core.law.records.units import LONGEST_GROUP
+from sash.core.stored.record import Flags, Record
 from sash.problems import NotFound, PreconditionFailed, StoreUnavailable, Unprocessable
 from sash.store.data import script_calls, write_scripts
 from sash.store.data.append_script import NOTHING_STOOD, Forgotten

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from sash.core.chat.packed import Packed
-from sash.core.law.recall.words import Numbering, pack_words, said_in, words_of
-from sash.core.law.records.record import DIGEST_BYTES, RECORD_BYTES
 from sash.core.law.records.records import Records
+from sash.core.search.words import Numbering, pack_words, said_in, words_of
+from sash.core.stored.record import DIGEST_BYTES, RECORD_BYTES
 from sash.processor import PROCESSOR
 from sash.store.data import write_scripts
 from sash.store.data.blocks import read_blocks, values_of

@@ -13,7 +13,7 @@ Every key of a conversation carries one hash tag, so that a script touches one s
     sash:{tenant/conversation}:metadata       hash    seq -> the client's own notes, and the receipt of the window that
                                                       it answered: beside_entries.py
     sash:{tenant/conversation}:pinned         hash    seq -> record and body again, of messages in every window
-    sash:{tenant/conversation}:word_blocks    hash    messages' words as numbers (law/recall/words.py), for recall: blocks.py
+    sash:{tenant/conversation}:word_blocks    hash    messages' words as numbers (search/words.py), for recall: blocks.py
     sash:{tenant/conversation}:vector_blocks  hash    messages' embeddings, for semantic recall: blocks.py
     sash:{tenant/conversation}:columns        hash    tokens in vendors' vocabularies (columns.py), made when asked for
     sash:{tenant/conversation}:media          hash    pictures and files over 8 KB, once each (media_contents.py)
@@ -81,11 +81,11 @@ from urllib.parse import quote
 
 import msgspec
 
-from sash.core.law.records.record import RECORD_BYTES, Record, details_of, encode_record
 from sash.core.law.records.records import Records
-from sash.core.law.records.stored_summary import Summary
 from sash.core.stored.details import StoredDetails, decode_details, encode_details
 from sash.core.stored.identities import Identity
+from sash.core.stored.record import RECORD_BYTES, Record, details_of, encode_record
+from sash.core.stored.stored_summary import Summary
 
 PREFIX = "sash:"
 

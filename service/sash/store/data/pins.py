@@ -11,9 +11,9 @@ import numpy as np
 
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, TOOL
 from sash.core.law.records.late_results import late_in
-from sash.core.law.records.record import Flags, Record
 from sash.core.law.records.records import Records
 from sash.core.law.records.units import group_units
+from sash.core.stored.record import Flags, Record
 
 
 def is_late(record: Record) -> bool:

@@ -14,10 +14,10 @@ import msgspec
 
 from sash.core.counts.models.families import TOOL
 from sash.core.law.fixed_parts.conversation_settings import few_settings
-from sash.core.law.records.record import RECORD_BYTES, Record
 from sash.core.law.records.records import Records
-from sash.core.law.records.stored_grounding import StoredGrounding
 from sash.core.stored.details import decode_details
+from sash.core.stored.record import RECORD_BYTES, Record
+from sash.core.stored.stored_grounding import StoredGrounding
 from sash.problems import Conflict, Internal, edited_too_fast
 from sash.processor import Turns
 from sash.store.data import read_scripts, script_calls

@@ -7,9 +7,9 @@ from typing import NamedTuple, Unpack
 
 import msgspec
 
-from sash.core.law.recall.words import pack_words, said_in
-from sash.core.law.records.record import Flags, Record
-from sash.core.law.records.redaction import NO_DIGEST, redact_message, redact_record
+from sash.core.search.words import pack_words, said_in
+from sash.core.stored.record import Flags, Record
+from sash.core.stored.redaction import NO_DIGEST, redact_message, redact_record
 from sash.problems import NotFound
 from sash.store.data import script_calls, write_scripts
 from sash.store.data.branches import BranchesRead, Head, media_counted, packed_content

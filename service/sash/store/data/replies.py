@@ -10,12 +10,12 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.law.fixed_parts.conversation_settings import decode_settings
-from sash.core.law.records.record import RECORD_BYTES, Record
 from sash.core.law.records.records import Records
-from sash.core.law.records.stored_grounding import StoredGrounding
-from sash.core.law.records.stored_summary import Summary
 from sash.core.stored.identities import Identity
+from sash.core.stored.record import RECORD_BYTES, Record
 from sash.core.stored.split_media import StoredMedium
+from sash.core.stored.stored_grounding import StoredGrounding
+from sash.core.stored.stored_summary import Summary
 from sash.problems import Internal
 from sash.store.data.agents import NO_AGENTS, Agents, read_agents
 from sash.store.data.layout import decode_summary, etag_of, unpack, unpack_many

@@ -34,7 +34,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
-from sash.core.law.recall.words import plain_number
+from sash.core.search.words import plain_number
 from sash.problems import CannotOpen
 
 KEY_BYTES: Final = 32

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from sash.core.law.records.stored_summary import Summary
+from sash.core.stored.stored_summary import Summary
 from sash.problems import ConversationExists, EntryConflict, OrphanToolResult, PreconditionFailed, StoreUnavailable
 from sash.store.data import append_script, write_scripts
 from sash.store.data.agents import packed_agents

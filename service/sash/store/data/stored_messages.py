@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from sash.core.law.records.record import DIGEST_BYTES, RECORD_BYTES, Flags, Record, encode_record
 from sash.core.law.records.records import Records
-from sash.core.law.records.redaction import NO_DIGEST
-from sash.core.law.records.stored_grounding import StoredGrounding, decode_grounding
 from sash.core.stored.identities import Identity
+from sash.core.stored.record import DIGEST_BYTES, RECORD_BYTES, Flags, Record, encode_record
+from sash.core.stored.redaction import NO_DIGEST
 from sash.core.stored.split_media import Text
+from sash.core.stored.stored_grounding import StoredGrounding, decode_grounding
 from sash.store.data.layout import pack
 from sash.store.data.media_texts import stored_media
 from sash.store.data.sealing import OVERHEAD, AnySealer, Kind, Purpose, is_sealed

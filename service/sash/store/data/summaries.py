@@ -5,7 +5,7 @@ from typing import Any, Unpack
 
 from sash.core.counts.measures.measures import measure
 from sash.core.law.history.notes import summary_message
-from sash.core.law.records.stored_summary import Summary
+from sash.core.stored.stored_summary import Summary
 from sash.problems import Unprocessable
 from sash.store.data import write_scripts
 from sash.store.data.changing import ATTEMPTS, Change, Changing, busy

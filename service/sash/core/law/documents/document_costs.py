@@ -24,8 +24,8 @@ from sash.core.counts.text.unicode_scripts import Mix, mix_of
 from sash.core.counts.text.vocabularies import Vocabulary
 from sash.core.law.documents.grounding import Grounded, Template, content_texts, sent_texts, trim
 from sash.core.law.records.costs import record_cost
-from sash.core.law.records.record import Record
-from sash.core.law.records.stored_grounding import StoredGrounding
+from sash.core.stored.record import Record
+from sash.core.stored.stored_grounding import StoredGrounding
 
 
 class Source(msgspec.Struct, frozen=True):

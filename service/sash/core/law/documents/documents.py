@@ -32,8 +32,8 @@ from sash.core.law.records.reasons import (
     Fate,
     at_level,
 )
-from sash.core.law.records.record import Record
-from sash.core.law.records.stored_grounding import StoredDocument
+from sash.core.stored.record import Record
+from sash.core.stored.stored_grounding import StoredDocument
 
 
 class Documents(msgspec.Struct, frozen=True):

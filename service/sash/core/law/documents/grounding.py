@@ -16,7 +16,7 @@ import msgspec
 
 from sash.core.counts.measures.attachments import text_in
 from sash.core.counts.text import Encoding, count_text, cut_text
-from sash.core.law.records.stored_grounding import StoredDocument, StoredGrounding
+from sash.core.stored.stored_grounding import StoredDocument, StoredGrounding
 from sash.problems import BadRequest
 
 DEFAULT_TEMPLATE = "{content}\n\nSources:\n{documents}"

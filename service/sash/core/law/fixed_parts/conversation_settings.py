@@ -20,7 +20,7 @@ from sash.core.counts.costs.over_limits import tool_names
 from sash.core.counts.measures.measures import measure
 from sash.core.law.documents.grounding import Template, check_template, parse_template
 from sash.core.law.fixed_parts.fixed import Fixed
-from sash.core.law.recall.recall import DEFAULT_RECALL_TEMPLATE
+from sash.core.law.recall import DEFAULT_RECALL_TEMPLATE
 from sash.core.law.records.parameters import Name, Reserve
 from sash.core.providers.destinations.tool_names import is_of_all
 from sash.core.providers.messages.members import NO_NAMES, Names, as_sent, foreign_members

@@ -9,8 +9,8 @@ from sash.core.law.history.fillers import joined_systems
 from sash.core.law.history.notes import Line
 from sash.core.law.history.view import View
 from sash.core.law.records.records import Records
-from sash.core.law.records.stored_summary import Summary
 from sash.core.providers import PROVIDERS
+from sash.core.stored.stored_summary import Summary
 
 Lines = Sequence[Line | Summary | None]
 """A summary and a note, if there are any."""

@@ -30,10 +30,10 @@ from sash.core.law.history.fillers import (
 from sash.core.law.history.lines import go_on_tokens
 from sash.core.law.history.notes import Line
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.law.records.stored_summary import Summary
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.destinations.destination import meet
 from sash.core.providers.openai.server_mends import refused_by
+from sash.core.stored.stored_summary import Summary
 
 ASIDE_BYTES: Final = 16_384
 """Bytes of a request for what its client adds: the model's name, the reply's limit and format."""

@@ -21,11 +21,11 @@ from sash.core.law.history.notes import summary_message
 from sash.core.law.history.view import History
 from sash.core.law.records.late_results import heads_of
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.law.records.record import Flags, Record
-from sash.core.law.records.stored_summary import Summary
 from sash.core.providers import PROVIDERS
 from sash.core.providers.messages.references import is_readable
 from sash.core.providers.reading.native import compaction_of, issuer_of
+from sash.core.stored.record import Flags, Record
+from sash.core.stored.stored_summary import Summary
 
 
 def readable(form: str) -> str:

@@ -13,9 +13,9 @@ from sash.core.counts.models.families import TOOL
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import Number
 from sash.core.law.history.view import History
-from sash.core.law.records.record import Flags, Record
 from sash.core.law.records.records import Records
 from sash.core.providers import PROVIDERS
+from sash.core.stored.record import Flags, Record
 
 MESSAGE_BYTES: Final = 192
 """The most bytes around a message's own, in any form; and of a call's members in another form than its own."""

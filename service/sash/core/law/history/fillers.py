@@ -19,11 +19,11 @@ from sash.core.counts.models.models import Model
 from sash.core.counts.models.vendors import VendorRules
 from sash.core.counts.text import both
 from sash.core.law.history.view import History, View
-from sash.core.law.records.record import Record
 from sash.core.law.records.records import NO_ROLE
 from sash.core.providers import PROVIDERS
 from sash.core.providers.destinations.destination import meet
 from sash.core.providers.writing.turns import NOTE, NOTHING_SAID
+from sash.core.stored.record import Record
 
 _FILE_NAME = 12
 """Tokens of the name that a file gets, or of the number behind its own."""

@@ -14,9 +14,9 @@ from sash.core.counts.measures.media_facts import Medium
 from sash.core.counts.models.families import FUNCTION, TOOL
 from sash.core.counts.models.models import Model
 from sash.core.law.records.costs import record_cost
-from sash.core.law.records.record import Flags, Record
 from sash.core.providers.messages.endings import GO_ON
 from sash.core.providers.messages.pieces import Object
+from sash.core.stored.record import Flags, Record
 
 NO_RESULT: Final = "No result was recorded: the call was interrupted."
 """The text of such a line. It is constant, so that a provider's prompt cache holds."""

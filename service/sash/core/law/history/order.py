@@ -25,10 +25,10 @@ from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, TOO
 from sash.core.law.history.lines import Gap
 from sash.core.law.history.view import History, Order
 from sash.core.law.records.late_results import late_in
-from sash.core.law.records.record import RESULTS, Flags, WindowFlags
 from sash.core.law.records.records import Records
 from sash.core.law.records.runs import runs
 from sash.core.law.records.units import callers, group_units, is_short
+from sash.core.stored.record import RESULTS, Flags, WindowFlags
 
 
 def arranged(history: History, *, drops: bool) -> History | None:

@@ -34,12 +34,12 @@ from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import Number
 from sash.core.law.history.view import History, Perspective
 from sash.core.law.history.visibility import Visible, taken, visible_to
-from sash.core.law.recall.recall import bound
+from sash.core.law.recall import bound
 from sash.core.law.records.costs import message_costs, reference_costs
 from sash.core.law.records.late_results import heads_of, late_orphans
 from sash.core.law.records.need_older import NeedOlder
-from sash.core.law.records.record import RESULTS, Flags
 from sash.core.law.records.records import Records
+from sash.core.stored.record import RESULTS, Flags
 
 HORIZON_BLOCKS: Final = 2
 """Blocks before the newest one to which a view looks back."""

@@ -22,13 +22,13 @@ from sash.core.counts.models.models import Model
 from sash.core.counts.text import Encoding, count_text, cut_text
 from sash.core.counts.text.numbers import MANY, ONE
 from sash.core.law.records.costs import for_each, written_cost
-from sash.core.law.records.record import Record
 from sash.core.law.records.records import Records
 from sash.core.providers import PROVIDERS
 from sash.core.providers.messages.pieces import Object
 from sash.core.providers.messages.sharing import restore
 from sash.core.providers.reading.enclosures import is_picture_or_file
 from sash.core.providers.reading.native import read_again
+from sash.core.stored.record import Record
 
 _OF_TEXT = [name + column for name in ("text", "listed", "opens_list", "closes_list") for column in COLUMNS]
 """The numbers of a row that follow from a result's text, beside its mix and its parts."""

@@ -16,10 +16,10 @@ from sash.core.law.history.results import Edit
 from sash.core.law.lazily import lazy
 from sash.core.law.records.costs import message_costs, reference_costs
 from sash.core.law.records.reasons import Reason
-from sash.core.law.records.record import Flags, Record, WindowFlags
 from sash.core.law.records.records import Records, indexes_of
-from sash.core.law.records.stored_summary import Summary
 from sash.core.law.records.units import Units, group_units, unit_at
+from sash.core.stored.record import Flags, Record, WindowFlags
+from sash.core.stored.stored_summary import Summary
 
 _LEADING = bytes(1 if role in (SYSTEM, DEVELOPER) else 0 for role in range(256))
 

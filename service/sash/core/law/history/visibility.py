@@ -9,10 +9,10 @@ from sash.core.counts.measures.measures import Extra
 from sash.core.counts.models.families import ASSISTANT, USER
 from sash.core.counts.text.numbers import Number
 from sash.core.law.records.late_results import heads_of
-from sash.core.law.records.record import Flags, Record
 from sash.core.law.records.records import Records
 from sash.core.law.records.units import callers
 from sash.core.providers.openai.chat_mends import NAMES
+from sash.core.stored.record import Flags, Record
 
 _KEPT_FLAGS: Final = Flags.PINNED | Flags.NOTED | Flags.REDACTED
 _PLAIN: Final = Extra()

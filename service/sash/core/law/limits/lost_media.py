@@ -18,9 +18,9 @@ import msgspec
 from sash.core.counts.measures.without_media import without_media
 from sash.core.law.history.lines import medium_lines
 from sash.core.law.history.view import History
-from sash.core.law.records.record import Record
 from sash.core.law.selection.window import Window
 from sash.core.providers.reading.enclosures import enclosed, with_lines
+from sash.core.stored.record import Record
 from sash.core.stored.split_media import GAP, Pieces, StoredMedium, Text, digest_in, fill, pieces_of, stand_in
 
 WORDS: Final = b"[not stored any more]"

@@ -1,1 +1,1 @@
-"""The ground of the law: stored records of messages as columns, tool groups, reasons, costs, parameters."""
+"""The ground of the law: records of messages as columns, tool groups, reasons, costs, parameters."""

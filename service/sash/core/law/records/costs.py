@@ -14,10 +14,10 @@ from sash.core.counts.models.families import TOOL
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import MANY, Number
 from sash.core.counts.text.unicode_scripts import family_tokens
-from sash.core.law.records.record import Flags, Record
 from sash.core.law.records.records import Records
 from sash.core.providers import PROVIDERS
 from sash.core.providers.openai.server_mends import SILENT, refused_by
+from sash.core.stored.record import Flags, Record
 
 _OF_CALLS: Final = ("name", "single_call", "parallel_calls", "parallel_unknown")
 """Rules of a model for names and calls."""

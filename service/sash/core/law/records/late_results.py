@@ -5,9 +5,9 @@ import numpy as np
 from sash.core.chat.tool_groups import links_in
 from sash.core.counts.models.families import TOOL
 from sash.core.counts.text.numbers import Number
-from sash.core.law.records.record import Flags
 from sash.core.law.records.records import Records
 from sash.core.law.records.units import callers, group_units
+from sash.core.stored.record import Flags
 
 
 def late_in(records: Records) -> list[int]:

@@ -20,7 +20,9 @@ from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import Number
 from sash.core.law.lazily import lazy
 from sash.core.law.records.reasons import Reason
-from sash.core.law.records.record import (
+from sash.core.stored.details import Details, StoredDetails
+from sash.core.stored.identities import Identity
+from sash.core.stored.record import (
     DIGEST_BYTES,
     FLAG_BYTES,
     GROUPED,
@@ -36,8 +38,6 @@ from sash.core.law.records.record import (
     details_of,
     encode_record,
 )
-from sash.core.stored.details import Details, StoredDetails
-from sash.core.stored.identities import Identity
 
 if TYPE_CHECKING:
     from sash.core.law.records.units import Units

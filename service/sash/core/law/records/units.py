@@ -14,8 +14,8 @@ import numpy as np
 from sash.core.counts.models.families import ASSISTANT, FUNCTION, TOOL
 from sash.core.counts.text.numbers import Number
 from sash.core.law.lazily import lazy
-from sash.core.law.records.record import Flags, WindowFlags
 from sash.core.law.records.records import Records
+from sash.core.stored.record import Flags, WindowFlags
 
 LONGEST_GROUP = 129
 """Messages of the longest tool group: an assistant message and the results of its 128 calls."""

@@ -18,13 +18,13 @@ from sash.core.law.history.view import History, View, unit_costs
 from sash.core.law.records.costs import message_costs
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.reasons import Reason
-from sash.core.law.records.record import Flags, WindowFlags
-from sash.core.law.records.stored_summary import Summary
 from sash.core.law.records.units import unit_at
 from sash.core.law.selection.stable import Cut
 from sash.core.law.selection.walk import Walk
 from sash.core.law.selection.window import Allowed
 from sash.core.providers import PROVIDERS
+from sash.core.stored.record import Flags, WindowFlags
+from sash.core.stored.stored_summary import Summary
 
 
 def accepted_from(view: View, spec: WindowSpec, taken: Walk, allowed: Allowed, room: int, *, noted: bool) -> int:

@@ -29,7 +29,6 @@ from sash.core.law.history.renaming import renamed_calls
 from sash.core.law.history.view import History, Order, View, view_history
 from sash.core.law.lazily import lazy
 from sash.core.law.records.need_older import NeedOlder, older
-from sash.core.law.records.stored_summary import Summary
 from sash.core.law.selection.caching import below_a_tier, cut_length
 from sash.core.law.selection.composed import composed, left_out
 from sash.core.law.selection.cutting import cleared, limited, overlong, required
@@ -44,6 +43,7 @@ from sash.core.law.selection.stable import Cut, cut_seq
 from sash.core.law.selection.walk import SKIP_HORIZON, Stop, Walk, first_required, open_request, walk
 from sash.core.law.selection.window import Allowed, Window
 from sash.core.providers import PROVIDERS
+from sash.core.stored.stored_summary import Summary
 from sash.problems import WindowDoesNotFit
 
 BLOCK = 4

@@ -18,7 +18,6 @@ from sash.core.law.history.results import Edit
 from sash.core.law.history.view import Thoughts, View
 from sash.core.law.records.costs import costs_as_counted, reference_costs
 from sash.core.law.records.reasons import Reason
-from sash.core.law.records.stored_summary import Summary
 from sash.core.law.selection.binding import accepted_from
 from sash.core.law.selection.cutting import grown
 from sash.core.law.selection.explain import explain
@@ -26,6 +25,7 @@ from sash.core.law.selection.sending import begins_turn
 from sash.core.law.selection.walk import Walk
 from sash.core.law.selection.window import Allowed, Window
 from sash.core.providers import binds_reasoning
+from sash.core.stored.stored_summary import Summary
 
 NO_MEDIA_LEFT: Final = {"images": 0, "files": 0, "media_bytes": 0}
 """The figures of a window that sends all pictures, files and sounds of its messages."""

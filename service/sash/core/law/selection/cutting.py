@@ -11,8 +11,8 @@ from sash.core.law.history.results import Edit, line_costs, share_of, shared_lim
 from sash.core.law.history.view import View
 from sash.core.law.records.costs import message_costs
 from sash.core.law.records.reasons import Reason
-from sash.core.law.records.record import RESULTS, Flags
 from sash.core.law.records.units import unit_at
+from sash.core.stored.record import RESULTS, Flags
 
 
 def limited(view: View, spec: WindowSpec, limit: int) -> View:

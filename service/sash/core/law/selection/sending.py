@@ -26,12 +26,12 @@ from sash.core.law.history.fillers import (
 from sash.core.law.history.view import History, Thoughts, View
 from sash.core.law.records.costs import for_each
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.law.records.record import Flags
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.destinations.destination import meet
 from sash.core.providers.messages.references import is_readable
 from sash.core.providers.openai.chat_mends import SEALED
 from sash.core.providers.openai.openai import OPENAI
+from sash.core.stored.record import Flags
 
 Q = TypeVar("Q", bound=WindowQuery)
 

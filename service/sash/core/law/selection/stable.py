@@ -31,8 +31,8 @@ from sash.core.law.fixed_parts.window_spec import WindowSpec
 from sash.core.law.history.view import View, unit_costs
 from sash.core.law.records.costs import message_costs
 from sash.core.law.records.need_older import NeedOlder
-from sash.core.law.records.record import Flags, Record, WindowFlags
 from sash.core.law.records.units import unit_at
+from sash.core.stored.record import Flags, Record, WindowFlags
 
 
 class Spans(NamedTuple):

@@ -10,9 +10,9 @@ from sash.core.counts.models.families import DEVELOPER, FUNCTION, USER
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.history.view import View
 from sash.core.law.records.reasons import Reason
-from sash.core.law.records.stored_grounding import StoredDocument
-from sash.core.law.records.stored_summary import Summary
 from sash.core.law.selection.stable import Cut
+from sash.core.stored.stored_grounding import StoredDocument
+from sash.core.stored.stored_summary import Summary
 
 Choose = Callable[[int, int, "Walk"], Grounded | None]
 """The documents of a row that fit a room, beside those that a walk has."""

@@ -8,11 +8,11 @@ import msgspec
 
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.history.results import Edit
-from sash.core.law.recall.recall import Recollection
+from sash.core.law.recall import Recollection
 from sash.core.law.records.explained import Explained
-from sash.core.law.records.record import Record
-from sash.core.law.records.stored_summary import Summary
 from sash.core.law.selection.stable import Cut
+from sash.core.stored.record import Record
+from sash.core.stored.stored_summary import Summary
 
 
 class Allowed(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ A message with the answer seldom has all of the question's words: "When did she 
 the next. So a word also counts for the three messages before and after its own, at half the weight for each step. These
 sums are weighted with BM25 (Robertson and Zaragoza 2009, with the usual parameters 1.2 and 0.75).
 
-The functions work on the packed words of all searched messages at once, as numbers in one array (core/law/recall/words.py).
+The functions work on the packed words of all searched messages at once, as numbers in one array (core/search/words.py).
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sash.core.chat.packed import Packed
-from sash.core.law.recall.words import DIGEST_BITS, MOST_OFTEN
+from sash.core.search.words import DIGEST_BITS, MOST_OFTEN
 
 Scores = NDArray[np.float32]
 _SHARES: Final = np.array((0.125, 0.25, 0.5, 1, 0.5, 0.25, 0.125), np.float32)

@@ -7,7 +7,7 @@ import msgspec
 
 from sash.core.chat.messages import digest, encode_message
 from sash.core.counts.measures.measures import measure
-from sash.core.law.records.record import DIGEST_BYTES, Flags, Record
+from sash.core.stored.record import DIGEST_BYTES, Flags, Record
 
 REDACTED_TEXT = "[redacted]"
 """The text of a redacted message. Not empty, because some providers refuse an empty message."""

@@ -15,9 +15,9 @@ import msgspec
 
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, ROLES, USER
 from sash.core.law.records.explained import Explained
-from sash.core.law.records.record import Flags, Record
 from sash.core.law.records.records import Records
 from sash.core.law.records.units import Units, group_units, unit_at
+from sash.core.stored.record import Flags, Record
 
 BOUND = 20_000
 """The number of newest messages that recall searches."""

@@ -24,7 +24,7 @@ import regex  # type: ignore[import-untyped]
 import Stemmer  # type: ignore[import-not-found]
 
 from sash.core.chat.calls import functions_called
-from sash.core.law.records.redaction import REDACTED_TEXT
+from sash.core.stored.redaction import REDACTED_TEXT
 
 DIGEST_BITS: Final = 0xFFFFFFF0
 MOST_OFTEN: Final = 15

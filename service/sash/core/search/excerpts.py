@@ -8,7 +8,7 @@ from functools import cache
 from itertools import islice
 from typing import Final, NamedTuple
 
-from sash.core.law.recall.words import words_of
+from sash.core.search.words import words_of
 
 PASSAGE: Final = 600
 """Characters that are shown of a longer message that was found."""

@@ -23,8 +23,6 @@ from sash.core.counts.measures.measures import Extra, measure
 from sash.core.counts.text import both
 from sash.core.counts.text.unicode_scripts import extra_tokens
 from sash.core.law.documents.grounding import Template, content_texts, sent_texts
-from sash.core.law.records.record import DIGEST_BYTES, Flags, Record
-from sash.core.law.records.stored_grounding import NO_SOURCE, DocumentSource, StoredGrounding, encode_grounding
 from sash.core.providers.messages.members import Names, has_foreign, keep_foreign
 from sash.core.providers.messages.words_said import has_word
 from sash.core.providers.reading.native import (
@@ -36,6 +34,8 @@ from sash.core.providers.reading.native import (
     with_own_ids,
 )
 from sash.core.providers.reading.recognition import foreign
+from sash.core.stored.record import DIGEST_BYTES, Flags, Record
+from sash.core.stored.stored_grounding import NO_SOURCE, DocumentSource, StoredGrounding, encode_grounding
 from sash.problems import BadRequest, Unprocessable
 
 _PLAIN_MEMBERS = 2

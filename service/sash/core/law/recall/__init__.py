@@ -1,1 +1,0 @@
-"""Older messages that bear on a question: words, ranking, excerpts, and what is chosen."""
