@@ -71,11 +71,12 @@ def _load() -> None:
     """Load what workers need before they are forked: they start faster, and share the memory."""
     if multiprocessing.get_start_method() == "fork":
         gc.disable()  # nearly nothing that is imported is garbage
-        import sash.app  # noqa: F401, PLC0415 - see application
-        from sash.core.counts.models.models import list_models  # noqa: PLC0415
-        from sash.core.counts.text.vocabularies import load_vocabularies  # noqa: PLC0415
+        from sash.core.counts.text.vocabularies import load_vocabularies  # noqa: PLC0415 - see application
 
-        load_vocabularies()
+        load_vocabularies()  # first, so that what is imported has the 10 MB that this gives back
+        import sash.app  # noqa: F401, PLC0415
+        from sash.core.counts.models.models import list_models  # noqa: PLC0415
+
         list_models()
         gc.freeze()  # a worker that collects garbage then writes to none of the shared memory
         gc.enable()

@@ -26,7 +26,7 @@ def measured(name: str, options: argparse.Namespace) -> str:
         found, where = kinds.run(min(options.rounds, kinds.ROUNDS), options.only)
         return f"{figures.table(found)}\n\n{where}"
     if name == "languages":
-        return languages.run(min(options.rounds, kinds.ROUNDS))
+        return languages.run(min(options.rounds, languages.ROUNDS))
     if name == "footprint":
         return figures.table(footprint.run(options.only))
     if name == "peers":

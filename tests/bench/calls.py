@@ -21,7 +21,7 @@ from tests.bench.inprocess import ask, worker
 from tests.bench.kinds import REQUESTS, SENT, agent
 from tests.bench.rig import body_of
 
-_AWAY = ("long", "agents", "hundred")
+_AWAY = ("long", "agents", "longer", "hundred", "equipped")
 """Conversations of other lengths, whose windows do the same work."""
 _BATCH = 100
 _WARM = 3

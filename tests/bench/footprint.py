@@ -22,6 +22,7 @@ from tests.bench.figures import Figure
 from tests.bench.kinds import agent
 from tests.bench.load import load, request
 from tests.bench.rig import BATCH, Server, answer_of, beside, body_of, fill, messages_of, serving, wait_until_ready
+from tests.bench.stalls import VOCABULARIES
 from tests.rigs.servers import free_port
 
 ROUNDS = 3
@@ -140,6 +141,20 @@ async def flat_memory(bench: Bench) -> list[Figure]:
     return [Figure(name, [after / before], most=1.05, note=f"{after / 1e6:.0f} MB")]
 
 
+async def ready_memory(bench: Bench) -> list[Figure]:
+    """Measure a worker's memory when it is ready, and after windows that are counted in other vendors' vocabularies."""
+    with serving(bench.url) as fresh:
+        ready = fresh.resident_bytes() / 1e6
+        for model in VOCABULARIES:
+            answer_of(fresh.port, f"/conversations/c32/window?model={model}")
+        counted, beside_it = fresh.resident_bytes() / 1e6, fresh.vocabularies_bytes() / 1e6
+    note = f"{beside_it:.0f} MB in one process beside all workers"
+    return [
+        Figure("a worker's memory when it is ready, MB", [ready], most=200, wanted=150),
+        Figure("the same with Qwen's, DeepSeek's and Mistral's vocabularies", [counted], None, 330, 250, note),
+    ]
+
+
 async def start_to_ready(bench: Bench) -> list[Figure]:
     """Measure the seconds from the start of the process to the first 200 of /readyz, with the embedded store."""
     took = []
@@ -163,6 +178,7 @@ CALLS: tuple[Callable[[Bench], Awaitable[list[Figure]]], ...] = (
     stored_bytes,
     two_workers,
     flat_memory,
+    ready_memory,
     start_to_ready,
 )
 

@@ -27,6 +27,8 @@ _AT_ONCE = 4 * HEAVY
 _CLAUDE = "model=claude-sonnet-4-5&format=anthropic&stable=true&cache=auto&max_tokens=8000"
 _AGENT = "model=gpt-4o-mini&reserve=0&max_tokens=8000"
 _PLAIN = request("GET", "/conversations/short/window?model=gpt-4o-mini")
+_QWEN = request("GET", "/conversations/short/window?model=qwen3.5-plus")
+_LIVE = request("GET", "/livez")
 
 
 def kinds() -> dict[str, list[bytes]]:
@@ -74,15 +76,26 @@ async def beside(port: int, heavy: list[bytes]) -> Load:
             pressing.join()
 
 
-async def measure(ports: Sequence[int]) -> dict[str, list[Load]]:
-    """Return the latencies beside each kind of heavy client, for each server."""
+async def while_loaded(port: int) -> float:
+    """Return the longest seconds of a ``GET /livez`` while the first window for a model waits for its vocabulary."""
+    first = asyncio.create_task(load(port, [_QWEN], count=1, connections=1))
+    longest = 0.0
+    while not first.done():
+        longest = max(longest, *(await load(port, [_LIVE], count=2, connections=1)).latencies)
+    assert not first.result().errors
+    return longest
+
+
+async def measure(ports: Sequence[int]) -> tuple[list[float], dict[str, list[Load]]]:
+    """Return what ``while_loaded`` finds, and the latencies beside each kind of heavy client, for each server."""
     for port in ports:
         await fill(port, "short", 32, 400)
         await fill_agent(port, "agent", 250)
         settings = json.dumps({"id": "long", "recall": "lexical"}).encode()
         await load(port, [request("POST", "/conversations", settings)], count=1, connections=1)
         await fill(port, "long", 4_000, 400)
-    return {name: [await beside(port, heavy) for port in ports] for name, heavy in kinds().items()}
+    loading = [await while_loaded(port) for port in ports]
+    return loading, {name: [await beside(port, heavy) for port in ports] for name, heavy in kinds().items()}
 
 
 def main() -> None:
@@ -95,12 +108,14 @@ def main() -> None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             store = stack.enter_context(EmbeddedStore(folder))
             ports.append(stack.enter_context(serving(store.url, tree=tree.resolve())).port)
-        found = uvloop.run(measure(ports))
+        loading, found = uvloop.run(measure(ports))
     rows = []
     for name, loads in found.items():
         cells = [f"{each.latency(0.5) * 1e3:.1f} / {each.latency(0.99) * 1e3:.0f}" for each in loads]
         rows.append((name, *cells))
     print(markdown(("beside 16 connections of", *(f"p50 / p99, ms: {tree}" for tree in options.trees)), rows))
+    longest = ", ".join(f"{each * 1e3:.0f}" for each in loading)
+    print(f"\nThe longest GET /livez while Qwen's vocabulary is loaded for its first window: {longest} ms")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,11 +27,18 @@ from tests.bench.load import load, request
 from tests.bench.peers import rank_cache
 from tests.bench.rig import Server, body_of, fill, machine, messages_of, serving, text_of
 
-ROUNDS = 5
-_SECONDS = 0.6
-"""Processor time of a kind in a round: sixty ticks of the clock that counts it."""
+ROUNDS = 13
+_SECONDS = 0.2
+"""Processor time of a kind in a round: the two requests of a row are compared while the machine is the same."""
+_OWNERS = 300
+"""Conversations of as many owners, more than a worker keeps the settings of."""
+_LENGTHS = {"chat": 1_000, "hundred": 100, "long": 10_000, "longer": 12_000, "indexed": 1_000, "equipped": 1_000}
+"""Messages of each conversation."""
 _SHORT = "model=gpt-4o-mini&reserve=0&max_tokens=8000"
 _LONG = "model=gpt-4o-mini&reserve=0&max_tokens=64000"
+_NEWEST = "model=gpt-4o-mini&limit=90"
+_CLAUDES_NEWEST = "model=claude-sonnet-4-5&format=anthropic&limit=90"
+_WHOLE = "model=gpt-4.1&reserve=0&max_tokens=1000000"
 _CLAUDE = "model=claude-sonnet-4-5&format=anthropic&reserve=0&max_tokens=8000"
 
 
@@ -69,6 +76,12 @@ REQUESTS = {
     "anthropic, 10,000": f"/conversations/long/window?{_CLAUDE}",
     "plain, 64,000": f"/conversations/long/window?{_LONG}",
     "tools, stable, 64,000": f"/conversations/agents/window?{_LONG}&stable=true",
+    "90 messages": f"/conversations/chat/window?{_NEWEST}",
+    "60 tools": f"/conversations/equipped/window?{_NEWEST}",
+    "anthropic, 90 messages": f"/conversations/chat/window?{_CLAUDES_NEWEST}",
+    "anthropic, 60 tools": f"/conversations/equipped/window?{_CLAUDES_NEWEST}",
+    "plain, 1,000,000": f"/conversations/longer/window?{_WHOLE}",
+    "stable, 1,000,000": f"/conversations/longer/window?{_WHOLE}&stable=true",
 }
 KINDS = (
     Kind("anthropic / plain", "anthropic", "plain", 2, 1.5),
@@ -87,6 +100,10 @@ KINDS = (
     Kind("stable, 10,000 messages / 1,000", "stable, 10,000", "stable", 1.2, 1.1),
     Kind("anthropic, 10,000 messages / 1,000", "anthropic, 10,000", "anthropic", 1.2, 1.1),
     Kind("tools, stable, 64,000 tokens of 4,000 / plain of that size", "tools, stable, 64,000", "plain, 64,000", 4, 2),
+    Kind("stable, 1,000,000 tokens of 12,000 / plain of that size", "stable, 1,000,000", "plain, 1,000,000", 4, 2),
+    Kind("90 messages, 60 tool definitions / none", "60 tools", "90 messages", 1.3, 1.1),
+    Kind("anthropic, the same", "anthropic, 60 tools", "anthropic, 90 messages", 1.5, 1.2),
+    Kind("20 tool definitions, 300 conversations with owners / without", "owned", "unowned", 1.1, 1),
     Kind("append with tools / plain append", "append, tools", "append", 2, 1.5),
     Kind("`POST /window` of 1,000 messages / counting what it keeps", "sent", "counting", 3, 2),
 )
@@ -107,6 +124,35 @@ def agent(turns: int, first: int = 0) -> list[dict[str, Any]]:
     return found
 
 
+def definitions(count: int) -> list[dict[str, Any]]:
+    """Return definitions of tools, of some 70 tokens each."""
+    place = {"type": "string", "description": "The name of the place, as people there say it."}
+    parameters = {"type": "object", "properties": {"place": place, "since": {"type": "integer"}}, "required": ["place"]}
+    said = "Look up what the archive has about a place, the newest first."
+    return [
+        {"type": "function", "function": {"name": f"look_up_{each}", "description": said, "parameters": parameters}}
+        for each in range(count)
+    ]
+
+
+async def make(port: int, settings: Sequence[dict[str, Any]]) -> None:
+    """Make conversations with these settings."""
+    asked = [request("POST", "/conversations", json.dumps(each).encode()) for each in settings]
+    run = await load(port, asked, count=len(asked), connections=1)
+    assert not run.errors
+
+
+async def fill_owners(port: int) -> None:
+    """Make conversations with tools, of an owner each and of nobody, each with a few messages."""
+    tools = definitions(20)
+    await make(port, [{"id": f"owned-{each}", "tools": tools, "owner": f"person-{each}"} for each in range(_OWNERS)])
+    await make(port, [{"id": f"unowned-{each}", "tools": tools} for each in range(_OWNERS)])
+    names = [f"{kind}-{each}" for each in range(_OWNERS) for kind in ("owned", "unowned")]
+    asked = [request("POST", f"/conversations/{name}/messages", body_of(16, 400)) for name in names]
+    run = await load(port, asked, count=len(asked), connections=4)
+    assert not run.errors
+
+
 async def fill_agent(port: int, identity: str, turns: int) -> None:
     """Append the turns of an agent."""
     for first in range(0, turns, 25):
@@ -120,6 +166,9 @@ def _requests() -> dict[str, list[bytes]]:
     """Return the requests of each kind; those that append come as many as a round needs, all to one conversation."""
     found = {name: [request("GET", path)] for name, path in REQUESTS.items()}
     calls = [json.dumps({"messages": [{"message": each} for each in agent(1, turn)[1:3]]}) for turn in range(2000)]
+    for kind in ("owned", "unowned"):
+        paths = (f"/conversations/{kind}-{each}/window?{_SHORT}" for each in range(_OWNERS))
+        found[kind] = [request("GET", path) for path in paths]
     found["sent"] = [request("POST", "/window", SENT)]
     found["append"] = [request("POST", "/conversations/appended/messages", body_of(2, 400))]
     found["append, tools"] = [request("POST", "/conversations/called/messages", body.encode()) for body in calls]
@@ -154,11 +203,10 @@ def _seconds(work: Callable[[], object], times: int = 200) -> float:
 async def measure(server: Server, rounds: int, only: str, count: Callable[[], object]) -> dict[str, list[float]]:
     """Return the rounds' seconds of each request that the rows with ``only`` in their name need."""
     port, wanted = server.port, {each for kind in KINDS if only in kind.name for each in (kind.over, kind.under)}
-    for identity, length in (("chat", 1_000), ("hundred", 100), ("long", 10_000), ("indexed", 1_000)):
-        if identity == "indexed":
-            made = request("POST", "/conversations", b'{"id": "indexed", "recall": "lexical"}')
-            await load(port, [made], count=1, connections=1)
+    await make(port, [{"id": "indexed", "recall": "lexical"}, {"id": "equipped", "tools": definitions(60)}])
+    for identity, length in _LENGTHS.items():
         await fill(port, identity, length, 400)
+    await fill_owners(port)
     await fill_agent(port, "agent", 250)
     await fill_agent(port, "agents", 1_000)
     asked = {name: requests for name, requests in _requests().items() if name in wanted}

@@ -23,6 +23,7 @@ from tests.bench.rig import Server, beside, body_of, fill, machine, markdown, se
 
 SASH, PYTHON, NODE, GO = "Sash", "the afternoon's, in Python", "in Node", "in Go"
 SIZE = 400
+ROUNDS = 5
 CONVERSATIONS, CONNECTIONS = 256, 32
 NODE_HOME = PEERS_HOME / "node"
 _PACKAGES = ("redis@6.3.1", "gpt-tokenizer@4.0.0")

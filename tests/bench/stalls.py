@@ -39,7 +39,7 @@ _PARAMETERS = (
 )
 _RESULTS = 45
 _CUT = "model=gpt-4.1&tool_result_max_tokens=50"
-_VOCABULARIES = ("qwen3.5-plus", "deepseek-v4-pro", "mistral-large-2512")
+VOCABULARIES = ("qwen3.5-plus", "deepseek-v4-pro", "mistral-large-2512")
 
 
 class Stalls:
@@ -113,10 +113,10 @@ class Measured(NamedTuple):
             self.app, "POST", "/conversations/looks/messages", msgspec.json.encode({"messages": results(_RESULTS)})
         )
         found[f"`GET …/window?{_CUT}`, {_RESULTS} results"] = await self._windows("looks", _CUT)
-        for name in _VOCABULARIES:
+        for name in VOCABULARIES:
             found[f"`GET …/window?model={name}`, the first"] = await self._first(name)
         for path in ("/window", "/count"):
-            found[f"`POST {path}`, {_VOCABULARIES[0]}"] = await self._posted(path, history)
+            found[f"`POST {path}`, {VOCABULARIES[0]}"] = await self._posted(path, history)
         return [Figure(name, values, most=MOST_MS) for name, values in found.items()]
 
     async def _windows(self, conversation: str, parameters: str) -> list[float]:
@@ -132,7 +132,7 @@ class Measured(NamedTuple):
         return found
 
     async def _posted(self, path: str, history: list[dict[str, str]]) -> list[float]:
-        body = msgspec.json.encode({"model": _VOCABULARIES[0], "messages": history})
+        body = msgspec.json.encode({"model": VOCABULARIES[0], "messages": history})
         return [await self._stalled("POST", path, body) for _ in range(self.rounds)]
 
     async def _stalled(self, method: str, path: str, body: bytes = b"") -> float:
