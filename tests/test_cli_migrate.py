@@ -14,6 +14,7 @@ from conftest import Served
 
 from sash.cli import main
 from sash_tools.importing import is_unchanged
+from sash_tools.migration import _ENDS_WITH
 
 KEYS = {"default": "k" * 20, "acme": "a" * 20}
 
@@ -135,3 +136,19 @@ def test_a_folder_that_is_none(tmp_path: Path, command: str) -> None:
     assert "no appendonlydir" in result.output
     assert not missing.exists()
     assert not new.exists()
+
+
+def test_one_folder_for_both(tmp_path: Path) -> None:
+    """A folder is not migrated into itself, by whatever way it is named."""
+    result = migrate(str(tmp_path), str(tmp_path / "." / "x" / ".."))
+    assert result.exit_code == 2
+    assert "same folder" in result.output
+
+
+def test_a_service_that_does_not_begin_says_why() -> None:
+    """What a service says before it ends at once is the last that is said: nothing is aborted behind it."""
+    words = [sys.executable, "-I", "-S", str(_ENDS_WITH), sys.executable, "-c", "raise SystemExit('in use')"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as service:
+        assert service.stderr is not None
+        assert service.stderr.read() == b"in use\n"
+    assert service.returncode == 1

@@ -3,6 +3,7 @@
 ``sash migrate`` starts services so, also those of older versions: none is left on a data folder when it is killed.
 """
 
+import os
 import subprocess
 import sys
 import threading
@@ -13,7 +14,7 @@ def main() -> int:  # pragma: no cover - a process of its own
     child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)  # noqa: S603 - the caller's own
 
     def end() -> None:
-        sys.stdin.buffer.read()
+        os.read(0, 1)  # not ``sys.stdin``, whose lock would abort this process where the command ends first
         child.terminate()
 
     threading.Thread(target=end, daemon=True).start()

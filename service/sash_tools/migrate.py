@@ -48,6 +48,8 @@ def migrate(
         source, target = Place(old, old_sash, old_key_file), Place(new, _OWN, new_key_file)
         if swaps and (source.folder is None or target.folder is None):
             raise click.UsageError("--swap is for two folders.")
+        if source.folder and target.folder and source.folder.resolve() == target.folder.resolve():
+            raise click.UsageError("OLD and NEW are the same folder.")
         if source.folder is not None and not (source.folder / "appendonlydir").is_dir():
             raise SourceError(f"{old} is no data folder: it has no appendonlydir")
         migrated = migrated_between(source, target)

@@ -50,7 +50,7 @@ def unreadable(noted: bytes | None, by: bytes | None = None) -> str:
     if layout < OLDEST_LAYOUT:
         return (
             f"the store's data has layout {layout}{wrote} and this version reads layouts from {OLDEST_LAYOUT} on: run the "
-            "version that wrote it, or take the conversations over with sash migrate"
+            "version that wrote it, or take the conversations over with sash migrate --old-sash"
         )
     if layout <= LAYOUT:
         return ""
