@@ -166,7 +166,8 @@ def test_an_import_can_be_watched(served: Served, tmp_path: Path, conversation: 
     """``--every`` appends one message at a time, also from an export, and prints the dashboard's address."""
     file = conversation_file(tmp_path, id=conversation, entries=[{"id": f"m{n}", "message": USER} for n in range(3)])
     watched = sash("import", file, "--url", served.url, "--every", "0.001")
-    assert json.loads(watched.stdout)["messages"] == 3
+    told = json.loads(watched.stdout)
+    assert (told["created"], told["messages"]) == (1, 3)
     assert f"{served.url}/dashboard#conversation?id={conversation}" in watched.stderr
     assert httpx.get(f"{served.url}/conversations/{conversation}").json()["version"] == 3
     exported = sash("export", conversation, "--url", served.url).stdout

@@ -206,6 +206,7 @@ def _append(
             _append(server, identity, half, imported, advance)
         return
     duplicates = sum(message["duplicate"] for message in answer["messages"])
+    imported.created += answer.get("version") == 1 and not duplicates  # the append began it
     imported.messages += len(batch) - duplicates
     imported.duplicates += duplicates
     imported.tokens += sum(message["tokens"]["o200k_base"] for message in answer["messages"])
