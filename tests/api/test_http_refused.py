@@ -408,6 +408,7 @@ CREATE: list[tuple[dict[str, Any], str]] = [
     ({"tools": [5]}, "#/tools/0"),
     ({"tools": [{"type": "function", "function": {}}]}, "#/tools/0/function"),
     ({"tool_choice": 5}, "#/tool_choice"),
+    ({"tool_choice": "look"}, "#/tool_choice"),
     ({"few_shots": [{"role": "clown"}]}, "#/few_shots/0/role"),
     ({"few_shots": [result("x")["message"]]}, "#/few_shots/0/tool_call_id"),
     ({"few_shots": [calling("x")["message"], result("y")["message"]]}, "#/few_shots/1/tool_call_id"),

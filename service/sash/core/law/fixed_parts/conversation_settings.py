@@ -223,7 +223,7 @@ def with_sent(
 def check_settings(settings: ConversationSettings) -> ConversationSettings:
     """Return the settings with a regular tool choice; the messages and tools in their lists become regular.
 
-    Raises BadRequest with the place of few-shots, tools or a template that are not valid.
+    Raises BadRequest with the place of few-shots, tools, a choice or a template that are not valid.
     """
     shots = settings.few_shots or []
     validate_messages(shots, "/few_shots", foreign)
@@ -244,6 +244,9 @@ def check_settings(settings: ConversationSettings) -> ConversationSettings:
         raise BadRequest.at("#/recall_template", "The template must contain {messages} once")
     check_template(settings.grounding_template, settings.document_separator)
     choice = regular_choice(settings.tool_choice)
+    if isinstance(choice, str) and choice not in ("auto", "none", "required"):
+        written = 'Write "auto", "none", "required" or {"type": "function", "function": {"name": "…"}}'
+        raise BadRequest.at("#/tool_choice", written)
     return settings if choice is settings.tool_choice else msgspec.structs.replace(settings, tool_choice=choice)
 
 
