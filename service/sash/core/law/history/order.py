@@ -94,8 +94,8 @@ def _newest(records: Records, apart: set[int]) -> int:
 class _Group(msgspec.Struct):
     """A message with calls: its index, the links of its calls, and the index of each one's newest result, by its number.
 
-    Results of calls that came with one id answer them in their order. ``members`` are the indexes of the message and all results. ``late`` are the results that do not stand directly behind
-    the message, or are not a call's first.
+    Results of calls that came with one id answer them in their order. ``members`` are the indexes of the message and all
+    results. ``late`` are the results that do not stand directly behind the message, or are not a call's first.
     """
 
     head: int

@@ -502,10 +502,10 @@ class _Calls:
         role = message["role"]
         if role in ("tool", "function"):
             key = message.get("tool_call_id" if role == "tool" else "name")
-            first, *others = self._open.pop((role, str(key)), None) or [None]
-            if others:
-                self._open[role, str(key)] = others
-            return first, []
+            waiting = self._open.pop((role, str(key)), [])
+            if len(waiting) > 1:
+                self._open[role, str(key)] = waiting[1:]
+            return next(iter(waiting), None), []
         if role in ("assistant", "user") and self._open:  # a system message may stand between a call and its result
             self.close()
         return None, self._opened(outgoing, as_it_came=as_it_came) if role == "assistant" else []
