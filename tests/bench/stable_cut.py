@@ -28,8 +28,7 @@ from sash.core.law.build import build_window
 from sash.core.law.documents.document_costs import Source
 from sash.core.law.documents.documents import Documents
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, fixed_parts
-from sash.core.law.fixed_parts.plan import Plan
-from sash.core.law.fixed_parts.window_spec import WindowSpec
+from sash.core.law.fixed_parts.plan import Plan, WindowSpec
 from sash.core.law.history.view import History
 from sash.core.law.records.costs import message_costs
 from sash.core.law.records.parameters import WindowQuery

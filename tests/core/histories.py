@@ -22,8 +22,7 @@ from sash.core.law.documents.document_costs import Source
 from sash.core.law.documents.documents import Documents
 from sash.core.law.documents.grounding import Template
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts, fixed_parts
-from sash.core.law.fixed_parts.plan import Plan
-from sash.core.law.fixed_parts.window_spec import WindowSpec
+from sash.core.law.fixed_parts.plan import Plan, WindowSpec
 from sash.core.law.history.compaction import newest_summary, readable
 from sash.core.law.history.notes import summary_message
 from sash.core.law.history.order import arranged

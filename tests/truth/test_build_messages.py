@@ -18,8 +18,7 @@ from sash.core.counts.models.models import Model, find_model, unknown_model
 from sash.core.law.build import build_window
 from sash.core.law.documents.documents import Documents
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, fixed_parts
-from sash.core.law.fixed_parts.plan import Plan
-from sash.core.law.fixed_parts.window_spec import WindowSpec
+from sash.core.law.fixed_parts.plan import Plan, WindowSpec
 from sash.core.law.history.view import History
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.records import Records

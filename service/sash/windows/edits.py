@@ -20,13 +20,13 @@ from sash.core.law.documents.document_costs import DocumentedContent
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.history.enclosing import with_records
 from sash.core.law.history.lines import go_on_tokens, line_of, medium_lines
-from sash.core.law.history.renaming import bound_of
 from sash.core.law.history.results import Edit, cut_result, left_out_line, line_costs
 from sash.core.law.history.view import History, Order
 from sash.core.law.limits.unreadable import told_among
 from sash.core.law.records.costs import message_costs, record_cost, written_cost
 from sash.core.law.records.explained import Explained
 from sash.core.law.render import Bodies
+from sash.core.law.selection.sending import bound_of
 from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS
 from sash.core.providers.destinations.destination import meet

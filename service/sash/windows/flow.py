@@ -20,8 +20,7 @@ from sash.core.law.build import build_window
 from sash.core.law.documents.document_costs import Source
 from sash.core.law.documents.documents import Documents
 from sash.core.law.fixed_parts.history_tools import with_history_tools
-from sash.core.law.fixed_parts.plan import Plan
-from sash.core.law.fixed_parts.window_spec import WindowSpec
+from sash.core.law.fixed_parts.plan import Plan, WindowSpec
 from sash.core.law.history.compaction import compacted
 from sash.core.law.history.order import arranged
 from sash.core.law.history.perspective import as_seen_by, back_for_view

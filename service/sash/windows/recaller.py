@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TypeVar
 from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, few_settings
 from sash.core.law.recall import BOUND, Searched, bound
-from sash.core.law.records.runs import runs
 from sash.core.stored.record import Flags, Record
+from sash.core.stored.runs import runs
 from sash.problems import NotFound, RecallIsOff, edited_too_fast
 from sash.processor import PROCESSOR
 from sash.store.data.indexing import Index

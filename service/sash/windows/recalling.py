@@ -27,9 +27,9 @@ from sash.core.counts.models.models import Model
 from sash.core.law.history.view import History
 from sash.core.law.recall import Candidate, Recollection, Searched, candidates, explained
 from sash.core.law.records.costs import message_costs, record_cost, written_cost
-from sash.core.law.records.late_results import late_in
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.records import Records
+from sash.core.law.records.units import late_in
 from sash.core.law.selection.explain import documents_told
 from sash.core.law.selection.window import Window
 from sash.core.search.ranking import NEIGHBOURS, Scores, best, fused, scores_of_vectors, scores_of_words

@@ -13,9 +13,9 @@ from sash.core.law.history.compaction import newest_summary
 from sash.core.law.history.view import History
 from sash.core.law.limits.lost_media import fillers_of, instead_of
 from sash.core.law.records.records import Records
-from sash.core.law.records.runs import runs
 from sash.core.law.render import Bodies
 from sash.core.stored.record import Flags, Record
+from sash.core.stored.runs import runs
 from sash.core.stored.split_media import Pieces, StoredMedium, Text, pieces_of
 from sash.core.stored.stored_grounding import StoredGrounding
 from sash.processor import PROCESSOR

@@ -17,9 +17,9 @@ from sash.core.counts.costs.estimates import spoken_tokens
 from sash.core.counts.text.vocabularies import Vocabulary
 from sash.core.law.limits.lost_media import filled_with
 from sash.core.law.records.records import Records
-from sash.core.law.records.runs import runs
 from sash.core.law.render import Bodies
 from sash.core.stored.record import Flags, Record
+from sash.core.stored.runs import runs
 from sash.problems import Problem
 from sash.processor import PROCESSOR
 from sash.store.data.columns import BLOCK, Column, Columns

@@ -7,8 +7,7 @@ import numpy as np
 
 from sash.core.counts.costs.estimates import spoken_tokens
 from sash.core.law.documents.documents import Documents
-from sash.core.law.fixed_parts.plan import Plan
-from sash.core.law.fixed_parts.window_spec import WindowSpec
+from sash.core.law.fixed_parts.plan import Plan, WindowSpec
 from sash.core.law.history.enclosing import MESSAGE_BYTES, text_bytes
 from sash.core.law.history.notes import summary_message
 from sash.core.law.history.view import History, grouped_units

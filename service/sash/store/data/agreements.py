@@ -12,10 +12,10 @@ from sash.core.chat.messages import Entry
 from sash.core.counts.models.families import ROLES, TOOL
 from sash.core.law.documents.grounding import parse_template
 from sash.core.law.records.records import Records
-from sash.core.law.records.runs import runs
 from sash.core.providers.messages.members import NO_NAMES, Names
 from sash.core.stored.details import Details
 from sash.core.stored.record import Flags
+from sash.core.stored.runs import runs
 from sash.core.stored.stored_grounding import encode_grounding
 from sash.problems import NotFound
 from sash.store.data.beside_entries import read_beside

@@ -10,9 +10,8 @@ from collections.abc import Set as AbstractSet
 import numpy as np
 
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, TOOL
-from sash.core.law.records.late_results import late_in
 from sash.core.law.records.records import Records
-from sash.core.law.records.units import group_units
+from sash.core.law.records.units import group_units, late_in
 from sash.core.stored.record import Flags, Record
 
 

@@ -9,7 +9,7 @@ import msgspec
 from sash.core.counts.costs.over_limits import tool_names
 from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.conversation_settings import FixedParts, with_sent
-from sash.core.law.records.untaken_media import is_taken
+from sash.core.law.history.enclosing import is_taken
 from sash.core.providers.destinations.destination import meet
 from sash.core.providers.destinations.tool_names import names_in, renamed
 from sash.core.providers.messages.hosted import media_line

@@ -1,4 +1,5 @@
-"""A window's plan: what follows from settings, query and model alone, and so is the same in many windows."""
+"""A window's plan: what follows from settings, query and model alone, and so is the same in many windows; and a window's
+spec, which has its documents, too."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property, reduce
@@ -96,9 +97,8 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
         if required and not is_oldest and model.rules.joins_leading_system:
             tools = max(tools, fixed.tools_tokens(model, measures, calls=calls))
         is_lone = not self.has_system and not any(map(instructs, beside))
-        is_compacted = (
-            bool(lines) and measures[0].role == ASSISTANT
-        )  # a provider's compaction comes before the few-shots
+        # A provider's compaction comes before the few-shots.
+        is_compacted = bool(lines) and measures[0].role == ASSISTANT
         between = len(lines) * self.joint or (joints and joints * blank_line_tokens(model))
         return {
             "priming": model.priming + is_lone * model.lone + (bare_opening(model) if is_compacted else 0),
@@ -235,3 +235,16 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
             overflow=query.grounding_overflow,
             dedupe=query.dedupe != "none",
         )
+
+
+class WindowSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A window's plan, and the documents that it may send.
+
+    ``path`` is that of the conversation's messages, or empty. History leaves ``recall_reserve`` tokens free for
+    recall, or fewer if the other parts need them.
+    """
+
+    plan: Plan
+    documents: Documents
+    path: str = ""
+    recall_reserve: int = 0

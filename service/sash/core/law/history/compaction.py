@@ -19,8 +19,8 @@ from sash.core.counts.models.families import DEVELOPER, TOOL
 from sash.core.counts.models.models import Model
 from sash.core.law.history.notes import summary_message
 from sash.core.law.history.view import History
-from sash.core.law.records.late_results import heads_of
 from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.records.units import heads_of
 from sash.core.providers import PROVIDERS
 from sash.core.providers.messages.references import is_readable
 from sash.core.providers.reading.native import compaction_of, issuer_of

@@ -1,12 +1,13 @@
 """The pictures, files and sounds of a history, and the bytes of its messages, as a form sends them."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
 
-from sash.core.counts.measures.media_facts import IMAGE, REPLY, Medium
+from sash.core.counts.measures.media_facts import AUDIO, FILE, IMAGE, REPLY, Medium
 from sash.core.counts.measures.rows import form_number
 from sash.core.counts.measures.without_media import LINE_BYTES
 from sash.core.counts.models.families import TOOL
@@ -15,10 +16,16 @@ from sash.core.counts.text.numbers import Number
 from sash.core.law.history.view import History
 from sash.core.law.records.records import Records
 from sash.core.providers import PROVIDERS
+from sash.core.providers.destinations.destination import meet
+from sash.core.providers.destinations.facts import Kind
+from sash.core.providers.writing.media_types import VIDEO
 from sash.core.stored.record import Flags, Record
 
 MESSAGE_BYTES: Final = 192
 """The most bytes around a message's own, in any form; and of a call's members in another form than its own."""
+
+_KINDS: Final[Mapping[int, Kind]] = MappingProxyType({IMAGE: "pictures", FILE: "files", AUDIO: "sounds"})
+"""The kind of the fact that a model takes none of a kind of media."""
 
 
 class Enclosed(NamedTuple):
@@ -55,6 +62,21 @@ def is_sent(medium: Medium, role: int, form: str) -> bool:
     if medium.form or medium.kind == REPLY:
         return medium.form == form
     return not (role == TOOL and PROVIDERS[form].is_chat_form)
+
+
+def is_taken(medium: Medium, model: Model) -> bool:
+    """Return whether a model takes a medium of this kind. A text file is sent to OpenAI's models as its text."""
+    is_video = medium.kind == FILE and medium.media_type.startswith(VIDEO)
+    kind, values = (
+        "videos" if is_video else _KINDS.get(medium.kind),
+        meet(model.format, model.provider, model.known_as).values,
+    )
+    if medium.kind == IMAGE and medium.is_linked and "links" in values:
+        return False
+    if kind is None or kind not in values:
+        return True
+    is_words = medium.kind == FILE and medium.media_type.startswith("text/")
+    return is_words and model.provider == PROVIDERS[model.format].maker
 
 
 def text_bytes(records: Records, model: Model) -> Number:

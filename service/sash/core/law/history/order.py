@@ -24,11 +24,10 @@ from sash.core.chat.tool_groups import links_in
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, TOOL
 from sash.core.law.history.lines import Gap
 from sash.core.law.history.view import History, Order
-from sash.core.law.records.late_results import late_in
 from sash.core.law.records.records import Records
-from sash.core.law.records.runs import runs
-from sash.core.law.records.units import callers, group_units, is_short
+from sash.core.law.records.units import callers, group_units, is_short, late_in
 from sash.core.stored.record import RESULTS, Flags, WindowFlags
+from sash.core.stored.runs import runs
 
 
 def arranged(history: History, *, drops: bool) -> History | None:

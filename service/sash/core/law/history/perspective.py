@@ -36,9 +36,9 @@ from sash.core.law.history.view import History, Perspective
 from sash.core.law.history.visibility import Visible, taken, visible_to
 from sash.core.law.recall import bound
 from sash.core.law.records.costs import message_costs, reference_costs
-from sash.core.law.records.late_results import heads_of, late_orphans
 from sash.core.law.records.need_older import NeedOlder
 from sash.core.law.records.records import Records
+from sash.core.law.records.units import heads_of, late_orphans
 from sash.core.stored.record import RESULTS, Flags
 
 HORIZON_BLOCKS: Final = 2

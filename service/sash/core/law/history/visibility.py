@@ -8,9 +8,8 @@ import numpy as np
 from sash.core.counts.measures.measures import Extra
 from sash.core.counts.models.families import ASSISTANT, USER
 from sash.core.counts.text.numbers import Number
-from sash.core.law.records.late_results import heads_of
 from sash.core.law.records.records import Records
-from sash.core.law.records.units import callers
+from sash.core.law.records.units import callers, heads_of
 from sash.core.providers.openai.chat_mends import NAMES
 from sash.core.stored.record import Flags, Record
 

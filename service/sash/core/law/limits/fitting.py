@@ -23,7 +23,7 @@ import msgspec
 
 from sash.core.counts.measures.media_facts import IMAGE
 from sash.core.counts.measures.without_media import without_media
-from sash.core.law.fixed_parts.window_spec import WindowSpec
+from sash.core.law.fixed_parts.plan import WindowSpec
 from sash.core.law.history.enclosing import bytes_of, with_records
 from sash.core.law.history.lines import medium_lines
 from sash.core.law.history.results import Edit

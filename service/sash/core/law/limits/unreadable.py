@@ -5,8 +5,8 @@ from typing import Final
 
 from sash.core.counts.measures.media_facts import AUDIO, FILE, Medium
 from sash.core.counts.models.models import Model
+from sash.core.law.history.enclosing import is_taken
 from sash.core.law.history.view import History
-from sash.core.law.records.untaken_media import is_taken
 from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS
 from sash.core.providers.messages.mends import AS_TEXT, ENDED_REFERENCE, FOREIGN_REFERENCE, UNTAKEN_BY_MODEL, Mend

@@ -1,7 +1,8 @@
 """Units: messages that a window keeps or leaves out together.
 
 A unit is one message, or a tool group: an assistant message with calls, and the results directly after it. Providers
-answer 400 for a call without its results, and for a result without its call.
+answer 400 for a call without its results, and for a result without its call. A late result does not stand directly behind
+its call.
 """
 
 from bisect import bisect_right
@@ -11,6 +12,7 @@ from collections.abc import Set as AbstractSet
 import msgspec
 import numpy as np
 
+from sash.core.chat.tool_groups import links_in
 from sash.core.counts.models.families import ASSISTANT, FUNCTION, TOOL
 from sash.core.counts.text.numbers import Number
 from sash.core.law.lazily import lazy
@@ -107,3 +109,36 @@ def _grouped(records: Records) -> Units:
 def unit_at(units: Units, index: int) -> int:
     """The index of the unit that contains a message."""
     return index if units.single else bisect_right(units.starts, index) - 1
+
+
+def late_in(records: Records) -> list[int]:
+    """The indexes of late results."""
+    is_late = np.frombuffer(records.flags, np.uint8) & Flags.LATE != 0
+    found: list[int] = np.flatnonzero(is_late & (np.frombuffer(records.roles, np.uint8) == TOOL)).tolist()
+    return found
+
+
+def heads_of(records: Records) -> Number:
+    """The index of the message that made the call of each result, as an array; the own index of other messages.
+
+    A late result, which does not stand behind its call, is found by its link: the details must have been read. Results whose
+    call is not among the records have the index of a result.
+    """
+    units = group_units(records)
+    heads = np.repeat(units.begins, units.ends - units.begins)
+    makers: dict[str, int] = {}
+    waiting = iter(np.flatnonzero(np.logical_or(*callers(records))).tolist())
+    caller = next(waiting, None)
+    for index in late_in(records):
+        while caller is not None and caller < index:
+            makers |= dict.fromkeys(links_in(records.details[caller].links), caller)
+            caller = next(waiting, None)
+        heads[index] = makers.get(records.details[index].links, index)
+    return heads
+
+
+def late_orphans(records: Records) -> list[int]:
+    """The indexes of the tail's late results whose call is before it."""
+    late = [index for index in late_in(records) if index >= records.front]
+    heads = heads_of(records) if late else late
+    return [index for index in late if heads[index] == index or heads[index] < records.front]

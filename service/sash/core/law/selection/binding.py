@@ -12,7 +12,7 @@ import numpy as np
 
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, SYSTEM, TOOL, USER
 from sash.core.counts.models.models import Model
-from sash.core.law.fixed_parts.window_spec import WindowSpec
+from sash.core.law.fixed_parts.plan import WindowSpec
 from sash.core.law.history.results import share_of
 from sash.core.law.history.view import History, View, unit_costs
 from sash.core.law.records.costs import message_costs

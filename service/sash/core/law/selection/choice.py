@@ -20,12 +20,11 @@ import numpy as np
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.fixed_parts.fixed_costs import fixed_costs
-from sash.core.law.fixed_parts.window_spec import WindowSpec
+from sash.core.law.fixed_parts.plan import WindowSpec
 from sash.core.law.history.fillers import came_in, longest_opening, opening_tokens
 from sash.core.law.history.lines import longest_lines
 from sash.core.law.history.notes import Line, longest_note
 from sash.core.law.history.order import last_reply
-from sash.core.law.history.renaming import renamed_calls
 from sash.core.law.history.view import History, Order, View, view_history
 from sash.core.law.lazily import lazy
 from sash.core.law.records.need_older import NeedOlder, older
@@ -35,6 +34,7 @@ from sash.core.law.selection.cutting import cleared, limited, overlong, required
 from sash.core.law.selection.explain import does_not_fit
 from sash.core.law.selection.sending import (
     is_turn_unknown,
+    renamed_calls,
     with_fillers,
     with_links,
     with_reasoning,

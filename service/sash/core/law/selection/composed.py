@@ -11,8 +11,7 @@ from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import Number
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.fixed_parts.fixed_costs import Lines, first_rows, fixed_costs
-from sash.core.law.fixed_parts.plan import Plan
-from sash.core.law.fixed_parts.window_spec import WindowSpec
+from sash.core.law.fixed_parts.plan import Plan, WindowSpec
 from sash.core.law.history.notes import note_line
 from sash.core.law.history.results import Edit
 from sash.core.law.history.view import Thoughts, View

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from sash.core.counts.models.families import FUNCTION, TOOL
-from sash.core.law.fixed_parts.window_spec import WindowSpec
+from sash.core.law.fixed_parts.plan import WindowSpec
 from sash.core.law.history.results import Edit, line_costs, share_of, shared_limits
 from sash.core.law.history.view import View
 from sash.core.law.records.costs import message_costs

@@ -6,8 +6,8 @@ from sash.core.counts.models.families import FUNCTION, ROLES, TOOL
 from sash.core.counts.text.numbers import Number
 from sash.core.law.history.view import History, View
 from sash.core.law.records.explained import Explained, ExplainedDocument
-from sash.core.law.records.late_results import late_orphans
 from sash.core.law.records.reasons import APART_FROM, Fate, Reason
+from sash.core.law.records.units import late_orphans
 from sash.core.law.selection.walk import Walk
 from sash.core.stored.stored_grounding import StoredGrounding
 from sash.problems import GroundingDoesNotFit, WindowDoesNotFit

@@ -1,13 +1,14 @@
-"""The costs of messages as they are sent: with their reasoning if it is sent, and with what a form adds."""
+"""The costs of messages as they are sent: with their reasoning if it is sent, with what a form adds, and with the names that
+their tools have in the destination's alphabet."""
 
-from collections.abc import Callable
-from functools import partial
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from typing import Final, TypeVar
 
 import msgspec
 import numpy as np
 
-from sash.core.counts.costs.counting import turn_place, whole_row
+from sash.core.counts.costs.counting import plain_text_tokens, turn_place, whole_row
 from sash.core.counts.costs.message_cost import reasoning_cost
 from sash.core.counts.measures.rows import Row
 from sash.core.counts.models.families import TOOL, USER
@@ -26,6 +27,7 @@ from sash.core.law.history.fillers import (
 from sash.core.law.history.view import History, Thoughts, View
 from sash.core.law.records.costs import for_each
 from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.records.records import Records
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.destinations.destination import meet
 from sash.core.providers.messages.references import is_readable
@@ -34,6 +36,8 @@ from sash.core.providers.openai.openai import OPENAI
 from sash.core.stored.record import Flags
 
 Q = TypeVar("Q", bound=WindowQuery)
+_JOINT: Final = 2
+"""Tokens by which a text around a name may differ with it."""
 
 
 def decided_reasoning(query: Q, model: Model) -> Q:
@@ -190,3 +194,20 @@ def is_turn_unknown(history: History, options: WindowQuery) -> bool:
     earlier = min(history.asked, history.records.front)
     extras = (history.records[index].measure.extra for index in range(earlier))
     return any(extra is not None and (extra.reasoning or extra.beside) for extra in extras)
+
+
+def bound_of(names: Mapping[str, str], model: Model) -> int:
+    """Return the most tokens that a call and its result cost more with the name as it is sent."""
+    return _extra(tuple(names.items()), model) if names else 0
+
+
+def renamed_calls(records: Records, names: Mapping[str, str], model: Model) -> dict[int, int]:
+    """Return the most tokens that each message with calls, and the results of these, cost more, by row."""
+    each_call = bound_of(names, model)
+    return {row: calls * each_call for row, calls in enumerate(records.calls) if calls}
+
+
+@lru_cache(maxsize=256)
+def _extra(names: tuple[tuple[str, str], ...], model: Model) -> int:
+    more = (plain_text_tokens(sent, model) - plain_text_tokens(own, model) for own, sent in names)
+    return 2 * (max(0, *more) + _JOINT)

@@ -27,7 +27,7 @@ import numpy as np
 
 from sash.core.counts.models.families import DEVELOPER, TOOL, USER
 from sash.core.counts.text.numbers import Number
-from sash.core.law.fixed_parts.window_spec import WindowSpec
+from sash.core.law.fixed_parts.plan import WindowSpec
 from sash.core.law.history.view import View, unit_costs
 from sash.core.law.records.costs import message_costs
 from sash.core.law.records.need_older import NeedOlder
