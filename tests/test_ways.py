@@ -11,20 +11,20 @@ ROOT = Path(__file__).resolve().parent.parent
 MOST_FUNCTIONS = {"window": 115, "append": 185}
 MOST_MODULES = {"window": 40, "append": 58}
 MOST_CALLS = {
-    "plain": 178,
-    "anthropic": 263,
-    "gemini": 256,
-    "responses": 209,
-    "tools": 353,
-    "stable": 227,
-    "claude": 340,
-    "claude, tools": 804,
-    "results": 771,
-    "explain": 146,
-    "dedupe": 177,
-    "recall": 840,
-    "skip": 443,
-    "sent": 228,
+    "plain": 164,
+    "anthropic": 249,
+    "gemini": 242,
+    "responses": 195,
+    "tools": 339,
+    "stable": 213,
+    "claude": 326,
+    "claude, tools": 790,
+    "results": 757,
+    "explain": 142,
+    "dedupe": 163,
+    "recall": 821,
+    "skip": 429,
+    "sent": 220,
 }
 
 
