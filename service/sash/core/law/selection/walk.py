@@ -75,7 +75,9 @@ class Walk(msgspec.Struct):
 def walk(state: Walk) -> Walk:
     """Keep units from the newest to the oldest while they fit into the room. Changes and returns ``state``."""
     oldest = max([least for _, least in state.firsts]) if state.firsts else 0
-    is_run = not (state.dedupe or state.skip or state.documents or state.view.units.broken)
+    units = state.view.units
+    broken = units.broken - {units.front} if state.view.headless else units.broken  # which is not reached
+    is_run = not (state.dedupe or state.skip or state.documents or broken)
     stop = (_run if is_run else _one_by_one)(state, oldest) or _at_the_beginning(state)
     state.stop = state.rest = stop  # the units that it did not reach are left out
     if stop != "older":
