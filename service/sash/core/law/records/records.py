@@ -285,7 +285,7 @@ class Records(Sequence[Record]):
 
     def size(self) -> int:
         """Bytes of all bodies."""
-        return int(np.add.reduce(np.frombuffer(self.packed, "<u4")[3 :: RECORD_BYTES // 4], dtype=np.int64))
+        return sum(memoryview(self.packed).cast("I")[3 :: RECORD_BYTES // 4].tolist())
 
     def words(self, index: int) -> bytes | None:
         """The digest of what a user or the assistant says, by which repeats are found; None for other messages."""
