@@ -14,7 +14,7 @@ from sash.core.counts.text.numbers import Number
 from sash.core.law.history.lines import Gap, lines_tokens
 from sash.core.law.history.results import Edit
 from sash.core.law.lazily import lazy
-from sash.core.law.records.costs import message_costs, reference_costs
+from sash.core.law.records.costs import costs_of_each, message_costs, reference_costs
 from sash.core.law.records.reasons import Reason
 from sash.core.law.records.records import Records, indexes_of
 from sash.core.law.records.units import Units, group_units, unit_at
@@ -237,12 +237,13 @@ class View(msgspec.Struct, frozen=True, dict=True):
     """
 
     history: History
-    costs: Number
-    """The tokens of each message."""
+    model: Model
     units: Units
     always: dict[int, Reason]
     headless: bool
     """Whether the tail's first unit may have begun before the tail, so that it cannot be judged."""
+    priced: Number = None
+    """The tokens of each message as it is sent in this window, where they are not those that were counted."""
     thoughts: Thoughts | None = None
     """The messages' reasoning; None if none has any."""
     systems: Sequence[int] = ()
@@ -257,7 +258,12 @@ class View(msgspec.Struct, frozen=True, dict=True):
         costs = self.costs.copy()
         for row, tokens in more.items():
             costs[row] += tokens
-        return msgspec.structs.replace(self, costs=costs)
+        return msgspec.structs.replace(self, priced=costs)
+
+    @lazy
+    def costs(self) -> Number:
+        """The tokens of each message, as an array."""
+        return message_costs(self.history.records, self.model) if self.priced is None else self.priced
 
     @lazy
     def unit_costs(self) -> Number:
@@ -267,7 +273,9 @@ class View(msgspec.Struct, frozen=True, dict=True):
     @lazy
     def each(self) -> list[int]:
         """The same as a list."""
-        costs: list[int] = (self.costs if self.units.single else self.unit_costs).tolist()
+        if self.units.single and self.priced is None:
+            return costs_of_each(self.history.records, self.model)
+        costs: list[int] = self.unit_costs.tolist()
         return costs
 
     @property
@@ -307,13 +315,13 @@ def view_history(history: History, model: Model) -> View | None:
         return None
     units, headless = grouped
     records, always = history.records, always_units(history, units)
-    view = View(history, message_costs(records, model), units, always, headless)
+    view = View(history, model, units, always, headless)
     if SYSTEM in records.roles or DEVELOPER in records.roles:
         systems = [row for row in view.required if records.roles[row] <= DEVELOPER]
         view = msgspec.structs.replace(view, systems=systems)
     if history.order is None or not history.order.lines:
         return view
-    return view.dearer({row: history.lines_tokens(row, model) for row in history.order.lines if row < len(view.costs)})
+    return view.dearer({row: history.lines_tokens(row, model) for row in history.order.lines if row < len(records)})
 
 
 def grouped_units(history: History) -> tuple[Units, bool] | None:

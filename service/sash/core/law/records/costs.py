@@ -53,26 +53,36 @@ def for_each(numbers: Number, count: int) -> Number:
     return np.broadcast_to(numbers, count).astype(np.int64)
 
 
+def costs_of_each(records: Records, model: Model) -> list[int]:
+    """``message_costs`` as a list. For texts as they were counted an array's calls would take longer than the sums."""
+    if records.details or model.ratios is not None or model.margin != 1.0 or _changes_empty(model):
+        costs: list[int] = message_costs(records, model).tolist()
+        return costs
+    around, texts = _around(model.rules.role_costs), records.counted_texts(model.column)
+    return [around[role] + tokens for role, tokens in zip(records.roles, texts, strict=True)]
+
+
 def _plain_costs(records: Records, model: Model) -> Number:
     """Each message's cost if it has text alone."""
-    around = _around(model.rules.role_costs)
+    around = np.array(_around(model.rules.role_costs))
     texts = records.tokens(model.column) if model.ratios is None else _estimated(records, model.ratios)
     costs: Number = around.take(np.frombuffer(records.roles, np.uint8)) + texts
     costs = costs if model.margin == 1.0 else np.ceil(costs * model.margin).astype(np.int64)
-    if (
-        not PROVIDERS[model.format].is_chat_form or refused_by(model.provider, model.known_as) & SILENT
-    ):  # some are left out, or filled
+    if _changes_empty(model):
         for index in np.flatnonzero(texts == 0).tolist():
             costs[index] = record_cost(records[index], model)
     return costs
 
 
+def _changes_empty(model: Model) -> bool:
+    """Whether some messages without text are left out, or filled."""
+    return not PROVIDERS[model.format].is_chat_form or bool(refused_by(model.provider, model.known_as) & SILENT)
+
+
 @cache
-def _around(role_costs: tuple[int, ...]) -> Number:
+def _around(role_costs: tuple[int, ...]) -> tuple[int, ...]:
     """Tokens around a text, by role. A result's wrapping is counted with its call."""
-    around = np.array(role_costs)
-    around[TOOL] = 0
-    return around
+    return (*role_costs[:TOOL], 0, *role_costs[TOOL + 1 :])
 
 
 def _estimated(records: Records, ratios: str) -> Number:

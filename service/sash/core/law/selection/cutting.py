@@ -113,7 +113,7 @@ def _sent(
         edits.pop(index, None)
         if saved:
             edits[index] = Edit(limit=0 if are_lines else min(cost, most or cost), saved=saved)
-    return msgspec.structs.replace(view, costs=changed, edits=edits)
+    return msgspec.structs.replace(view, priced=changed, edits=edits)
 
 
 def _lines(view: View, spec: WindowSpec, results: Sequence[int], *, alone: bool = False) -> list[int]:

@@ -61,7 +61,7 @@ def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
     if options.stable:
         lasting, passing = _of_each(view.history, model, partial(_lasting_and_passing, model, options))
     thoughts = Thoughts(sent, np.maximum(0, whole - sent), lasting, passing)
-    return msgspec.structs.replace(view, costs=view.costs + sent, thoughts=thoughts)
+    return msgspec.structs.replace(view, priced=view.costs + sent, thoughts=thoughts)
 
 
 def _sent_and_whole(
@@ -153,7 +153,7 @@ def with_fillers(view: View, model: Model, *, has_system: bool) -> View:
         costs[systems] += [max(blank, noted and noted + whole_text_tokens(records[row], model)) for row in systems]
         if not has_system and stands_first(view.history, systems[0]):
             costs[systems[0]] = view.costs[systems[0]]
-    return msgspec.structs.replace(view, costs=costs)
+    return msgspec.structs.replace(view, priced=costs)
 
 
 def with_links(view: View, model: Model) -> View:
