@@ -50,7 +50,7 @@ class CachedWindow(WindowCosts, frozen=True, dict=True):
         """The blocks of a message: one for its text or result, and one for each call."""
         records, row = self.history.records, self.window.row_of[seq]
         calls = records.calls[row]
-        return calls + records.has_text(row) if calls else 1
+        return calls + records[row].has_text if calls else 1
 
     def ends(self, kind: CacheKind) -> list[int]:
         """The ends of the entries that hints ask for, as numbers of messages; 0 is the end of the system text."""

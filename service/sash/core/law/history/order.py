@@ -186,7 +186,7 @@ def _reordered(history: History, groups: Sequence[_Group], apart: set[int], *, d
         },
     )
     moved = np.append(np.arange(front), front + np.array(order))
-    changed = history.records.flagged(rows.tobytes(), flags).taken(moved)
+    changed = history.records.flagged(rows, flags).taken(moved)
     return msgspec.structs.replace(history, order=order_of, moved=seqs[moved], records=changed)
 
 

@@ -219,12 +219,18 @@ class Records(Sequence[Record]):
         rows[changed, byte] = rows[changed, byte] | bit if is_set else rows[changed, byte] & (255 - bit)
         return Records(rows.tobytes(), self.details)
 
-    def flagged(self, packed: bytes, window_flags: Number) -> "Records":
+    def _changed(self, rows: Number, details: StoredDetails | None, own_tokens: Number) -> "Records":
+        """These messages with other rows and details, and with the flags that they have in this window."""
+        found = Records(rows.tobytes(), details, own_tokens, self.front)
+        found.front_records, found.window_flags = self.front_records, self.window_flags
+        return found
+
+    def flagged(self, rows: Number, window_flags: Number) -> "Records":
         """These records with other flags, stored ones and those of the window, and with what was read of their details."""
-        changed = Records(packed, self.details, self.own_tokens, self.front)
-        changed._columns, changed.front_records = self._columns, self.front_records
-        changed.window_flags = window_flags.tobytes()
-        return changed
+        found = Records(rows.tobytes(), self.details, self.own_tokens, self.front)
+        found._columns, found.front_records = self._columns, self.front_records
+        found.window_flags = window_flags.tobytes()
+        return found
 
     def of_window(self) -> Number:
         """The flags that each message has in this window, as an array."""
@@ -240,26 +246,23 @@ class Records(Sequence[Record]):
             details[index] = replace(facts, digest=old.digest, id=old.id, stamp=old.stamp, status=old.status)
             if own_tokens is not None and record.own_tokens is not None:
                 own_tokens[index] = record.own_tokens + 1
-        changed = Records(rows.tobytes(), self.details and self.details.replaced(details), own_tokens, self.front)
-        changed.whole = self.whole or self
-        changed.front_records = [records.get(index, each) for index, each in enumerate(self.front_records)]
-        changed.window_flags = self.window_flags
-        return changed
+        found = self._changed(rows, self.details and self.details.replaced(details), own_tokens)
+        found.whole = self.whole or self
+        found.front_records = [records.get(index, each) for index, each in enumerate(self.front_records)]
+        return found
 
     def as_plain(self, places: Number, flags: int) -> "Records":
         """These records, in which those at ``places`` are of plain text, and have at most these ``flags``."""
         rows = self.rows()
         rows[places, 0] &= flags
         rows[places, 2:4] = rows[places, 16:18] = 0
-        found = Records(rows.tobytes(), self.details and self.details.without_rows(places), self.own_tokens, self.front)
-        found.front_records, found.window_flags = self.front_records, self.window_flags
-        return found
+        return self._changed(rows, self.details and self.details.without_rows(places), self.own_tokens)
 
     def covered(self, places: Collection[int]) -> "Records":
         """These records, of which no window has those at ``places``, because a compaction stands for them."""
         flags = self.of_window().copy()
         flags[[*places]] |= WindowFlags.COVERED
-        found = self.flagged(self.packed, flags)
+        found = self.flagged(self.rows(), flags)
         found.costs = self.costs
         return found
 
@@ -267,13 +270,6 @@ class Records(Sequence[Record]):
     def media(self) -> Mapping[int, Sequence[Medium]]:
         """What messages enclose beside their text, by index. The details must have been read."""
         return {index: media for index in self.rare if (media := self[index].enclosed)}
-
-    def has_text(self, index: int) -> bool:
-        """Whether a message has a text, whose cost may depend on its details."""
-        if not self.details or index in self.rare:
-            has_text: bool = self[index].has_text
-            return has_text
-        return not isinstance(textless := self.columns["textless"], np.ndarray) or not textless[index]
 
     def tokens(self, column: int) -> Number:
         """Tokens of each message's text, in o200k_base (column 0) or cl100k_base (1), as an array."""
