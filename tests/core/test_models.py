@@ -151,6 +151,14 @@ def test_hosts_that_bill_something_of_their_own() -> None:
     assert (here.rules.images, at_azure.rules.images) == (TileRules(base=85, tile=170), TileRules(base=70, tile=140))
 
 
+@pytest.mark.parametrize("name", ["vertex_ai/gemini-2.5-flash", "publishers/google/models/gemini-3-flash-preview"])
+def test_vertex_bills_the_words_of_a_message_alone(name: str) -> None:
+    """The Gemini API bills a token for each message, Vertex none."""
+    said = [{"role": role, "content": "Kiel"} for role in ("user", "assistant", "user")]
+    here, at_vertex = (count_request(find_model(each), messages=said) for each in (name.rsplit("/", 1)[-1], name))
+    assert [one - other for one, other in zip(here.messages, at_vertex.messages, strict=True)] == [1, 1, 1]
+
+
 @pytest.mark.parametrize(
     ("name", "family", "context_window"),
     [

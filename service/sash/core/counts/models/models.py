@@ -316,7 +316,8 @@ def _at_venice(name: str, read: ModelName) -> Model | None:
     return found and _at_host("venice", msgspec.structs.replace(found, id=name))
 
 
-_BILL_OF_THEIR_OWN: Final = frozenset({"azure", "venice"})
+_VERTEX: Final = ("vertex", "vertex_ai", "publishers")
+_BILL_OF_THEIR_OWN: Final = frozenset({"azure", "venice", *_VERTEX})
 
 
 def _at_host(host: str, model: Model) -> Model:
@@ -327,6 +328,10 @@ def _at_host(host: str, model: Model) -> Model:
             return msgspec.structs.replace(model, exact=False, rules=rules)
         case "azure", "gpt-4.1":
             return msgspec.structs.replace(model, rules=msgspec.structs.replace(model.rules, images=_TILES_AT_AZURE))
+        case _, "gemini-2.5" | "gemini-3" as family if host in _VERTEX:  # no token a content: 10 bills of text
+            name = f"{family}-vertex"
+            alone = VENDORS.get(name) or msgspec.structs.replace(model.rules, family=name, message=0)
+            return msgspec.structs.replace(model, rules=alone)
     return model
 
 

@@ -186,10 +186,10 @@ _GEMINI_3 = msgspec.structs.replace(
     images=TileRules(base=1_120, tile=0),
 )
 _WORDS_ALONE = {
+    **dict.fromkeys(("message", "answer", "call"), 0),
     "named": 1,
     "parameter": 1,
     **dict.fromkeys(("undescribed", "member", "value", "optional", "nested", "inner"), 0),
-    "call": 6,
     "types_alone": True,
     "escapes": False,
     "result": 0.9,
@@ -198,13 +198,11 @@ _WORDS_ALONE = {
 _GEMINI_2 = msgspec.structs.replace(
     _GEMINI,
     family="gemini-2.0",
-    message=0,
-    answer=0,
     heard=25.0,  # a second: 3 bills
     definition=2,
     response_format=6,  # a schema of three members cost 29: 2 bills
     format_spelled=0.2,
-    **_WORDS_ALONE,
+    **_WORDS_ALONE | {"call": 6},
 )
 
 VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
@@ -225,7 +223,7 @@ VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
             # one bill of 5 costs a token more than its text
             msgspec.structs.replace(_GEMINI_2, family="gemini-1.5", priming=1),
             _GEMINI_3,
-            # Gemini 3 behind Vertex: 22 bills; earlier and later families cost the same there as elsewhere
+            # behind Vertex the words alone: 25 bills, 23 of them of one project
             msgspec.structs.replace(_GEMINI_3, family="gemini-3-vertex", definition=0, **_WORDS_ALONE),
             # 53 bills: a definition costs 16; older reasoning is billed too: 4
             msgspec.structs.replace(
