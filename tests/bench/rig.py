@@ -67,14 +67,16 @@ def answer_of(port: int, path: str, body: bytes | None = None) -> bytes:
 
 
 def machine(facts: dict[str, Any]) -> str:
-    """Return the processor, how many there are, and the versions in use; ``facts`` are the store's ``INFO server``."""
+    """Return the processor, how many there are, their load, and the versions in use, of which ``facts`` (``INFO server``)
+    has the store's."""
     try:
         told = Path("/proc/cpuinfo").read_text()
         model = next(each.partition(":")[2].strip() for each in told.splitlines() if each.startswith("model name"))
     except (OSError, StopIteration):
         model = platform.processor() or platform.machine()
     kept = f"Valkey {facts['valkey_version']}" if "valkey_version" in facts else f"Redis {facts['redis_version']}"
-    return f"{model}, {os.cpu_count()} processors; Python {platform.python_version()}, {kept}, appendfsync always"
+    used = f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.0f}; Python {platform.python_version()}"
+    return f"{model}, {used}, {kept}, appendfsync always"
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: int = 1) -> str:
