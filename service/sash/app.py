@@ -143,6 +143,7 @@ _DIRECT = (
     append_handlers.append_messages,
     agree_handlers.agree_messages,
     window_handlers.get_window,
+    window_handlers.build_window,
     event_handlers.follow_conversation,
     event_handlers.follow_owner,
 )

@@ -1,4 +1,4 @@
-"""A window and an append, the two calls of every turn, without the framework's routing, arguments and response.
+"""A window and an append, the calls of every turn, without the framework's routing, arguments and response.
 
 The framework's part takes a sixth of a window's processor time, and a handler that reads its request and makes its
 response by itself does not need it. All other requests go to the framework. Its response class, which checks headers,
@@ -19,8 +19,8 @@ _NAMES = {"conversations": "conversation_id", "owners": "owner_id"}
 
 
 class Direct:
-    """An ASGI application that calls ``handlers`` of ``/conversations/{id}/…`` and ``/owners/{id}/…`` directly, and the
-    framework for the rest."""
+    """An ASGI application that calls ``handlers`` of ``/conversations/{id}/…``, ``/owners/{id}/…`` and of paths of one word
+    directly, and the framework for the rest."""
 
     def __init__(self, framework: Litestar, app: App, handlers: Sequence[HTTPRouteHandler]) -> None:
         self._framework = framework
@@ -35,29 +35,29 @@ class Direct:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         parts = scope.get("path", "").split("/")
         found = None
-        if len(parts) == 4 and parts[2]:
-            found = self._handlers.get((scope["method"], parts[1], parts[3]))
+        if len(parts) == 2 or (len(parts) == 4 and parts[2]):
+            found = self._handlers.get((scope["method"], parts[1], parts[-1]))
         if found is None:
             await self._app(scope, receive, send)
             return
         scope["litestar_app"] = self._framework
         handler, scope["path_template"] = found
         scope["route_handler"] = handler
-        scope["path_params"] = {_NAMES[parts[1]]: parts[2]}
+        scope["path_params"] = {_NAMES[parts[1]]: parts[2]} if len(parts) == 4 else {}
         answer = await handler.fn(Incoming(scope, receive, send, parses=False))
         await answer(scope, receive, send)
 
 
 class Answer:
-    """An ASGI application that answers with ``body`` as JSON and an ETag. A 304 is sent without a body."""
+    """An ASGI application that answers with ``body`` as JSON, and an ETag if it has one. A 304 is sent without a body."""
 
-    def __init__(self, body: bytes, *, etag: str, status: int = 200) -> None:
+    def __init__(self, body: bytes, *, etag: str = "", status: int = 200) -> None:
         self._body = body
         self._status = status
         self._etag = etag
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
-        headers = [(b"etag", f'"{self._etag}"'.encode())]
+        headers = [(b"etag", f'"{self._etag}"'.encode())] if self._etag else []
         if self._status != 304:
             headers += ((b"content-type", b"application/json"), (b"content-length", b"%d" % len(self._body)))
         await send({"type": "http.response.start", "status": self._status, "headers": headers})

@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
-from litestar import Response, get, post
+from litestar import get, post
 from msgspec import Meta
 
 from sash.api.body import if_none_match, query_of, read_body, run_in_turn_if_large
@@ -151,7 +151,7 @@ async def window_of_receipt(
     gives=Window,
     errors=(409, 422),
 )
-async def build_window(request: Incoming) -> Response[bytes]:
+async def build_window(request: Incoming) -> Answer:
     """A window of a history in the body. Nothing is stored. A parameter may stand in the query, or in the body."""
     body = await read_body(request)
     asked = query_of(request, WindowQuery)
@@ -171,7 +171,7 @@ async def build_window(request: Incoming) -> Response[bytes]:
     with best_effort:
         context.watching.metrics.counted(counting_seconds)
         tell_window(context.watching.metrics, made, time.perf_counter() - started, request.line)
-    return Response(made.body)
+    return Answer(made.body)
 
 
 _Built = tuple[Made, float] | WindowDoesNotFit
