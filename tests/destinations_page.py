@@ -8,6 +8,7 @@ from sash.core.providers.destinations.destination import FACTS
 from sash.core.providers.destinations.facts import Fact
 from sash.core.providers.destinations.hosts import AS_MADE, PREFIXES, UNRECORDED
 from sash.core.providers.destinations.model_media import READERS, SEES
+from sash.core.providers.destinations.picture_limits import LIMITS
 from sash.core.providers.destinations.rules import RULES
 
 PAGE = Path(__file__).parents[1] / "service" / "sash" / "core" / "providers" / "destinations" / "README.md"
@@ -37,7 +38,7 @@ _DOCUMENTS = re.compile(r"\b[a-z][a-z-]+\.(?:com|ai|dev|types)\b|botocore|openai
 
 def written() -> str:
     """Return the page."""
-    return "\n".join([HEAD, *_hosts(), "", *_kinds(), *_models(), "", *_alone()]).rstrip("\n") + "\n"
+    return "\n".join([HEAD, *_hosts(), "", *_kinds(), *_models(), "", *_pictures(), "", *_alone()]).rstrip("\n") + "\n"
 
 
 def _hosts() -> Iterator[str]:
@@ -103,6 +104,16 @@ def _models() -> Iterator[str]:
     for (name, names, evidence), kinds in families.items():
         cells = (name, ", ".join(kinds), f"`{names}`", evidence)
         yield "| " + " | ".join(each.replace("|", "\\|") for each in cells) + " |"
+
+
+def _pictures() -> Iterator[str]:
+    yield "## How many pictures a request may have"
+    yield ""
+    yield "Beside the limits of forms, by the host that a model's name says, or by its maker. The oldest give way first."
+    yield ""
+    yield "| host or maker | pictures | evidence |"
+    yield "| --- | --- | --- |"
+    yield from (f"| {each.name} | {each.most} | {each.evidence} |" for each in LIMITS)
 
 
 def _alone() -> Iterator[str]:

@@ -641,6 +641,24 @@ async def test_a_line_in_place_of_a_message_s_only_picture_is_a_text(
         assert await counted(client, made) <= made["tokens"]["total"]
 
 
+@pytest.mark.parametrize("model", ["hosted_vllm/mistralai/Devstral-Small-2-24B-Instruct-2512", "google/gemma-3-27b-it"])
+async def test_a_reply_stands_between_a_result_and_a_question(
+    client: httpx.AsyncClient, conversation: str, model: str
+) -> None:
+    """The user stopped the reply behind the result. Templates pass over calls and results, and see two questions."""
+    called = {"id": "123456789", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    looking = {"role": "assistant", "content": None, "tool_calls": [called]}
+    result = {"role": "tool", "tool_call_id": "123456789", "content": "7"}
+    await append(client, conversation, user("a"), looking, result, user("stop"), assistant("b"), user("c"))
+
+    made = await window(client, conversation, model=model)
+
+    told = [message["content"] for message in made["request"]["messages"]]
+    assert told == ["a", None, "7", "…", "stop", "b", "c"]
+    assert made["mended"]["reasons"] == {"alternating": 1}
+    assert await counted(client, made) == made["tokens"]["total"]
+
+
 async def test_user_and_assistant_alternate_for_gemma(client: httpx.AsyncClient, conversation: str) -> None:
     """Neighbours of one role are one message for a template that wants turns; for others they stay as they are."""
     stopped = {"message": {"role": "assistant", "content": ""}, "status": "interrupted"}

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from rigs.dialogue import append, user, window
 
+from sash.core.providers.destinations.rules import RULES
 from sash.core.providers.writing.tool_schemas import taken_tools
+from sash.core.providers.writing.typed_schemas import with_types
 
 TEXT = {"type": "string"}
 PLACE = {"type": "object", "properties": {"city": TEXT}, "required": ["city"]}
@@ -136,6 +138,39 @@ def test_whatever_is_given_is_a_valid_schema(schema: Any) -> None:
     assert not taken.keys() & {"oneOf", "anyOf", "allOf", "enum", "not"}
     assert taken.get("type") != "object" or isinstance(taken["properties"], dict)
     assert parameters_of(function(taken)) == taken
+
+
+DAY = {"type": "string", "anyOf": [{"format": "date"}, {"enum": ["today"]}], "description": "d"}
+EITHER = {**of(a=TEXT), "anyOf": [{"required": ["a"]}, {**of(b=TEXT), "required": ["b"]}]}
+
+
+@pytest.mark.parametrize(
+    ("given_schema", "typed"),
+    [
+        (DAY, {"anyOf": [{**TEXT, "format": "date"}, {**TEXT, "enum": ["today"]}], "description": "d"}),
+        (EITHER, of(b=TEXT, a=TEXT)),
+        ({"$ref": "#/properties/b", **TEXT}, {"$ref": "#/properties/b"}),
+        ({"enum": [1, 2]}, {"type": "integer", "enum": [1, 2]}),
+        ({"enum": [1, 0.5]}, {"type": "number", "enum": [1, 0.5]}),
+        ({"const": True}, {"type": "boolean", "const": True}),
+        ({"items": TEXT}, {"type": "array", "items": TEXT}),
+        ({}, TEXT),
+    ],
+)
+def test_moonshot_gets_each_type_once(given_schema: Any, typed: Any) -> None:
+    """A type beside variants is each variant's; beside a reference there is none; and a property without one gets one."""
+    (tool,) = taken_tools([function(of(a=given_schema, b=TEXT))])
+    assert with_types(tool)["function"]["parameters"] == of(a=typed, b=TEXT)
+
+
+@given(schemas())
+def test_whatever_is_given_moonshot_takes(schema: Any) -> None:
+    """What is sent to Moonshot is a valid schema that its rule takes; it is sent so again."""
+    (tool,) = taken_tools([function(schema)])
+    typed = with_types(tool)
+    Draft202012Validator.check_schema(typed["function"]["parameters"])
+    assert not [*RULES["schemas"].judge({"tools": [typed]}, [], "typed")]
+    assert with_types(typed) == typed
 
 
 @pytest.mark.parametrize("form", ["openai", "responses", "anthropic", "gemini", "converse", "ollama"])

@@ -91,10 +91,10 @@ def test_each_alphabet_has_a_meaning() -> None:
         ("qwen3-32b", {"roles": "no_developer", "empty_reply": "refused"}),
         ("deepseek-v4-pro", {"reasoning": "filled"}),
         ("groq/deepseek-v4-pro", {"reasoning": "refused"}),
-        ("hosted_vllm/google/gemma-3-27b-it", {"alternation": "turns", "system": "one"}),
+        ("hosted_vllm/google/gemma-3-27b-it", {"alternation": "answered", "system": "one"}),
         ("openrouter/perplexity/sonar-pro", {"alternation": "turns"}),
         ("mistral-large-latest", {"call_ids": "nine", "ending": "prefix", "members": "own", "system": "first"}),
-        ("mistralai/Devstral-Small-2-24B-Instruct-2512", {"alternation": "turns", "beginning": "user"}),
+        ("mistralai/Devstral-Small-2-24B-Instruct-2512", {"alternation": "answered", "beginning": "user"}),
         ("glm-5.1", {"beginning": "asked", "empty_question": "refused"}),
         ("hosted_vllm/Qwen/Qwen3.5-27B", {"beginning": "asked", "system": "one"}),
         ("hosted_vllm/Qwen/Qwen3-32B", {"beginning": None, "system": None}),
@@ -237,3 +237,19 @@ def test_sounds_are_for_models_that_hear(model: str) -> None:
     assert "sounds" in meet("openai", find_model(model).provider, model).values
     for hearing in ("gpt-4o-audio-preview", "gpt-audio", "gemini-2.5-flash", "voxtral-small", "qwen3-omni-flash"):
         assert "sounds" not in meet("openai", "", hearing).values
+
+
+@pytest.mark.parametrize(
+    ("model", "most"),
+    [
+        ("groq/meta-llama/llama-4-scout-17b-16e-instruct", 5),
+        ("pixtral-large-latest", 8),
+        ("hosted_vllm/mistralai/Pixtral-12B-2409", None),
+        ("azure/mistral-large", None),
+        ("meta/muse-spark-1.3", 50),
+        ("azure/gpt-4o", 1_500),
+    ],
+)
+def test_pictures_are_limited_by_who_serves_them(model: str, most: int | None) -> None:
+    """A host's limit is that of its name, a maker's that of names without a host; none is known of an owner's server."""
+    assert find_model(model).limits.images == most

@@ -122,6 +122,10 @@ def document(name: str = "paper") -> Object:
 
 
 SEARCH: Final = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}
+PAPER: Final = {
+    "type": "document",
+    "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjQKJSVFT0Y="},
+}
 MARK: Final = {"cache_control": {"type": "ephemeral"}}
 CUT: Final = chat(user(), reply(None, tool_calls=[call(arguments='{"a')]), result(), user())
 SIGNED: Final = chat(user(), reply(None, tool_calls=[call()]), result(), user())
@@ -130,6 +134,9 @@ OUTPUT: Final = {"type": "function_call_output", "call_id": "c1", "output": "7"}
 LONG: Final = "c" * 100
 HISTORIES: Final[dict[str, tuple[str, list[Object]]]] = {
     "a greeting": chat(reply("Hello!"), user()),
+    "a file without a name": claudes(text("a"), after=user([text("q"), PAPER])),
+    "calls of one id": chat(user(), reply(None, tool_calls=[call(), call()]), result(), result(), reply(), user()),
+    "a question behind a result": chat(user(), reply(None, tool_calls=[call()]), result(), user(), reply(), user()),
     "a call first": chat(reply(None, tool_calls=[call()]), result(), user()),
     "reasoning before a call": chat(
         user(), reply(None, reasoning_content="I look.", tool_calls=[call()]), result(), reply(), user()

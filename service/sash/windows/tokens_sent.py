@@ -15,7 +15,7 @@ import numpy as np
 from sash.core.counts.costs.counting import reasoning_tokens
 from sash.core.counts.measures.measures import measure
 from sash.core.counts.measures.rows import form_number
-from sash.core.counts.models.families import ASSISTANT, DEVELOPER, SYSTEM, USER
+from sash.core.counts.models.families import ASSISTANT, DEVELOPER, SYSTEM, TOOL, USER
 from sash.core.counts.models.models import Model
 from sash.core.counts.text import strings
 from sash.core.law.fixed_parts.plan import Plan
@@ -65,7 +65,7 @@ def savings(
     if mends.sent:
         as_sent, thoughts = _as_sent(window, history, plan.model, mends, bodies)
         less.update(as_sent)
-    if plan.joint or mends.joins:
+    if plan.joint or plan.bridge or mends.joins:
         less[0] += _by_joins(window, history, plan, mends)
     return less, thoughts
 
@@ -174,11 +174,14 @@ def _by_joints(
 
 
 def _by_joins(window: Window, history: History, plan: Plan, mends: Mends) -> int:
-    """The tokens that messages of a chat request cost less that are sent as one; negative where a blank line between system
-    texts was not reserved with them."""
-    systems = sum(role <= DEVELOPER for role in _roles_of(window.rows, history.records.roles)) + plan.few_shot_systems
+    """The tokens that messages of a chat request cost less that are sent as one, and those of replies that no question
+    needs before it; negative where a blank line between system texts was not reserved with them."""
+    roles = _roles_of(window.rows, history.records.roles)
+    systems = sum(role <= DEVELOPER for role in roles) + plan.few_shot_systems
     systems += (window.summary is not None) + bool(window.note)
     saved = plan.joint * systems
+    if TOOL in history.records.roles:
+        saved += plan.bridge * roles.count(USER)
     for parts, one in mends.joins:
         saved += sum(written_cost(part, plan.model) for part in parts) - (written_cost(one, plan.model) if one else 0)
     return saved

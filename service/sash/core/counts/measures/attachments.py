@@ -21,7 +21,7 @@ from sash.core.counts.measures.sounds import sound_length
 from sash.core.counts.models.families import CropRules, ImageRules, PatchRules, TileRules
 from sash.core.counts.text import count_text
 from sash.core.providers.messages.pieces import SOUNDS
-from sash.core.providers.openai.chat_mends import with_data_url
+from sash.core.providers.openai.chat_mends import with_data_url, with_file_name
 
 AUTO, LOW, ORIGINAL = 0, 1, 2
 DETAILS = {"auto": AUTO, "high": AUTO, "low": LOW, "original": ORIGINAL}
@@ -152,7 +152,7 @@ class Guess(NamedTuple):
 
 def guess(part: dict[str, Any]) -> Guess:
     """Return the estimate of an audio, file or unknown content part, without the text of a text file."""
-    part = with_data_url(as_file(part))
+    part = with_file_name(with_data_url(as_file(part)))
     size = len(msgspec.json.encode(part))
     if part.get("type") == "input_audio":
         tokens = _WRAPPING + size // _AUDIO_CHARACTERS

@@ -36,6 +36,7 @@ from sash.core.counts.text.vocabularies import INSTALLED, Vocabulary, vocabulary
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.destinations.hosts import OF_FORMS, at_host_of
 from sash.core.providers.destinations.model_media import SEES
+from sash.core.providers.destinations.picture_limits import pictures_at
 from sash.core.providers.form.request_limits import NO_LIMITS, RequestLimits
 from sash.problems import UnknownModel
 
@@ -257,10 +258,18 @@ def _near(name: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4_096)
-def _find(name: str) -> Model | None:  # noqa: PLR0911 - one line a kind of name
+def _find(name: str) -> Model | None:
+    """The model of a name, with the limits of the host that the name says."""
+    found = _meant(name)
+    if found is None or (limits := pictures_at(name, found.provider)) is NO_LIMITS:
+        return found
+    return msgspec.structs.replace(found, limits=found.limits.within(limits))
+
+
+def _meant(name: str) -> Model | None:  # noqa: PLR0911 - one line a kind of name
     host, _, rest = name.strip().lower().partition("/")
     if rest and host in _BILL_OF_THEIR_OWN:
-        found = _find(rest)
+        found = _meant(rest)
         return found and _at_host(host, msgspec.structs.replace(found, id=name))
     read = read_name(name)
     if not read.bare:
@@ -291,7 +300,7 @@ def _without_point(name: str, read: ModelName) -> Model | None:
         openai_models.row_of(meant) or listings.begins_listed(meant) or _named_after(meant.bare)
     ):
         return None
-    found = _find(meant.bare)
+    found = _meant(meant.bare)
     return found and msgspec.structs.replace(found, id=name, exact=False, assumed=found.assumed or meant.bare)
 
 
@@ -300,7 +309,7 @@ def _without_maker(name: str, read: ModelName) -> Model | None:
     first, _, rest = read.bare.partition("-")
     if not listings.is_maker(first) or not listings.is_listed(read_name(rest)):
         return None
-    found = _find(rest)
+    found = _meant(rest)
     return found and msgspec.structs.replace(found, id=name, assumed=found.assumed or rest)
 
 
@@ -312,7 +321,7 @@ _TILES_AT_AZURE: Final = TileRules(base=70, tile=140)
 
 def _at_venice(name: str, read: ModelName) -> Model | None:
     """The model of a name that only Venice writes so, such as openai-gpt-54-pro."""
-    found = _find(pointed(read.bare.removeprefix("openai-")))
+    found = _meant(pointed(read.bare.removeprefix("openai-")))
     return found and _at_host("venice", msgspec.structs.replace(found, id=name))
 
 
@@ -369,7 +378,7 @@ def _is_variant(bare: str, beginning: str) -> bool:
 
 def _deployment(name: str, meant: NameBeginning) -> Model | None:
     """A model under an operator's name: all figures are those of the listed name that it begins with."""
-    found = _find(meant.name)
+    found = _meant(meant.name)
     if found is None:
         return None
     model = msgspec.structs.replace(found, id=name)

@@ -2,7 +2,9 @@
 media."""
 
 import operator
-from typing import Final
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
 import msgspec
 
@@ -11,27 +13,40 @@ from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.conversation_settings import FixedParts, with_sent
 from sash.core.law.history.enclosing import is_taken
 from sash.core.providers.destinations.destination import meet
+from sash.core.providers.destinations.facts import Kind
 from sash.core.providers.destinations.tool_names import names_in, renamed
 from sash.core.providers.messages.hosted import media_line
 from sash.core.providers.messages.mends import TOOL_NAMES, UNTAKEN_BY_MODEL
 from sash.core.providers.reading.enclosures import enclosed, with_lines
 from sash.core.providers.writing.tool_schemas import with_parameters
+from sash.core.providers.writing.typed_schemas import with_types
 
 _LONGEST: Final = 64
 """Characters of a tool's name, where the destination's limit is not known."""
+_DEFINED: Final[Mapping[Kind, Callable[[dict[str, Any]], dict[str, Any]]]] = MappingProxyType(
+    {"parameters": with_parameters, "schemas": with_types}
+)
+"""How a definition is sent where a destination has a fact of this kind."""
 
 
 def at_destination(parts: FixedParts, model: Model) -> FixedParts:
     """Return the fixed parts for a model in its form; the same where nothing is changed, as nearly always."""
     if parts.fixed.has_media:
         parts = _without_untaken(parts, model)
-    if parts.fixed.has_bare_tools and "parameters" in meet(model.format, model.provider, model.known_as).values:
-        tools = list(map(with_parameters, parts.fixed.tools or ()))
-        parts = msgspec.structs.replace(
-            with_sent(parts, [*parts.fixed.messages[len(parts.system) :]], tools, parts.fixed.tool_choice),
-            has_odd_tools=True,
-        )
+    if parts.fixed.has_loose_tools:
+        wanted = meet(model.format, model.provider, model.known_as).values
+        for kind, changed in _DEFINED.items():
+            if kind in wanted:
+                parts = _with_tools(parts, list(map(changed, parts.fixed.tools or ())))
     return _with_names(parts, model) if parts.fixed.has_odd_names else parts
+
+
+def _with_tools(parts: FixedParts, tools: list[dict[str, Any]]) -> FixedParts:
+    """The parts with other definitions of tools; the same where they are the same."""
+    if tools == parts.fixed.tools:
+        return parts
+    sent = with_sent(parts, [*parts.fixed.messages[len(parts.system) :]], tools, parts.fixed.tool_choice)
+    return msgspec.structs.replace(sent, has_odd_tools=True)
 
 
 def _without_untaken(parts: FixedParts, model: Model) -> FixedParts:

@@ -23,6 +23,7 @@ from sash.core.law.history.enclosing import MESSAGE_BYTES
 from sash.core.law.history.fillers import (
     bare_opening,
     blank_line_tokens,
+    bridge_tokens,
     few_shots_fillers,
     few_shots_opening,
     joint_tokens,
@@ -154,18 +155,30 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     @cached_property
     def is_recounted(self) -> bool:
         """Whether windows may cost less than their messages were chosen by: bounds are reserved for what a form adds."""
-        return PROVIDERS[self.model.format].fills or self.names_files or self.joint > 0
+        return PROVIDERS[self.model.format].fills or self.names_files or self.joint > 0 or self.bridge > 0
 
     @cached_property
     def is_dearer(self) -> bool:
         """Whether a message of text alone may cost other tokens than its text and role have (``choice._as_sent``)."""
         sent_in, is_cut = PROVIDERS[self.model.format], self.query.tool_result_max_tokens is not None
-        return is_cut or sent_in.tells_links or sent_in.fills or self.joint > 0 or bool(self.parts.names)
+        return (
+            is_cut
+            or sent_in.tells_links
+            or sent_in.fills
+            or self.joint > 0
+            or self.bridge > 0
+            or bool(self.parts.names)
+        )
 
     @cached_property
     def joint(self) -> int:
         """Tokens that each system message beside the system prompt may cost more, because a server takes one alone."""
         return joint_tokens(self.model)
+
+    @cached_property
+    def bridge(self) -> int:
+        """Tokens that each question may cost more, because a server wants a reply between a result and a question."""
+        return bridge_tokens(self.model)
 
     @cached_property
     def going_on(self) -> int:

@@ -19,9 +19,11 @@ from sash.core.counts.models.models import Model
 from sash.core.counts.models.vendors import VendorRules
 from sash.core.counts.text import both
 from sash.core.law.history.view import History, View
+from sash.core.law.records.costs import written_cost
 from sash.core.law.records.records import NO_ROLE
 from sash.core.providers import PROVIDERS
 from sash.core.providers.destinations.destination import meet
+from sash.core.providers.openai.server_mends import UNSAID
 from sash.core.providers.writing.turns import NOTE, NOTHING_SAID
 from sash.core.stored.record import Record
 
@@ -127,6 +129,12 @@ def joint_tokens(model: Model) -> int:
     ):
         return 0
     return max(0, blank_line_tokens(model) - math.ceil(model.rules.role_costs[SYSTEM] * model.margin))
+
+
+def bridge_tokens(model: Model) -> int:
+    """Return the tokens of the reply of ``…`` between a result and a question, where a server wants one; 0 elsewhere."""
+    wanted = meet(model.format, model.provider, model.known_as).values.get("alternation")
+    return written_cost(UNSAID, model) if wanted == "answered" else 0
 
 
 @lru_cache(maxsize=64)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from sash.core.counts.models.families import ASSISTANT, DEVELOPER
+from sash.core.counts.models.families import ASSISTANT, DEVELOPER, TOOL, USER
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.fixed_parts.fixed_costs import fixed_costs
 from sash.core.law.fixed_parts.plan import WindowSpec
@@ -89,6 +89,9 @@ def _as_sent(view: View, spec: WindowSpec) -> View:
         view = with_fillers(view, model, has_system=bool(parts.fixed.system))
     if view.systems and spec.plan.joint:
         view = view.dearer(dict.fromkeys(view.systems, spec.plan.joint))
+    if TOOL in records.roles and spec.plan.bridge:
+        questions = np.flatnonzero(np.frombuffer(records.roles, np.uint8) == USER).tolist()
+        view = view.dearer(dict.fromkeys(questions, spec.plan.bridge))
     return view.dearer(renamed_calls(records, parts.names, model)) if parts.names else view
 
 

@@ -34,6 +34,7 @@ Kind = Literal[
     "reasoning",
     "reasoning_in",
     "roles",
+    "schemas",
     "sounds",
     "speakers",
     "system",

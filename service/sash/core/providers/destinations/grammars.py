@@ -14,7 +14,7 @@ _GEMINIS: Final = r"gemini-(?:flash(?:-lite)?-latest|3[.-][5-9]|3[.-]\d\d|[4-9])
 _QWENS: Final = r"qwen-?(3\.[5-9]|[4-9])"
 _MISTRALS: Final = r"(?:devstral|magistral|ministral|mistral|mixtral)[\w.-]*-instruct"
 """Names of Mistral's weights, as they are published for others to run. Those of its own models are without the word."""
-_OF_MISTRALS: Final[tuple[tuple[Kind, str], ...]] = (("alternation", "turns"), ("beginning", "user"))
+_OF_MISTRALS: Final[tuple[tuple[Kind, str], ...]] = (("alternation", "answered"), ("beginning", "user"))
 
 _OWN_TEMPLATES: Final = (
     *(
@@ -73,11 +73,12 @@ TEMPLATES: Final = (
         of="template",
         name="gemma",
         kind="alternation",
-        value="turns",
+        value="answered",
         models="gemma",
         forms=_CHAT,
         evidence="'Conversation roles must alternate user/assistant/user/assistant/...' by vLLM, TGI and LM Studio "
-        "(google/adk-python 1373, suitenumerique/conversations 197)",
+        "(google/adk-python 1373, suitenumerique/conversations 197); vLLM's template of Gemma 3 passes over calls and "
+        "results, and so sees two questions around them (tool_chat_template_gemma3_pythonic.jinja)",
         read_on=_DAY,
     ),
     Fact(
@@ -111,7 +112,9 @@ TEMPLATES: Final = (
             forms=_CHAT,
             evidence="'After the optional system message, conversation roles must alternate user and assistant roles except "
             "for tool calls and results' by vLLM and llama.cpp (vllm-project/vllm 6862, anomalyco/opencode 5034, "
-            "SWE-agent/mini-swe-agent 759, sterlp/eclipse-peon-ai 75)",
+            "SWE-agent/mini-swe-agent 759, sterlp/eclipse-peon-ai 75), also behind a result: 'Unexpected role 'user' after "
+            "role 'tool'' (mistralai/mistral-common 169, NousResearch/hermes-agent 20154, aliou/pi-neuralwatt 12); "
+            "mistral_common takes it from 1.13 on, as Mistral's own servers do",
             read_on=_DAY,
         )
         for kind, value in _OF_MISTRALS

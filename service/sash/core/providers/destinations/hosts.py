@@ -104,7 +104,7 @@ def _refusing(kind: Kind, value: str, name: str, evidence: str) -> Fact:
 
 
 _STRICTEST: Final[tuple[tuple[Kind, str], ...]] = (
-    ("alternation", "turns"),
+    ("alternation", "answered"),
     ("arguments", "object"),
     ("beginning", "user"),
     ("empty_question", "refused"),

@@ -334,6 +334,17 @@ MAKERS: Final = (
     ),
     Fact(
         of="maker",
+        name="moonshotai",
+        kind="schemas",
+        value="typed",
+        forms=_CHAT,
+        evidence="400: 'tools.function.parameters is not a valid moonshot flavored json schema': 'when using anyOf, type "
+        "should be defined in anyOf items' (MoonshotAI/kimi-code 2661, openclaw/openclaw 113130, vercel/ai 18921), 'when "
+        "using $ref' the same (lidge-jun/opencodex 2677), 'type is not defined' (MoonshotAI/kimi-cli 2030)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="maker",
         name="zhipuai",
         kind="beginning",
         value="asked",

@@ -147,9 +147,11 @@ TOOL_SCHEMA: Final = Mend(
     refused="In a tool's definition: `null`; a tool named twice; parameters by reference, without `type` or `properties`, "
     "or with `oneOf`, `anyOf`, `allOf`, `enum` or `not` at their top; an array without `items`, or with a list of them; a "
     "type that JSON Schema does not have; `required`, `enum` or `anyOf` that is empty or no list; a boolean "
-    "`exclusiveMinimum`; a `$ref` that leads nowhere",
+    "`exclusiveMinimum`; a `$ref` that leads nowhere; by Moonshot also a type beside `anyOf` or `$ref`, and a property "
+    "without one",
     sent="The definition without it: the first of two tools, the definition that is referred to, the properties of all "
-    "variants; `items` of any type; the type that is meant, as `string` for `STRING` or `str`",
+    "variants; `items` of any type; the type that is meant, as `string` for `STRING` or `str`, and to Moonshot where none "
+    "is; there each variant has the type that stood beside `anyOf`",
     evidence="OpenAI answers 400: 'array schema missing items' (mark3labs/mcphost 35), 'object schema missing properties' "
     "(spring-projects/spring-ai 4776); Anthropic: 'input_schema does not support oneOf, allOf, or anyOf at the top level' "
     "(anthropics/claude-code 40075), 'It must match JSON Schema draft 2020-12' (Dokploy/mcp 74, kintone/mcp-server 553)",

@@ -93,6 +93,14 @@ FILED: Final = Mend(
     "unsupported MIME type 'text/markdown'' (trpc-group/trpc-agent-go 1816), 'an invalid base64-encoded value' "
     "(vercel/ai 7266)",
 )
+FILE_NAME: Final = Mend(
+    name="file_name",
+    is_free=True,
+    refused="A PDF without a name, such as Claude's or Gemini's, sent to OpenAI's own models",
+    sent="The file with the name `document.pdf`",
+    evidence="OpenAI answers 400: 'Missing required parameter: 'messages[1].content[1].file.file_id'' to `file_data` "
+    "without `filename` (openai/openai-agents-python 1513, langchain-ai/langchainjs 9512), in Responses the same (laravel/ai 324)",
+)
 CHAT_MENDS: Final = (
     EMPTY_CONTENT,
     EMPTY_MEMBER,
@@ -103,6 +111,7 @@ CHAT_MENDS: Final = (
     UNTAKEN,
     MEDIA_TYPE,
     FILED,
+    FILE_NAME,
     OTHERS,
     STRICT,
     HOSTS,
@@ -142,6 +151,7 @@ _NOT_MISTRALS: Final = MEMBERS | {
     *("annotations", "cache_control", "encrypted_content", "partial", "provider_specific_fields"),
 }
 _SPACES: Final = " \n\r\t"
+_UNNAMED: Final = "document.pdf"
 _NULL_FOR_OPENAI: Final = frozenset({"refusal", "audio", "function_call"})
 _SPEAKERS: Final = frozenset({"system", "developer", "user", "assistant", "tool"})
 
@@ -363,7 +373,7 @@ def _medium_oddity(part: Mapping[str, Any]) -> int:
         case {"type": "file", "file": {"file_data": str(data)}}:
             picture = as_picture(dict(part))
             if "image_url" not in picture:
-                return _file_oddity(data)
+                return _file_oddity(data) or (0 if part["file"].get("filename") else _FILED)
             return (picture_oddity(picture["image_url"]["url"]) & ~OTHER_TYPE) or _FILED
         case {"type": "file", "file": dict(file)} if not file.get("file_data") and not file.get("file_id"):
             return _NO_BYTES
@@ -386,11 +396,27 @@ def _with_files(message: Message) -> Message:
 
 def with_data_url(part: Message) -> Message:
     """Return a file whose data are base64 of a PDF with them as a data URL; another part as it is."""
+    data = str(_file_of(part).get("file_data") or "")
+    return _with(part, file_data=f"data:{PDF};base64,{data}") if data.startswith(PDF_BEGINS) else part
+
+
+def with_file_name(part: Message) -> Message:
+    """Return a file whose data URL is of a PDF with a name, if it has none; another part as it is."""
+    file = _file_of(part)
+    is_pdf = str(file.get("file_data") or "").startswith(f"data:{PDF}")
+    return _with(part, filename=_UNNAMED) if is_pdf and not file.get("filename") else part
+
+
+def _file_of(part: Message) -> Mapping[str, Any]:
+    """The file of a part of chat completions; a part of Responses is one itself."""
     file = part.get("file")
-    data = file.get("file_data") if isinstance(file, Mapping) else None
-    if not (isinstance(data, str) and data.startswith(PDF_BEGINS)):
-        return part
-    return {**part, "file": {**part["file"], "file_data": f"data:{PDF};base64,{data}"}}
+    return file if isinstance(file, Mapping) else part
+
+
+def _with(part: Message, **members: str) -> Message:
+    """The part with these members of its file."""
+    named = {**_file_of(part), **members}
+    return {**part, "file": named} if isinstance(part.get("file"), Mapping) else named
 
 
 def _filed(part: Message) -> Message:
@@ -398,6 +424,8 @@ def _filed(part: Message) -> Message:
         return _with_type(picture)
     if (found := with_data_url(part)) is not part:
         return found
+    if not _file_oddity(part["file"]["file_data"]):
+        return part
     head, _, payload = part["file"]["file_data"].partition(",")
     try:
         words = binascii.a2b_base64(payload).decode("utf-8", "replace") if head.endswith(";base64") else payload
@@ -484,6 +512,7 @@ _CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message], frozenset[s
     (_UNTAKEN, UNTAKEN, _in_lines(_UNTAKEN), _OPENAIS),
     (OTHER_TYPE, MEDIA_TYPE, _with_types, _OPENAIS),
     (_FILED, FILED, _with_files, _OPENAIS),
+    (_FILED, FILE_NAME, partial(_with_parts, changed=with_file_name), _OPENAIS),
     (_OTHERS, OTHERS, _without_others, _OPENAIS),
     (_OTHERS, HOSTS, _without_others, named("host", "members")),
     (_STRICT, STRICT, _strict, named("maker", "members", "own")),

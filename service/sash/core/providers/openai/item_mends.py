@@ -18,6 +18,8 @@ from sash.core.providers.messages.owed_reasoning import BLANK, NO_REASONING
 from sash.core.providers.messages.pieces import to_json
 from sash.core.providers.openai.chat_mends import (
     EMPTY_CONTENT,
+    FILE_NAME,
+    FILED,
     NAME,
     OPENAIS_MEDIA,
     OTHER_TYPE,
@@ -26,6 +28,8 @@ from sash.core.providers.openai.chat_mends import (
     picture_oddity,
     retyped,
     shorter,
+    with_data_url,
+    with_file_name,
 )
 from sash.core.providers.writing.media_types import MEDIA_TYPE, UNTAKEN, Takes, is_web
 from sash.core.providers.writing.shared_mends import CALL_ID
@@ -104,6 +108,8 @@ ITEM_MENDS: Final = (
     RESULT_KIND,
     UNTAKEN,
     MEDIA_TYPE,
+    FILED,
+    FILE_NAME,
     EMPTY_CONTENT,
     NAME,
     CALL_ID,
@@ -577,6 +583,8 @@ _CHANGES: Final[tuple[tuple[Mend, Callable[[Item], Item]], ...]] = (
     (NAME, _with_names),
     (HOSTED_WITHOUT_ID, _told),
     (ITEM_SHAPE, _complete),
+    (FILED, _with_media(with_data_url)),
+    (FILE_NAME, _with_media(with_file_name)),
     (UNTAKEN, _with_media(_in_words)),
     (MEDIA_TYPE, _with_media(_with_type)),
 )

@@ -54,8 +54,9 @@ SYSTEM_FIRST: Final = Mend(
 )
 ALTERNATING: Final = Mend(
     name="alternating",
-    refused="Neighbouring messages of one role, by templates of Gemma and of Mistral's weights, and by Perplexity",
-    sent="One message with the texts of both, with a blank line between them",
+    refused="Neighbouring messages of one role, by templates of Gemma and of Mistral's weights, and by Perplexity; by these "
+    "templates also a question behind a result, as where the user stopped the reply",
+    sent="One message with the texts of both, with a blank line between them; a reply of `…` between result and question",
     evidence=evidence_of("alternation"),
 )
 USER_FIRST: Final = Mend(
@@ -123,6 +124,7 @@ LISTS: Final = PARTS | TEXTS
 """The bits of contents that are lists, as their bodies tell."""
 _JOINED_ROLES: Final = ("user", "assistant")
 OPENING: Final = msgspec.json.encode({"role": "user", "content": NOTHING_SAID})
+UNSAID: Final = {"role": "assistant", "content": NOTHING_SAID}
 _ID: Final = re.compile(r"[a-zA-Z0-9]{9}")
 _LIST: Final = b'"content":['
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -176,10 +178,15 @@ def in_alternation(bodies: list[Any], maker: str, model: str, mends: Mends) -> l
 
     A body is bytes, or pieces of them. Messages with calls or results stay apart.
     """
-    if "alternation" not in to_server(maker, model):
+    wanted = to_server(maker, model).get("alternation")
+    if wanted is None:
         return bodies
     found: list[Any] = []
     for role, neighbours in groupby(bodies, _turn_of):
+        if wanted == "answered" and role == "user" and found and _read_role(whole_body(found[-1])).role == "tool":
+            mends.add(ALTERNATING, 0)
+            mends.joins.append(([], UNSAID))
+            found.append(msgspec.json.encode(UNSAID))
         group = list(neighbours)
         if role and len(group) > 1:
             mends.add(ALTERNATING, 0)

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from sash.core.providers.writing.media_types import guess_type, medium_type
+from sash.core.providers.writing.media_types import PDF, PDF_BEGINS, guess_type, medium_type
 from sash.core.providers.writing.turns import RequestWriting
 
 
@@ -42,7 +42,8 @@ def read_file(file: dict[str, Any], place: str, writing: RequestWriting) -> Medi
         return None
     if data[:5].lower() == "data:":
         return read_data_url(data, place, writing)
-    if (media_type := guess_type(file.get("filename") or "")) is None:
+    media_type = guess_type(file.get("filename") or "") or (PDF if data.startswith(PDF_BEGINS) else None)
+    if media_type is None:
         writing.add(place, "must say its media type: a data URL, or a file name with a known ending")
         return None
     return _checked(media_type, data, place, writing)

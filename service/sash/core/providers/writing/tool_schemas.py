@@ -20,9 +20,9 @@ _MEANT: Final = {
 }
 """Types of Python, as generators write them."""
 _VARIANTS: Final = ("allOf", "anyOf", "oneOf")
-_LISTS: Final = (*_VARIANTS, "prefixItems")
-_SCHEMAS: Final = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
-_NAMED: Final = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+SCHEMA_LISTS: Final = (*_VARIANTS, "prefixItems")
+SCHEMAS_INSIDE: Final = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
+NAMED_SCHEMAS: Final = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _BOUNDS: Final = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 _MOST_REFERENCES: Final = 8
 """References that lead to one another before one counts as leading nowhere."""
@@ -68,8 +68,8 @@ def _tool(tool: dict[str, Any]) -> dict[str, Any]:
 
 def _parameters(given: Schema) -> Schema:
     """The schema of a tool's arguments, which are an object."""
-    top = _united(_followed(given, given), given, set())
-    top = {name: value for name, value in top.items() if name not in ("enum", "not")}
+    top = united(_followed(given, given), given, set())
+    top = {name: value for name, value in top.items() if name not in ("enum", "not", "$ref")}
     kind = _type(top.get("type"))
     if kind in (None, "object") or (isinstance(kind, list) and "object" in kind):
         top = {**top, "type": "object"} if "type" in top else {"type": "object", **top}
@@ -100,22 +100,22 @@ def _referred(reference: Any, root: Schema) -> Schema | None:
     return found if isinstance(found, dict) else None
 
 
-def _united(top: Schema, root: Schema, seen: set[str]) -> Schema:
-    """The schema with the properties of all its variants, of which those of each are required that all require.
+def united(top: Schema, root: Schema, seen: set[str]) -> Schema:
+    """Return the schema with the properties of all its variants, of which those of each are required that all require.
 
     A definition is united once: ``seen`` are the references that were followed.
     """
-    united = {name: value for name, value in top.items() if name not in _VARIANTS}
+    whole = {name: value for name, value in top.items() if name not in _VARIANTS}
     for kind in _VARIANTS:
-        if not (variants := [_united(each, root, seen) for each in _variants(top.get(kind), root, seen)]):
+        if not (variants := [united(each, root, seen) for each in _variants(top.get(kind), root, seen)]):
             continue
-        named = [each["properties"] for each in (*variants, united) if isinstance(each.get("properties"), dict)]
-        united["properties"] = {name: value for each in named for name, value in each.items()}
+        named = [each["properties"] for each in (*variants, whole) if isinstance(each.get("properties"), dict)]
+        whole["properties"] = {name: value for each in named for name, value in each.items()}
         needs = [set(_names(each.get("required"))) for each in variants]
         needed = set.union(*needs) if kind == "allOf" else set.intersection(*needs)
-        if required := list(dict.fromkeys([*_names(united.get("required")), *sorted(needed)])):
-            united["required"] = required
-    return united
+        if required := list(dict.fromkeys([*_names(whole.get("required")), *sorted(needed)])):
+            whole["required"] = required
+    return whole
 
 
 def _variants(given: Any, root: Schema, seen: set[str]) -> Iterator[Schema]:
@@ -162,11 +162,11 @@ def _taken(schema: Any, root: Schema) -> Any:
 
 def _within(name: str, value: Any, root: Schema) -> Any:
     """A member's value with the schemas in it as they are taken."""
-    if name in _NAMED and isinstance(value, dict):
+    if name in NAMED_SCHEMAS and isinstance(value, dict):
         return {each: _taken(inner, root) for each, inner in value.items()}
-    if name in _LISTS:
+    if name in SCHEMA_LISTS:
         return [_taken(each, root) for each in value]
-    if name in _SCHEMAS and isinstance(value, dict):
+    if name in SCHEMAS_INSIDE and isinstance(value, dict):
         return _taken(value, root)
     return value
 

@@ -72,6 +72,26 @@ def _parameters(request: Object, _messages: list[Object], _value: str) -> Iterat
             yield f"#/tools/{index}"
 
 
+def _schemas(request: Object, _messages: list[Object], _value: str) -> Iterator[str]:
+    for index, tool in enumerate(request.get("tools") or ()):
+        if not all(map(_is_typed, _schemas_in((tool.get("function") or {}).get("parameters")))):
+            yield f"#/tools/{index}"
+
+
+def _is_typed(schema: Object) -> bool:
+    others = schema.keys() & {"anyOf", "$ref"}
+    return "type" not in schema if others else bool(schema.keys() & {"type", "oneOf", "allOf"})
+
+
+def _schemas_in(schema: Any) -> Iterator[Object]:
+    """A schema with those of its properties, its items and its variants."""
+    if isinstance(schema, dict):
+        yield schema
+        inner = (*(schema.get("properties") or {}).values(), schema.get("items"), *(schema.get("anyOf") or ()))
+        for each in inner:
+            yield from _schemas_in(each)
+
+
 def _declared(request: Object) -> Iterator[tuple[str, str]]:
     """The names of declared tools with their places, in each form."""
     config = request.get("config") or request.get("toolConfig") or request
@@ -87,6 +107,15 @@ def _one_named(name: str) -> Object:
 
 
 _BARE: Final = {"tools": [{"type": "function", "function": {"name": "stop", "description": "Stop."}}]}
+_DAY: Final = {"type": "string", "anyOf": [{"format": "date"}, {"enum": ["today"]}]}
+_UNTYPED: Final = {
+    "tools": [
+        {
+            "type": "function",
+            "function": {"name": "find", "parameters": {"type": "object", "properties": {"day": _DAY, "any": {}}}},
+        }
+    ]
+}
 _ODD: Final = "2fa/reset code"
 _CHAT: Final = {"messages": [ASKED], **_one_named(_ODD)}
 _SPOKEN: Final[Object] = {
@@ -171,6 +200,13 @@ CALLS: Final = (
         judge=_parameters,
         is_of_requests=True,
         broken=(Broken("openai", _BARE, {"messages": [ASKED], **_BARE}),),
+    ),
+    Rule(
+        kind="schemas",
+        values={"typed": "in a tool's definition each schema tells its type once, and none beside `anyOf` or `$ref`"},
+        judge=_schemas,
+        is_of_requests=True,
+        broken=(Broken("openai", _UNTYPED, {"messages": [ASKED], **_UNTYPED}),),
     ),
     Rule(
         kind="tool_names",

@@ -10,7 +10,9 @@ from sash.core.providers.destinations.rules.rule import (
     Broken,
     Object,
     Rule,
+    answered,
     blocks_of,
+    called,
     calls_of,
     in_chat,
 )
@@ -21,10 +23,12 @@ _NOTE: Final[Object] = {"role": "system", "content": "Be brief."}
 _STOPPED: Final[Object] = {"messages": [ASKED, REPLY]}
 
 
-def _alternation(_request: Object, messages: list[Object], _value: str) -> Iterator[str]:
+def _alternation(_request: Object, messages: list[Object], value: str) -> Iterator[str]:
     for index, (before, message) in enumerate(pairwise(messages)):
         role = message["role"]
-        if role in ("user", "assistant") and before["role"] == role and not (calls_of(before) or calls_of(message)):
+        is_doubled = before["role"] == role and not (calls_of(before) or calls_of(message))
+        is_unanswered = value == "answered" and role == "user" and before["role"] == "tool"
+        if (role in ("user", "assistant") and is_doubled) or is_unanswered:
             yield f"#/messages/{index + 1}"
 
 
@@ -58,9 +62,12 @@ def _ending(_request: Object, messages: list[Object], value: str) -> Iterator[st
 ORDER: Final = (
     Rule(
         kind="alternation",
-        values={"turns": "user and assistant in turn, beside calls and results"},
+        values={
+            "turns": "user and assistant in turn, beside calls and results",
+            "answered": "besides, a reply stands between a result and a question",
+        },
         judge=_alternation,
-        broken=(in_chat(ASKED, ASKED),),
+        broken=(in_chat(ASKED, ASKED), in_chat(ASKED, called("call_1"), answered("call_1"), ASKED)),
     ),
     Rule(
         kind="beginning",

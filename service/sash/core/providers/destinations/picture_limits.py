@@ -1,0 +1,41 @@
+"""How many pictures a request may have at hosts, and at makers that have no form of their own: a row each."""
+
+from typing import Final, NamedTuple
+
+from sash.core.providers.destinations.hosts import host_of
+from sash.core.providers.form.request_limits import NO_LIMITS, RequestLimits
+
+
+class PictureLimit(NamedTuple):
+    """The most pictures in a request, for a host or for a maker's own servers, and where that is known from."""
+
+    name: str
+    most: int
+    evidence: str
+
+
+LIMITS: Final = (
+    PictureLimit(
+        "groq",
+        5,
+        "console.groq.com/docs/vision: more are 400; so tried (earendil-works/pi 120, Anionex/dsh-vision-toolkit 69)",
+    ),
+    PictureLimit("mistral", 8, "So tried (earendil-works/pi 120)"),
+    PictureLimit(
+        "meta",
+        50,
+        "Muse Spark answers 400: 'request contains 52 images, exceeding the maximum of 50 allowed per request' "
+        "(anomalyco/opencode 48647, 47721, CommandCodeAI/desktop 64)",
+    ),
+)
+"""The rows. A server that its owner starts, such as vLLM, has the limit that the owner sets (``SASH_MODELS_FILE``)."""
+_BY_NAME: Final = {each.name: RequestLimits(images=each.most) for each in LIMITS}
+
+
+def pictures_at(model: str, maker: str) -> RequestLimits:
+    """Return the limit at the host that a model's name says; at its maker if it says none.
+
+    >>> [pictures_at(name, "mistral").images for name in ("pixtral-12b", "groq/pixtral-12b", "vllm/pixtral-12b")]
+    [8, 5, None]
+    """
+    return _BY_NAME.get(host_of(model) or maker, NO_LIMITS)
