@@ -126,6 +126,11 @@ PAPER: Final = {
     "type": "document",
     "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjQKJSVFT0Y="},
 }
+LARGE: Final = {
+    "type": "file",
+    "file": {"filename": "paper.pdf", "file_data": f"data:application/pdf;base64,JVBERi{'eHh4' * 6_000}"},
+}
+"""A file that is not counted once more as it is sent."""
 MARK: Final = {"cache_control": {"type": "ephemeral"}}
 CUT: Final = chat(user(), reply(None, tool_calls=[call(arguments='{"a')]), result(), user())
 SIGNED: Final = chat(user(), reply(None, tool_calls=[call()]), result(), user())
@@ -135,6 +140,7 @@ LONG: Final = "c" * 100
 HISTORIES: Final[dict[str, tuple[str, list[Object]]]] = {
     "a greeting": chat(reply("Hello!"), user()),
     "a file without a name": claudes(text("a"), after=user([text("q"), PAPER])),
+    "a large file": chat(user([text("q"), LARGE])),
     "calls of one id": chat(user(), reply(None, tool_calls=[call(), call()]), result(), result(), reply(), user()),
     "a question behind a result": chat(user(), reply(None, tool_calls=[call()]), result(), user(), reply(), user()),
     "a call first": chat(reply(None, tool_calls=[call()]), result(), user()),

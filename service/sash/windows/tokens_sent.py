@@ -204,14 +204,14 @@ def _are_own(records: Records, form: str) -> Sequence[bool]:
 
 
 def _by_names(window: Window, history: History, model: Model, mends: Mends) -> Counter[int]:
-    """The tokens of names and words that messages with files could have got, by seq, where they are sent as they came, in a
-    form that names files."""
+    """The tokens of names and words that messages with files could have got, by seq, where they are sent with their own, in
+    a form that names files."""
     records, form = history.records, model.format
     saved = Counter[int]()
     for row, seq in zip(window.rows, window.seqs, strict=True):
         if row in records.media and seq not in mends.told and seq not in window.edits:
             measured = records[row].measure
-            if came_in(measured, form):
+            if came_in(measured, form) or seq not in mends.changed:  # those that are changed are counted again
                 saved[seq] = with_filler(measured, 0, model)
     return saved
 

@@ -99,7 +99,8 @@ FILE_NAME: Final = Mend(
     refused="A PDF without a name, such as Claude's or Gemini's, sent to OpenAI's own models",
     sent="The file with the name `document.pdf`",
     evidence="OpenAI answers 400: 'Missing required parameter: 'messages[1].content[1].file.file_id'' to `file_data` "
-    "without `filename` (openai/openai-agents-python 1513, langchain-ai/langchainjs 9512), in Responses the same (laravel/ai 324)",
+    "without `filename` (openai/openai-agents-python 1513, langchain-ai/langchainjs 9512), in Responses the same "
+    "(laravel/ai 324)",
 )
 CHAT_MENDS: Final = (
     EMPTY_CONTENT,
