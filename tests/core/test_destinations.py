@@ -90,6 +90,8 @@ def test_each_alphabet_has_a_meaning() -> None:
         ("groq/qwen/qwen3-32b", {"reasoning": "refused", "members": "known", "roles": "no_developer"}),
         ("qwen3-32b", {"roles": "no_developer", "empty_reply": "refused"}),
         ("deepseek-v4-pro", {"reasoning": "filled"}),
+        ("moonshot/kimi-k2.5", {"links": "refused", "schemas": "typed"}),
+        ("openrouter/moonshotai/kimi-k2.5", {"links": None}),
         ("groq/deepseek-v4-pro", {"reasoning": "refused"}),
         ("hosted_vllm/google/gemma-3-27b-it", {"alternation": "answered", "system": "one"}),
         ("openrouter/perplexity/sonar-pro", {"alternation": "turns"}),

@@ -335,6 +335,17 @@ MAKERS: Final = (
     Fact(
         of="maker",
         name="moonshotai",
+        kind="links",
+        value="refused",
+        models=r"^(?:moonshot(?:ai)?/)?[^/]+$",
+        forms=_CHAT,
+        evidence="400 to an address of the web at Moonshot's own servers: bytes or a file's id alone, and hosts fetch it "
+        "(OpenHands/software-agent-sdk 3155, HeyPuter/puter 2931, platform.kimi.ai/docs/guide/use-kimi-vision-model)",
+        read_on=_DAY,
+    ),
+    Fact(
+        of="maker",
+        name="moonshotai",
         kind="schemas",
         value="typed",
         forms=_CHAT,
