@@ -97,9 +97,8 @@ def browser(one_browser: Browser, keyed: Served) -> Iterator[Browser]:
     """A browser with both keys stored; the test fails if the console logs an error or a warning."""
     one_browser.prefer("light")
     one_browser.size(1280, 1000)
-    one_browser.open(f"{keyed.url}/dashboard")
-    one_browser.run("sessionStorage.setItem('sash.key', 'k1'); sessionStorage.setItem('sash.metrics-key', 'm1')")
-    one_browser.open("about:blank")
+    keys = "sessionStorage.setItem('sash.key', 'k1'); sessionStorage.setItem('sash.metrics-key', 'm1')"
+    one_browser.store(f"{keyed.url}/dashboard", keys)
     one_browser.log()
     yield one_browser
     assert one_browser.log() == []

@@ -26,8 +26,7 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture
 def page(one_browser: Browser, keyed: Served) -> Browser:
     """The page as a new user opens it, without a stored key."""
-    one_browser.open(f"{keyed.url}/docs")
-    one_browser.run("sessionStorage.clear()")
+    one_browser.store(f"{keyed.url}/docs", "sessionStorage.clear()")
     one_browser.open(f"{keyed.url}/docs")
     one_browser.wait("document.querySelector('main section details')")
     one_browser.log()

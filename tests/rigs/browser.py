@@ -33,6 +33,14 @@ class Browser:
     def open(self, url: str) -> None:
         self.call("POST", "/url", url=url)
 
+    def store(self, url: str, script: str) -> None:
+        """Run a script that writes what a page stores, in that page, whose own scripts do not run. Leave it then."""
+        self.devtools("Emulation.setScriptExecutionDisabled", value=True)
+        self.open(url)
+        self.run(script)
+        self.open("about:blank")
+        self.devtools("Emulation.setScriptExecutionDisabled", value=False)
+
     def run(self, script: str, *arguments: Any) -> Any:
         """Run a function body in the page and return its result; if the result is a promise, wait for it."""
         return self.call("POST", "/execute/sync", script=script, args=list(arguments))
