@@ -359,6 +359,14 @@ async def test_a_long_query_is_given_beside_its_receipt(client: httpx.AsyncClien
         assert answer.json()["errors"][0]["pointer"] == "#/query/receipt"
 
 
+async def test_a_long_name_of_a_model_is_in_its_receipt(client: httpx.AsyncClient, conversation: str) -> None:
+    """A receipt has the parameters also where the model's name is as long as a cloud's."""
+    await talk(client, conversation, 8)
+    named = {"model": "us.anthropic.claude-sonnet-4-5-20250929-v1:0", "format": "converse"}
+    receipt, body = await window(client, conversation, **named, max_tokens=4000, reserve=0, turns=3, cache="auto")
+    assert (await again(client, conversation, receipt)).content == body
+
+
 WRONG = ["", "w1.", "w2." + "A" * 60, "w1." + "A" * 60, "w1." + "!" * 60, "x" * 160, "w1." + "A" * 400]
 
 

@@ -5,17 +5,18 @@ and has a checksum of the answer and of itself, so that other bytes are never ta
 
     w1.  life 16  last write 8  base64url of: checksum 8, then msgpack of the fields of ``_Rest``
 
-The life and the last write are those of the entity tag. Where a receipt would be longer than ``LONGEST``, it has a digest in
-place of the parameters, which are then given again beside it.
+The life and the last write are those of the entity tag. Where a receipt would be longer than ``LONGEST``, the model's name
+is deflated, as those of clouds are long. Where that is not enough, it has a digest in place of the parameters, which are
+then given again beside it.
 """
 
+import zlib
 from base64 import urlsafe_b64decode
 from binascii import b2a_base64
 from collections.abc import Mapping
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, Final
-from zlib import crc32
 
 import msgspec
 from msgspec import inspect
@@ -101,7 +102,7 @@ def receipt_of(stub: Stub, body: bytes, total: int) -> bytes:
     state, column = stub.state, stub.column
     life, change = state.made[0], state.etag[-8:]
     parts = (
-        crc32(stub.target.name.encode()) & _NAME,
+        zlib.crc32(stub.target.name.encode()) & _NAME,
         state.version,
         state.length,
         state.length - state.question,
@@ -114,8 +115,9 @@ def receipt_of(stub: Stub, body: bytes, total: int) -> bytes:
     )
     constant = (stub.constant,) if stub.constant else ()
     packed = _encode((*parts, stub.parameters, *constant))
-    if len(packed) > _ROOM:
-        packed = _encode((*parts, _digest(bytes(stub.parameters)), *constant))
+    for shorter in (_with_short_model, _digest):
+        if len(packed) > _ROOM:
+            packed = _encode((*parts, shorter(bytes(stub.parameters)), *constant))
     checksum = xxh3_64_digest(life + packed, xxh3_64_intdigest(body))
     text = b2a_base64(checksum + packed).translate(_TO_URL, b"=\n")
     return b"w1." + life + change.encode() + text
@@ -135,7 +137,7 @@ def read_receipt(text: str, pointer: str) -> Receipt:
         parameters = rest.parameters if isinstance(rest.parameters, bytes) else _named(rest.parameters)
         if not _is_possible(rest):
             raise ValueError(text)  # noqa: TRY301
-    except (ValueError, KeyError, TypeError, msgspec.DecodeError):
+    except (ValueError, KeyError, TypeError, msgspec.DecodeError, zlib.error):
         raise BadRequest.at(pointer, "This is no receipt: send a window's receipt as it came") from None
     life = text[_LIFE]
     then = Then(
@@ -165,7 +167,7 @@ def _is_possible(rest: _Rest) -> bool:
 
 def require_of(receipt: Receipt, target: Target, pointer: str) -> None:
     """Raise Unprocessable for a receipt of another conversation."""
-    if receipt.name != crc32(target.name.encode()) & _NAME:
+    if receipt.name != zlib.crc32(target.name.encode()) & _NAME:
         raise Unprocessable.at(pointer, "This receipt is of a window of another conversation")
 
 
@@ -174,7 +176,7 @@ def require_of(receipt: Receipt, target: Target, pointer: str) -> None:
 
 def _key(name: str) -> int:
     """A parameter's key, or a choice's, in receipts: it stays where others are added."""
-    return crc32(name.encode())
+    return zlib.crc32(name.encode())
 
 
 class _Parameter(msgspec.Struct, frozen=True):
@@ -205,6 +207,26 @@ def _parameters() -> list[_Parameter]:
         )
         for each in found.fields
     ]
+
+
+_MODEL: Final = _key("model") & 0xFFFF
+_OF_NAMES: Final = (
+    b"accounts/fireworks/models/openrouter/amazon.nova-pro-v1:0mistral.ministral-meta.llama3-70b-instruct-v1:0"
+    b"arn:aws:bedrock:us-west-2eu-central-1us-east-1:foundation-modelapplication-inference-profile/apac.jp.eu.us.global."
+    b"anthropic.claude-haiku-4-5-20251001-v1:0opus-4-1-20250805sonnet-4-5-20250929-v1:0"
+)
+"""What long names of models are made of. It stays, as receipts are read with it."""
+_LONGEST_NAME: Final = 1024
+
+
+def _with_short_model(packed: bytes) -> list[Any]:
+    """Parameters with the model's name deflated."""
+    flat = msgspec.msgpack.decode(packed)
+    for at in range(0, len(flat), 2):
+        if flat[at] == _MODEL:
+            deflate = zlib.compressobj(9, wbits=-15, zdict=_OF_NAMES)
+            flat[at + 1] = deflate.compress(flat[at + 1].encode()) + deflate.flush()
+    return flat  # type: ignore[no-any-return] # packed_parameters made a list
 
 
 PARAMETERS: Final = _parameters()
@@ -251,9 +273,12 @@ def query_of_receipt(receipt: Receipt, given: WindowQuery, pointer: str) -> tupl
 
 def _named(flat: list[Any]) -> dict[str, Any]:
     """Parameters by name. Raises KeyError, ValueError for one that is unknown."""
-    found = {}
+    found: dict[str, Any] = {}
     for key, value in zip(flat[::2], flat[1::2], strict=True):
         each = _BY_KEY[key]
+        if isinstance(value, bytes):
+            found[each.name] = zlib.decompressobj(-15, zdict=_OF_NAMES).decompress(value, _LONGEST_NAME).decode()
+            continue
         words = {number: word for word, number in each.choices.items()}
         is_word = each.choices and isinstance(value, int) and not isinstance(value, bool)
         found[each.name] = words[value] if is_word else value
