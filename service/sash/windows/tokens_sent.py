@@ -65,7 +65,7 @@ def savings(
     if mends.sent:
         as_sent, thoughts = _as_sent(window, history, plan.model, mends, bodies)
         less.update(as_sent)
-    if plan.joint or plan.bridge or mends.joins:
+    if plan.joint or mends.joins:
         less[0] += _by_joins(window, history, plan, mends)
     return less, thoughts
 

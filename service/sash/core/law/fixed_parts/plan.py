@@ -155,20 +155,13 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     @cached_property
     def is_recounted(self) -> bool:
         """Whether windows may cost less than their messages were chosen by: bounds are reserved for what a form adds."""
-        return PROVIDERS[self.model.format].fills or self.names_files or self.joint > 0 or self.bridge > 0
+        return PROVIDERS[self.model.format].fills or self.names_files or self.joint > 0
 
     @cached_property
     def is_dearer(self) -> bool:
         """Whether a message of text alone may cost other tokens than its text and role have (``choice._as_sent``)."""
         sent_in, is_cut = PROVIDERS[self.model.format], self.query.tool_result_max_tokens is not None
-        return (
-            is_cut
-            or sent_in.tells_links
-            or sent_in.fills
-            or self.joint > 0
-            or self.bridge > 0
-            or bool(self.parts.names)
-        )
+        return is_cut or sent_in.tells_links or sent_in.fills or self.joint > 0 or bool(self.parts.names)
 
     @cached_property
     def joint(self) -> int:

@@ -181,6 +181,8 @@ def in_alternation(bodies: list[Any], maker: str, model: str, mends: Mends) -> l
     wanted = to_server(maker, model).get("alternation")
     if wanted is None:
         return bodies
+    if wanted == "answered":
+        mends.joins.append(([], None))  # so that the tokens that were reserved are given back
     found: list[Any] = []
     for role, neighbours in groupby(bodies, _turn_of):
         if wanted == "answered" and role == "user" and found and _read_role(whole_body(found[-1])).role == "tool":
