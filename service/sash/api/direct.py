@@ -26,7 +26,7 @@ class Direct:
         self._framework = framework
         self._app = app
         self._handlers = {
-            (method, path.split("/")[1], path.rpartition("/")[2]): (handler, template_of(path))
+            (method, path.split("/")[1], path.rpartition("/")[2]): (handler, handler.fn, template_of(path))
             for handler in handlers
             for path in handler.paths
             for method in handler.http_methods
@@ -41,10 +41,10 @@ class Direct:
             await self._app(scope, receive, send)
             return
         scope["litestar_app"] = self._framework
-        handler, scope["path_template"] = found
+        handler, answer_to, scope["path_template"] = found
         scope["route_handler"] = handler
         scope["path_params"] = {_NAMES[parts[1]]: parts[2]} if len(parts) == 4 else {}
-        answer = await handler.fn(Incoming(scope, receive, send, parses=False))
+        answer = await answer_to(Incoming(scope, receive, send, parses=False))
         await answer(scope, receive, send)
 
 

@@ -159,7 +159,8 @@ class Middleware:
     def _new_id(self) -> str:
         """A UUID of version 7: the time, a counter, and random digits that are the same for the whole process."""
         milliseconds, number = time.time_ns() // 1_000_000, next(self._numbers) & 0xFFF
-        return f"{milliseconds >> 16:08x}-{milliseconds & 0xFFFF:04x}-7{number:03x}{self._rest_of_ids}"
+        digits = f"{milliseconds << 16 | 0x7000 | number:016x}"
+        return f"{digits[:8]}-{digits[8:12]}-{digits[12:]}{self._rest_of_ids}"
 
     def _begin(self, scope: Scope, headers: dict[bytes, bytes], send: Send) -> Exchange:
         started, method = time.monotonic(), scope["method"]
