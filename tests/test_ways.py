@@ -12,19 +12,19 @@ MOST_FUNCTIONS = {"window": 115, "append": 185}
 MOST_MODULES = {"window": 40, "append": 58}
 MOST_CALLS = {
     "plain": 164,
-    "anthropic": 249,
-    "gemini": 242,
-    "responses": 195,
-    "tools": 339,
-    "stable": 213,
-    "claude": 326,
-    "claude, tools": 790,
-    "results": 757,
-    "explain": 142,
-    "dedupe": 163,
-    "recall": 823,
-    "skip": 429,
-    "sent": 222,
+    "anthropic": 258,
+    "gemini": 253,
+    "responses": 200,
+    "tools": 340,
+    "stable": 221,
+    "claude": 335,
+    "claude, tools": 795,
+    "results": 761,
+    "explain": 150,
+    "dedupe": 168,
+    "recall": 831,
+    "skip": 432,
+    "sent": 226,
 }
 
 

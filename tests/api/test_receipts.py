@@ -23,10 +23,10 @@ from sash.windows.receipts import (
     LONGEST,
     PARAMETERS,
     Stub,
-    packed_parameters,
     query_of_receipt,
     read_receipt,
     receipt_of,
+    told_parameters,
 )
 
 GPT = "gpt-4o-mini"
@@ -339,19 +339,21 @@ async def test_recalled_messages_come_again(client: httpx.AsyncClient, conversat
     await append(client, conversation, user("the password is zebra"), assistant("noted"))
     await talk(client, conversation, 15)
     await append(client, conversation, user("what was the password?"))
-    for more in ({}, {"stable": "true"}, {"recall_query": "zebra"}, {"history_tools": "true"}):
+    for more in ({}, {"stable": "true"}, {"history_tools": "true"}):
         receipt, body = await window(client, conversation, max_tokens=200, recall_max_tokens=60, **more)
         await append(client, conversation, assistant("zebra password"), user("password zebra again?"))
         answer = await again(client, conversation, receipt)
         assert answer.content == body
 
 
-async def test_a_long_query_is_given_beside_its_receipt(client: httpx.AsyncClient, conversation: str) -> None:
-    """Parameters that are too long for a receipt are given again; without them, or with others, it says so."""
+@pytest.mark.parametrize("asked", ["question 3", "question " * 50])
+async def test_a_text_is_given_beside_its_receipt(client: httpx.AsyncClient, conversation: str, asked: str) -> None:
+    """A receipt, which log lines have, tells no text: it is given again, or the answer says so."""
     await client.post("/conversations", json={"id": conversation, "recall": "lexical"})
     await talk(client, conversation, 8)
-    query = {"model": GPT, "max_tokens": 100, "recall_max_tokens": 40, "recall_query": "question " * 50}
+    query = {"model": GPT, "max_tokens": 100, "recall_max_tokens": 40, "recall_query": asked}
     receipt, body = await window(client, conversation, **query)
+    assert asked.encode() not in urlsafe_b64decode(receipt[27:] + "=" * (-(len(receipt) - 27) % 4))
     assert (await again(client, conversation, receipt, **query)).content == body
     for other in ({}, {**query, "limit": 3}):
         answer = await again(client, conversation, receipt, **other)
@@ -705,7 +707,7 @@ def test_any_parameters_come_back_from_a_receipt(data: st.DataObject) -> None:
         rich=False,
     )
     factor = data.draw(st.none() | st.floats(0.5, 900))
-    stub = Stub(target_at("t", "c-1"), state, 1, b"rules!", factor, packed_parameters(query))
+    stub = Stub(target_at("t", "c-1"), state, 1, b"rules!", factor, told_parameters(query))
     text = receipt_of(stub, b"{}", 100_000_000).decode()
     assert len(text) <= LONGEST
     read = read_receipt(text, "#")

@@ -41,7 +41,7 @@ class StoredWindowQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw
         Meta(
             description="Give the window of this receipt again, with the same bytes, or 410 with the reason why not. A "
             "receipt has the window's parameters, so it is given alone, or with `explain=true`: then the answer also tells "
-            "each message, kept or not."
+            "each message, kept or not. Where they were too long, or `recall_query` is one, they are given beside it."
         ),
     ] = None
 

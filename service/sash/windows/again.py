@@ -27,7 +27,7 @@ from sash.windows.answer import Made
 from sash.windows.asked import limits_of, plan_of
 from sash.windows.gone import amended, changed, differs, erased, lost
 from sash.windows.model_rules import ModelRules
-from sash.windows.receipts import Receipt, packed_parameters
+from sash.windows.receipts import Receipt, told_parameters
 from sash.windows.stored import Windows, reach_of_query
 from sash.windows.tail import Room, no_limit
 
@@ -115,7 +115,7 @@ class ServedWindows:
         try:
             told = msgspec.structs.replace(query, explain=True) if explain else query
             plan = plan_of(told, parts, limits_of(query, settings, {**self._models, name: model}))
-            asked = self._windows.asked(target, plan, tail.state, settings, receipt.rules, packed_parameters(query))
+            asked = self._windows.asked(target, plan, tail.state, settings, receipt.rules, told_parameters(query))
             if explain:
                 asked = msgspec.structs.replace(asked, receipt=lambda _body, _total: receipt.text.encode())
             return await self._windows.make(target, asked, tail, room)

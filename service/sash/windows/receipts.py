@@ -1,13 +1,14 @@
 """Receipts: a name for a window, from which it is made again.
 
 A window is a function of a conversation's state, its parameters, and the figures of its model. A receipt names all three,
-and has a checksum of the answer and of itself, so that other bytes are never taken for it. It tells nothing of the texts::
+and has a checksum of the answer and of itself, so that other bytes are never taken for it. It tells nothing of the texts,
+because log lines have it::
 
     w1.  life 16  last write 8  base64url of: checksum 8, then msgpack of the fields of ``_Rest``
 
 The life and the last write are those of the entity tag. Where a receipt would be longer than ``LONGEST``, the model's name
-is deflated, as those of clouds are long. Where that is not enough, it has a digest in place of the parameters, which are
-then given again beside it.
+is deflated, as those of clouds are long. Where that is not enough, and where a parameter is a text (``recall_query``), it
+has a digest in place of the parameters, which are then given again beside it.
 """
 
 import zlib
@@ -78,7 +79,7 @@ class Stub(msgspec.Struct, frozen=True):
     rules: bytes
     correction: float | None
     parameters: msgspec.Raw
-    """As ``packed_parameters`` gives them."""
+    """As ``told_parameters`` gives them."""
     constant: int = 0
 
 
@@ -243,6 +244,12 @@ def packed_parameters(query: WindowQuery) -> msgspec.Raw:
     return msgspec.Raw(_encode(found))
 
 
+def told_parameters(query: WindowQuery) -> msgspec.Raw:
+    """The parameters as a receipt has them, if they are short: a digest where one is a text."""
+    packed = packed_parameters(query)
+    return msgspec.Raw(_encode(_digest(bytes(packed)))) if query.recall_query else packed
+
+
 def query_of_receipt(receipt: Receipt, given: WindowQuery, pointer: str) -> tuple[WindowQuery, bool]:
     """The parameters of the receipt's window, and whether it is to be explained.
 
@@ -256,8 +263,8 @@ def query_of_receipt(receipt: Receipt, given: WindowQuery, pointer: str) -> tupl
         )
         if asked is None:
             detail = (
-                "The parameters of this window were too long for its receipt: give them beside it, all as they were when it "
-                "was made"
+                "The receipt has no parameters, as they were too long, or recall_query is a text: give them beside it, all "
+                "as they were when the window was made"
             )
             raise Unprocessable.at(pointer, detail)
         return asked, given.explain

@@ -49,7 +49,7 @@ from sash.windows.needs import (
     with_lost,
 )
 from sash.windows.recaller import Recaller, is_long, require_recall
-from sash.windows.receipts import Stub, packed_parameters, receipt_of
+from sash.windows.receipts import Stub, told_parameters, receipt_of
 from sash.windows.tail import GrowingTail, Room, no_limit
 from sash.windows.vocabulary_counts import Counts
 
@@ -98,7 +98,7 @@ class Windows:
         """What follows from a query; cached, as every turn has the same query. Raises UnknownModel, Unprocessable."""
 
     def _asking(self, query: WindowQuery) -> Asking:
-        reach, told = reach_of_query(query, self.models), packed_parameters(query)
+        reach, told = reach_of_query(query, self.models), told_parameters(query)
         if query.model is None:  # then it depends on the conversation's settings
             return Asking(reach, follows=False, told=told)
         model = limits_of(query, _NO_RESERVE, self.models).model

@@ -261,9 +261,9 @@ def _near(name: str) -> tuple[str, ...]:
 def _find(name: str) -> Model | None:
     """The model of a name, with the limits of the host that the name says."""
     found = _meant(name)
-    if found is None or (limits := pictures_at(name, found.provider)) is NO_LIMITS:
+    if found is None or (most := pictures_at(name, found.provider)) is None:
         return found
-    return msgspec.structs.replace(found, limits=found.limits.within(limits))
+    return msgspec.structs.replace(found, limits=found.limits.within(RequestLimits(images=most)))
 
 
 def _meant(name: str) -> Model | None:  # noqa: PLR0911 - one line a kind of name

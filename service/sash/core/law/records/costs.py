@@ -55,7 +55,12 @@ def for_each(numbers: Number, count: int) -> Number:
 
 def costs_of_each(records: Records, model: Model) -> list[int]:
     """``message_costs`` as a list. For texts as they were counted an array's calls would take longer than the sums."""
-    if records.details or model.ratios is not None or model.margin != 1.0 or _changes_empty(model):
+    if (
+        records.details
+        or model.ratios is not None
+        or model.margin != 1.0
+        or _changes_empty(model.format, model.provider, model.known_as)
+    ):
         costs: list[int] = message_costs(records, model).tolist()
         return costs
     around, texts = _around(model.rules.role_costs), records.counted_texts(model.column)
@@ -68,15 +73,16 @@ def _plain_costs(records: Records, model: Model) -> Number:
     texts = records.tokens(model.column) if model.ratios is None else _estimated(records, model.ratios)
     costs: Number = around.take(np.frombuffer(records.roles, np.uint8)) + texts
     costs = costs if model.margin == 1.0 else np.ceil(costs * model.margin).astype(np.int64)
-    if _changes_empty(model):
+    if _changes_empty(model.format, model.provider, model.known_as):
         for index in np.flatnonzero(texts == 0).tolist():
             costs[index] = record_cost(records[index], model)
     return costs
 
 
-def _changes_empty(model: Model) -> bool:
+@cache
+def _changes_empty(form: str, provider: str, model: str) -> bool:
     """Whether some messages without text are left out, or filled."""
-    return not PROVIDERS[model.format].is_chat_form or bool(refused_by(model.provider, model.known_as) & SILENT)
+    return not PROVIDERS[form].is_chat_form or bool(refused_by(provider, model) & SILENT)
 
 
 @cache

@@ -3,7 +3,6 @@
 from typing import Final, NamedTuple
 
 from sash.core.providers.destinations.hosts import host_of
-from sash.core.providers.form.request_limits import NO_LIMITS, RequestLimits
 
 
 class PictureLimit(NamedTuple):
@@ -29,13 +28,13 @@ LIMITS: Final = (
     ),
 )
 """The rows. A server that its owner starts, such as vLLM, has the limit that the owner sets (``SASH_MODELS_FILE``)."""
-_BY_NAME: Final = {each.name: RequestLimits(images=each.most) for each in LIMITS}
+_BY_NAME: Final = {each.name: each.most for each in LIMITS}
 
 
-def pictures_at(model: str, maker: str) -> RequestLimits:
-    """Return the limit at the host that a model's name says; at its maker if it says none.
+def pictures_at(model: str, maker: str) -> int | None:
+    """Return the limit at the host that a model's name says; at its maker if it says none. None if none is known.
 
-    >>> [pictures_at(name, "mistral").images for name in ("pixtral-12b", "groq/pixtral-12b", "vllm/pixtral-12b")]
+    >>> [pictures_at(name, "mistral") for name in ("pixtral-12b", "groq/pixtral-12b", "vllm/pixtral-12b")]
     [8, 5, None]
     """
-    return _BY_NAME.get(host_of(model) or maker, NO_LIMITS)
+    return _BY_NAME.get(host_of(model) or maker)
