@@ -49,7 +49,7 @@ from sash.windows.needs import (
     with_lost,
 )
 from sash.windows.recaller import Recaller, is_long, require_recall
-from sash.windows.receipts import Stub, told_parameters, receipt_of
+from sash.windows.receipts import Stub, receipt_of, told_parameters
 from sash.windows.tail import GrowingTail, Room, no_limit
 from sash.windows.vocabulary_counts import Counts
 
