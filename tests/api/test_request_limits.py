@@ -132,6 +132,20 @@ async def test_pictures_that_must_be_in_are_refused_with_the_limit(
     assert (error["limit"], error["costs"]) == ("images", {"pinned messages": 60, "question": 60})
 
 
+async def test_documents_are_never_over_the_bytes_of_a_request(small: httpx.AsyncClient, conversation: str) -> None:
+    """A question whose documents make the request too large has no window with them, whatever else gives way."""
+    documents = [{"id": str(number), "text": f"{number} " + "word " * 3_500} for number in range(2)]
+    await append(small, conversation, user("older " * 100), assistant("seen"))
+    await append(small, conversation, user("what? " * 1_500) | {"grounding": {"documents": documents}})
+    path, query = f"/conversations/{conversation}/window", {"model": "tiny", "format": "anthropic"}
+    answer = await small.get(path, params=query)
+    assert answer.status_code == 422
+    problem = answer.json()
+    assert (problem["limit"], problem["budget"], set(problem["costs"])) == ("bytes", 40_000, {"text", "documents"})
+    without = await small.get(path, params={**query, "grounding": "none"})
+    assert len(json.dumps(without.json()["request"])) <= 40_000
+
+
 async def test_a_picture_that_claude_refuses_is_a_line_everywhere(client: httpx.AsyncClient, conversation: str) -> None:
     """A picture of over 8,000 pixels becomes a line also in the newest question; over 20 pictures, 2,000 are the limit."""
     await append(client, conversation, picture("huge", 9000, 10))

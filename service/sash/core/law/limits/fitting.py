@@ -40,6 +40,7 @@ from sash.core.law.selection.choice import choose
 from sash.core.law.selection.stable import Cut
 from sash.core.law.selection.window import Allowed, Window
 from sash.core.stored.record import Record
+from sash.problems import WindowDoesNotFit
 
 T = TypeVar("T", int, str)
 _NOT_LIMITS: Final = {"images_kept", LOST, *(each.name for each in UNREADABLE)}
@@ -91,8 +92,12 @@ class _Fitting:
                 return window
             more = max(documents, _documents_bytes(window))
             longer = max(text, more + media.text(window.rows))
-            if self._bytes(window, lines) <= media.most_bytes or (more, longer) == (documents, text):
+            size = self._bytes(window, lines)
+            if size <= media.most_bytes:
                 return self._told(window, lines)
+            if (more, longer) == (documents, text):  # all else has given way
+                parts = {"text": size - documents, "documents": documents}
+                raise WindowDoesNotFit.over("bytes", int(media.most_bytes), parts)
             documents, text = more, longer  # one of these is larger each time, and none than all that was read
 
     def _bytes(self, window: Window, lines: Left) -> int:

@@ -6,7 +6,8 @@ from sash.core.providers.destinations.hosts import host_of
 
 
 class PictureLimit(NamedTuple):
-    """The most pictures in a request, for a host or for a maker's own servers, and where that is known from."""
+    """The most pictures in a request, for a host, a maker's own servers, or models that their maker alone serves; and where
+    that is known from."""
 
     name: str
     most: int
@@ -21,14 +22,13 @@ LIMITS: Final = (
     ),
     PictureLimit("mistral", 8, "So tried (earendil-works/pi 120)"),
     PictureLimit(
-        "meta",
+        "muse-spark",
         50,
-        "Muse Spark answers 400: 'request contains 52 images, exceeding the maximum of 50 allowed per request' "
+        "It answers 400: 'request contains 52 images, exceeding the maximum of 50 allowed per request' "
         "(anomalyco/opencode 48647, 47721, CommandCodeAI/desktop 64)",
     ),
 )
 """The rows. A server that its owner starts, such as vLLM, has the limit that the owner sets (``SASH_MODELS_FILE``)."""
-_BY_NAME: Final = {each.name: each.most for each in LIMITS}
 
 
 def pictures_at(model: str, maker: str) -> int | None:
@@ -37,4 +37,5 @@ def pictures_at(model: str, maker: str) -> int | None:
     >>> [pictures_at(name, "mistral") for name in ("pixtral-12b", "groq/pixtral-12b", "vllm/pixtral-12b")]
     [8, 5, None]
     """
-    return _BY_NAME.get(host_of(model) or maker)
+    at = host_of(model) or maker
+    return next((each.most for each in LIMITS if each.name == at or model.lower().startswith(each.name)), None)
