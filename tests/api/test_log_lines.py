@@ -19,12 +19,12 @@ Line = dict[str, Any]
 
 
 async def line_of(client: httpx.AsyncClient, method: str, path: str, **request: Any) -> tuple[Line, Any]:
-    """Send a request and return its log line and the body of its answer."""
+    """Send a request and return its log line and the body of its answer; None without one."""
     with capture_logs() as logs:
         answer = await client.request(method, path, **request)
     (line,) = [each for each in logs if each["event"] == "request"]
     assert line["status"] == answer.status_code < 300, answer.text
-    return dict(line), answer.json()
+    return dict(line), answer.json() if answer.content else None
 
 
 @pytest.fixture
@@ -92,12 +92,29 @@ async def test_each_way_to_a_window_names_whose_it_is(client: httpx.AsyncClient,
     assert line["receipt"] == answer.get("window", answer)["receipt"]
 
 
+async def test_each_change_names_whose_it_is(client: httpx.AsyncClient, begun: str) -> None:
+    """The line of a request that adds or takes away has the tenant and the conversation's hash, as its windows' lines do."""
+    await until_ready(client)
+    path = f"/conversations/{begun}"
+    window, _ = await line_of(client, "GET", f"{path}/window?model=gpt-4o-mini")
+    asked: list[tuple[str, str, dict[str, Any]]] = [
+        ("POST", f"{path}/messages", {"json": {"messages": [user("is there a talk about uv?")]}}),
+        ("DELETE", f"{path}/messages/1", {}),
+        ("POST", f"{path}/rewind", {"json": {"to_seq": 1}}),
+        ("PATCH", path, {"json": {"metadata": {"kind": "talks"}}}),
+        ("DELETE", path, {}),
+    ]
+    for method, place, options in asked:
+        line, _ = await line_of(client, method, place, **options)
+        assert (line["tenant"], line["conversation"]) == ("default", window["conversation"])
+
+
 def test_a_window_behind_many_tenants_is_named() -> None:
     """Where there are more tenants than figures are kept of, a window's line has its tenant and its conversation's hash."""
     said: list[Line] = []
     requests = Requests(Metrics(), Pseudonyms(b"key"), said.append)
     for number in range(1_100):
-        line = {"operation": "getWindow", "status": 200, "window_tokens": 9, "kept": 1, "dropped": 0}
+        line = {"operation": "getWindow", "method": "GET", "status": 200, "window_tokens": 9, "kept": 1, "dropped": 0}
         scope = {"path": "/conversations/c-1/window", "sash.tenant": f"t-{number}"}
         requests.answered(line, 0.001, scope, quiet=False)
     assert [line["tenant"] for line in said] == [f"t-{number}" for number in range(1_100)]

@@ -68,7 +68,8 @@ class Incoming(Request[Any, Any, Any]):
     def target(self) -> Target:
         """The conversation that the path names. Raises BadRequest for an id that cannot be one."""
         identity = self.path_params["conversation_id"]
-        refuse_taken(identity, "#/path/conversation_id")
+        if identity in _TAKEN:
+            refuse_taken(identity, "#/path/conversation_id")
         if not IDS.fullmatch(identity):
             detail = f"The conversation id must be {WHAT_IDS_ARE}."
             raise BadRequest(detail, errors=[Pointer("#/path/conversation_id", WHAT_IDS_ARE)])

@@ -29,6 +29,8 @@ _SEEN = 500  # conversations; a minute may exceed it, and the next one removes t
 
 _TIMES = ("milliseconds", "store_milliseconds", "tokenise_milliseconds")
 """Fields of a log line that are written with two decimals."""
+_READS = frozenset({"GET", "HEAD"})
+"""Methods that change nothing: of their lines, those of windows alone name a conversation."""
 _PART = re.compile(r"(?<=/)(?![A-Za-z0-9_.:~$-]{1,40}(?:/|$))[^/]+")
 """A part of a pointer that is not a plain name or number."""
 
@@ -129,13 +131,8 @@ class Requests:
             if tenant is not None and ((tenant, kind) in self._tenants or len(self._tenants) < _TENANTS):
                 self._tenants[tenant, kind] += 1
                 self._tenants[tenant, "tokens"] += tokens or 0
-            if tenant is not None and tokens is not None:
-                line["tenant"], parts = tenant, scope["path"].split("/", 3)
-                if len(parts) > 3:
-                    conversation = parts[2]
-                    line["conversation"] = self._pseudonyms.of(tenant, conversation)
-                    self._seen.pop((tenant, conversation), None)
-                    self._seen[tenant, conversation] = now, line["kept"] + line["dropped"], tokens
+            if tokens is not None or "problem" in line or line["method"] not in _READS:
+                self._name(line, tenant, _conversation(scope["path"]), now)
         except Exception as error:  # noqa: BLE001 - no figure of a request fails it
             log_beside(error)
         if self._log is not None and not quiet:
@@ -144,6 +141,16 @@ class Requests:
                 if name in line:
                     line[name] = int(line[name] * 100 + 0.5) / 100  # ``round`` with decimals takes a microsecond
             self._log(line)
+
+    def _name(self, line: dict[str, Any], tenant: str | None, conversation: str | None, minute: int) -> None:
+        """Add the tenant and the conversation's pseudonym to a line, and keep the conversation of a window."""
+        line["tenant"] = tenant
+        if tenant is None or conversation is None:
+            return
+        line["conversation"] = self._pseudonyms.of(tenant, conversation)
+        if "window_tokens" in line:
+            self._seen.pop((tenant, conversation), None)
+            self._seen[tenant, conversation] = minute, line["kept"] + line["dropped"], line["window_tokens"]
 
     def _refused_as(self, line: dict[str, Any], scope: Any) -> str:
         """The first digit of a refusal's status, after it was recorded. To ask whether something is stored is no mistake."""
@@ -155,7 +162,7 @@ class Requests:
         return str(status // 100)
 
     def _refused(self, line: dict[str, Any], scope: Any, pointer: str | None) -> None:
-        """Count and keep a refusal, and add the tenant and the conversation's pseudonym to its log line."""
+        """Count and keep a refusal."""
         tenant, conversation, problem = scope.get("sash.tenant"), _conversation(scope["path"]), line["problem"]
         refusal = Refusal(
             at_ms=wall_ms(),
@@ -171,9 +178,6 @@ class Requests:
         self._metrics.refuse(problem)
         self.refusals.append(refusal)
         self._problems.setdefault(refusal.at_ms // 60_000, Counter())[problem] += 1
-        line["tenant"] = tenant
-        if tenant is not None and conversation is not None:
-            line["conversation"] = self._pseudonyms.of(tenant, conversation)
 
     def by_tenant(self) -> dict[str, int]:
         """Requests by class of status, and window tokens, of each tenant since the process started, as flat figures."""
