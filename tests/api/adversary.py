@@ -41,6 +41,7 @@ RULES = {
     re.compile(r"The template must contain \{content\} and \{documents\}, once each"): "a pattern cannot count",
     re.compile(r"The template must contain \{messages\} once"): "a pattern cannot count",
     re.compile(r"This is no compaction item"): "an item is the provider's own, and its schema too",
+    re.compile(r'Write "auto", "none", "required" or'): "the type is that of requests, which are counted with any word",
     re.compile(r"A tool result must follow its call directly"): "no keyword speaks of the item before",
     re.compile(r"A tool call of a few-shot must have its result behind it"): "no keyword speaks of the item behind",
     re.compile(r"Line \d+: "): "lines are text to a schema, whatever is in them",

@@ -188,7 +188,6 @@ MESSAGES: list[tuple[Any, str]] = [
         {"role": "assistant", "content": None, "tool_calls": [{**CALL, "function": {"arguments": "x"}}]},
         "/tool_calls/0/function",
     ),
-    ({"role": "assistant", "content": None, "tool_calls": [CALL, CALL]}, "/tool_calls"),
     ({"role": "assistant", "content": None, "function_call": {"arguments": "x"}}, "/function_call"),
     ({"role": "tool", "content": "x"}, ""),
     ({"role": "tool", "tool_call_id": "", "content": "x"}, "/tool_call_id"),

@@ -219,6 +219,8 @@ class Ask:
     @property
     def model(self) -> Model:
         found = find_model(self.name)
+        if self.options.format != found.format:
+            found = found.sent_as(self.options.format)
         return found if self.tier is None else msgspec.structs.replace(found, price_tiers=(PriceTier(self.tier),))
 
 

@@ -211,6 +211,17 @@ HISTORIES: Final[dict[str, tuple[str, list[Object]]]] = {
     "an empty question": chat(user(""), reply(), user(" ")),
     "a wrong type of picture": chat(user([text("q"), url_picture("image/jpeg")])),
     "a type that is not taken": chat(user([text("q"), url_picture("image/tiff")])),
+    "a PDF without a data URL": (
+        "responses",
+        [
+            user(
+                [
+                    {"type": "input_text", "text": "q"},
+                    {"type": "input_file", "filename": "a.pdf", "file_data": "JVBERi0xLjQKJSVFT0Y="},
+                ]
+            )
+        ],
+    ),
     "a file of a wrong type": chat(
         user(
             [

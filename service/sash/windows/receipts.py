@@ -25,6 +25,7 @@ from xxhash import xxh3_64_digest, xxh3_64_intdigest
 
 from sash.core.chat.bounds import RECEIPTS
 from sash.core.law.records.parameters import WindowQuery
+from sash.core.providers.destinations.cloud_names import OF_NAMES
 from sash.problems import BadRequest, Unprocessable
 from sash.store.data.earlier import Then
 from sash.store.data.layout import Target
@@ -211,12 +212,6 @@ def _parameters() -> list[_Parameter]:
 
 
 _MODEL: Final = _key("model") & 0xFFFF
-_OF_NAMES: Final = (
-    b"accounts/fireworks/models/openrouter/amazon.nova-pro-v1:0mistral.ministral-meta.llama3-70b-instruct-v1:0"
-    b"arn:aws:bedrock:us-west-2eu-central-1us-east-1:foundation-modelapplication-inference-profile/apac.jp.eu.us.global."
-    b"anthropic.claude-haiku-4-5-20251001-v1:0opus-4-1-20250805sonnet-4-5-20250929-v1:0"
-)
-"""What long names of models are made of. It stays, as receipts are read with it."""
 _LONGEST_NAME: Final = 1024
 
 
@@ -225,7 +220,7 @@ def _with_short_model(packed: bytes) -> list[Any]:
     flat = msgspec.msgpack.decode(packed)
     for at in range(0, len(flat), 2):
         if flat[at] == _MODEL:
-            deflate = zlib.compressobj(9, wbits=-15, zdict=_OF_NAMES)
+            deflate = zlib.compressobj(9, wbits=-15, zdict=OF_NAMES)
             flat[at + 1] = deflate.compress(flat[at + 1].encode()) + deflate.flush()
     return flat  # type: ignore[no-any-return] # packed_parameters made a list
 
@@ -284,7 +279,7 @@ def _named(flat: list[Any]) -> dict[str, Any]:
     for key, value in zip(flat[::2], flat[1::2], strict=True):
         each = _BY_KEY[key]
         if isinstance(value, bytes):
-            found[each.name] = zlib.decompressobj(-15, zdict=_OF_NAMES).decompress(value, _LONGEST_NAME).decode()
+            found[each.name] = zlib.decompressobj(-15, zdict=OF_NAMES).decompress(value, _LONGEST_NAME).decode()
             continue
         words = {number: word for word, number in each.choices.items()}
         is_word = each.choices and isinstance(value, int) and not isinstance(value, bool)

@@ -154,11 +154,11 @@ async def _judge_window(window: Object, query: Object, talk: Told, found: Played
 
 
 async def _by_receipt(talk: Told, receipt: str, query: Object) -> Reply:
-    """Ask for a window by its receipt; with the parameters beside it, if it had no room for them."""
+    """Ask for a window by its receipt; with the parameters beside it, if it has none."""
     at = f"{talk.path}/window?receipt={receipt}"
     reply = await talk.place.ask("GET", at)
-    too_long = reply.status == 422 and "too long for its receipt" in told(reply)["detail"]
-    return await talk.place.ask("GET", f"{at}&{urlencode(query)}") if too_long else reply
+    has_none = reply.status == 422 and "The receipt has no parameters" in told(reply)["detail"]
+    return await talk.place.ask("GET", f"{at}&{urlencode(query)}") if has_none else reply
 
 
 async def _has_question(talk: Told, query: Object) -> bool:

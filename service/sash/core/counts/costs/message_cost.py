@@ -56,6 +56,8 @@ _WORDLESS: Final[dict[Kind, int]] = {"empty_question": USER, "empty_result": TOO
 """The role of the messages that each kind of fact refuses without words."""
 _LONGEST_NAME: Final = 256
 """Bytes of the longest name."""
+_NAME_MARKS: Final = 32
+"""Bytes of marks that bound what an estimate adds for a name: it rounds twice, and a name may have many underscores."""
 _LONG_TOKEN: Final = 8
 """Bytes of each token of a line, at most."""
 _JOINED: Final = 2
@@ -254,13 +256,11 @@ def _rename(sent: Row, row: Row, model: Model, by: Arithmetic) -> None:
         sent["name" + column] = by.where(is_named, name, 0)
         arguments = "call_arguments" + column
         sent[arguments] = by.where(is_compact, row["call_compact" + column], row[arguments])
-    sent_in = PROVIDERS[model.format]
-    is_apart = sent_in.parts_apart and sent_in.one_string.get("user") != "always"
-    size = by.where(is_named & (role != USER) if is_apart else is_named, _LONGEST_NAME, 0)
+    size, marks = by.where(is_named, _LONGEST_NAME, 0), by.where(is_named, _NAME_MARKS, 0)
     if "mix" in row:
-        sent["mix"] = _behind(row["mix"], size, by)
+        sent["mix"] = _behind(row["mix"], size, by, marks)
     if "parts" in row:
-        sent["parts"] = [(*pair, mix and _behind(mix, size, by)) for *pair, mix in row["parts"]]
+        sent["parts"] = [(*pair, mix and _behind(mix, size, by, marks)) for *pair, mix in row["parts"]]
 
 
 def _is_name_counted(row: Row, model: Model) -> Number:
@@ -271,9 +271,11 @@ def _is_name_counted(row: Row, model: Model) -> Number:
     return (row["named0"] != 0) & is_one
 
 
-def _behind(mix: Mix, size: Number, by: Arithmetic) -> Mix:
-    """The mix of a text that is sent as one with another of at most this ``size`` in bytes."""
-    longer, characters = (by.where(own > 0, own + size, 0) for own in (mix.size, mix.characters))
+def _behind(mix: Mix, size: Number, by: Arithmetic, marks: Number = 0) -> Mix:
+    """The mix of a text that is sent as one with another of at most this ``size`` in bytes, and as dear as if it had so many
+    bytes of ``marks`` besides."""
+    characters = by.where(mix.characters > 0, mix.characters + size, 0)
+    longer = by.where(mix.size > 0, mix.size + size + marks, 0)
     return Mix(longer, mix.digits, mix.shares, characters, mix.marks, mix.capitals)
 
 

@@ -21,7 +21,7 @@ from sash.core.counts.measures.sounds import sound_length
 from sash.core.counts.models.families import CropRules, ImageRules, PatchRules, TileRules
 from sash.core.counts.text import count_text
 from sash.core.providers.messages.pieces import SOUNDS
-from sash.core.providers.openai.chat_mends import with_data_url, with_file_name
+from sash.core.providers.openai.chat_mends import UNNAMED, with_data_url, with_file_name
 
 AUTO, LOW, ORIGINAL = 0, 1, 2
 DETAILS = {"auto": AUTO, "high": AUTO, "low": LOW, "original": ORIGINAL}
@@ -176,6 +176,8 @@ def _guess_bytes(file: Mapping[str, Any], size: int) -> Guess:
         name = file.get("filename")  # Anthropic's form sends it as the document's title
         return Guess(_TEXT_WRAPPING + (count_text(name, "cl100k_base") if isinstance(name, str) else 0))
     if not (pages := count_pages(data)):
+        # A form that sends no names is read back with this one.
+        size += max(0, len(UNNAMED) - len(str(file.get("filename") or UNNAMED)))
         return Guess(_FILE_WRAPPING + size // FILE_CHARACTERS)
     words = max(_WORD_BYTES, len(data) - _BARE_PDF) // _WORD_BYTES
     return Guess(words, pages, words)

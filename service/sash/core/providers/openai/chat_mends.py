@@ -152,7 +152,7 @@ _NOT_MISTRALS: Final = MEMBERS | {
     *("annotations", "cache_control", "encrypted_content", "partial", "provider_specific_fields"),
 }
 _SPACES: Final = " \n\r\t"
-_UNNAMED: Final = "document.pdf"
+UNNAMED: Final = "document.pdf"
 _NULL_FOR_OPENAI: Final = frozenset({"refusal", "audio", "function_call"})
 _SPEAKERS: Final = frozenset({"system", "developer", "user", "assistant", "tool"})
 
@@ -405,7 +405,7 @@ def with_file_name(part: Message) -> Message:
     """Return a file whose data URL is of a PDF with a name, if it has none; another part as it is."""
     file = _file_of(part)
     is_pdf = str(file.get("file_data") or "").startswith(f"data:{PDF}")
-    return _with(part, filename=_UNNAMED) if is_pdf and not file.get("filename") else part
+    return _with(part, filename=UNNAMED) if is_pdf and not file.get("filename") else part
 
 
 def _file_of(part: Message) -> Mapping[str, Any]:

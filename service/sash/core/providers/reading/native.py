@@ -46,7 +46,9 @@ from sash.core.providers.messages.members import EVERY_MEMBER, Names, has_foreig
 from sash.core.providers.messages.pieces import Object, Piece, chat_message
 from sash.core.providers.messages.references import reference_of
 from sash.core.providers.messages.sharing import fill, restore, share
+from sash.core.providers.openai.chat_mends import has_twins
 from sash.core.providers.reading.recognition import foreign
+from sash.core.providers.writing.shared_mends import CALL_ID
 from sash.core.providers.writing.turns import Outgoing, RequestWriting, is_of
 from sash.problems import InvalidEntry
 
@@ -81,7 +83,17 @@ def read_messages(
             Turn(chat_message(form, [piece], (place, place + 1 if is_apart else len(pieces))), index, index)
             for place, piece in enumerate(pieces)
         ]
-    return [*turns, *reply.ended()]
+    turns += reply.ended()
+    if not _gives_ids(form):
+        for turn in turns:
+            if has_twins(turn.message.get("tool_calls") or ()):
+                raise InvalidEntry.at(f"#{pointers[turn.first]}", "Two tool calls of one message have the same id")
+    return turns
+
+
+def _gives_ids(form: str) -> bool:
+    """Whether own calls with one id are sent with ids of their own: elsewhere a message is sent as it came."""
+    return CALL_ID in PROVIDERS[form].mends and not PROVIDERS[form].replies_are_items
 
 
 class _Reply:
