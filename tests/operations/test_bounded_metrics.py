@@ -52,7 +52,9 @@ def test_a_client_that_asks_for_every_model_adds_few_series():
     requests = Requests(metrics, Pseudonyms(), None)
     for route in ROUTES:
         for status in STATUSES:
-            requests.answered({"operation": route.operation_id, "status": status}, 0.1, {"path": "/"}, quiet=False)
+            requests.answered(
+                {"operation": route.operation_id, "method": "GET", "status": status}, 0.1, {"path": "/"}, quiet=False
+            )
     for kind in problem_types():
         metrics.refuse(kind.slug)
     for name in SCRIPTS:

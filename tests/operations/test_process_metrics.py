@@ -21,7 +21,7 @@ def exposed(metrics: Metrics, accept: str = "") -> str:
 
 
 def answered(metrics: Metrics, status: int, seconds: float) -> None:
-    line = {"operation": "getWindow", "status": status}
+    line = {"operation": "getWindow", "method": "GET", "status": status}
     Requests(metrics, Pseudonyms(), None).answered(line, seconds, {"path": "/"}, quiet=False)
 
 
@@ -123,7 +123,7 @@ def test_a_process_is_told_by_the_names_that_prometheus_has():
 
 def test_counting_costs_little():
     """Counting a window's request enters few functions."""
-    metrics, seen, line = Metrics(), facts(), {"operation": "getWindow", "status": 200}
+    metrics, seen, line = Metrics(), facts(), {"operation": "getWindow", "method": "GET", "status": 200}
     requests = Requests(metrics, Pseudonyms(), None)
     metrics.windows.names.know(dict.fromkeys(["gpt-4o"], "openai"))
 

@@ -28,7 +28,7 @@ def counted(draw: st.DrawFn) -> Metrics:
     for name, status, took in draw(
         st.lists(st.tuples(st.sampled_from(["getWindow", None]), st.integers(200, 599), seconds), max_size=5)
     ):
-        requests.answered({"operation": name, "status": status}, took, {"path": "/"}, quiet=False)
+        requests.answered({"operation": name, "method": "GET", "status": status}, took, {"path": "/"}, quiet=False)
     for model, tokens, took in draw(st.lists(st.tuples(models, st.integers(1, 3_000_000), seconds), max_size=5)):
         metrics.windows.count(*facts(model, tokens=tokens, budget=tokens + 10), took)
     for model, predicted, billed in draw(

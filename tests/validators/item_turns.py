@@ -116,7 +116,8 @@ def result(log: Log, identity: str, name: str) -> Group:
 
 def calls(log: Log) -> None:
     """Call functions, behind a thought or before words."""
-    made = [Call(log.identity(), log.pick(NAMES), result) for _ in range(1 + log.number(1))]
+    ids = dict.fromkeys(log.identity() for _ in range(1 + log.number(1)))
+    made = [Call(each, log.pick(NAMES), result) for each in ids]
     items = [
         {
             "type": "function_call",

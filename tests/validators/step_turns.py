@@ -86,7 +86,8 @@ def result(log: Log, identity: str, name: str) -> Group:
 
 def calls(log: Log) -> None:
     """Call functions, behind a thought or not."""
-    made = [Call(log.identity(), log.pick(NAMES), result) for _ in range(1 + log.number(1))]
+    ids = dict.fromkeys(log.identity() for _ in range(1 + log.number(1)))
+    made = [Call(each, log.pick(NAMES), result) for each in ids]
     steps = [
         {"type": "function_call", "id": each.identity, "name": each.name, "arguments": {"day": log.word()}}
         for each in made

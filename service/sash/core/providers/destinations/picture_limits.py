@@ -12,6 +12,8 @@ class PictureLimit(NamedTuple):
     name: str
     most: int
     evidence: str
+    of_models: bool = False
+    """Whether the name is how the names of models begin."""
 
 
 LIMITS: Final = (
@@ -26,6 +28,7 @@ LIMITS: Final = (
         50,
         "It answers 400: 'request contains 52 images, exceeding the maximum of 50 allowed per request' "
         "(anomalyco/opencode 48647, 47721, CommandCodeAI/desktop 64)",
+        of_models=True,
     ),
 )
 """The rows. A server that its owner starts, such as vLLM, has the limit that the owner sets (``SASH_MODELS_FILE``)."""
@@ -37,5 +40,6 @@ def pictures_at(model: str, maker: str) -> int | None:
     >>> [pictures_at(name, "mistral") for name in ("pixtral-12b", "groq/pixtral-12b", "vllm/pixtral-12b")]
     [8, 5, None]
     """
-    at = host_of(model) or maker
-    return next((each.most for each in LIMITS if each.name == at or model.lower().startswith(each.name)), None)
+    at, name = host_of(model) or maker, model.lower().rpartition("/")[2]
+    found = (each.most for each in LIMITS if (name.startswith(each.name) if each.of_models else each.name == at))
+    return next(found, None)
