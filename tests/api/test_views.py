@@ -400,3 +400,17 @@ async def test_a_function_s_result_behind_no_call_of_it_is_listed_as_windows_hav
     expected = [*messages_of(user("Hi.")), call, answered["message"]]
     assert [each["message"] for each in await seen(client, conversation, "bob")] == expected
     assert await sent(client, conversation, view="bob") == expected
+
+
+async def test_what_another_said_has_no_blank_part(client: httpx.AsyncClient) -> None:
+    """Another's call is sent as what it said, without parts that are blank texts, which Claude and Kimi refuse."""
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    parts = [{"type": "text", "text": " \n"}, {"type": "text", "text": "I look."}]
+    messages = [
+        {"message": {"role": "user", "content": "q"}},
+        {"message": {"role": "assistant", "content": parts, "tool_calls": [call]}, "author": "triage"},
+        {"message": {"role": "tool", "tool_call_id": "c1", "content": "x"}, "author": "triage"},
+        {"message": {"role": "user", "content": "and?"}},
+    ]
+    answer = await client.post("/window", json={"model": "kimi-k2.5", "view": "billing", "messages": messages})
+    assert answer.json()["request"]["messages"][1] == {"role": "assistant", "content": parts[1:]}

@@ -28,8 +28,14 @@ def without_calls(message: Mapping[str, Any], numbers: Collection[int], provider
 
 
 def text_alone(message: Mapping[str, Any]) -> Object:
-    """Return what an assistant's message said, as a message of its own: without calls, reasoning and provider's parts."""
-    said: Object = {"role": message["role"], "content": message.get("content") or message.get("refusal") or ""}
+    """Return what an assistant's message said, as a message of its own: without calls, reasoning and provider's parts.
+
+    Parts that are blank texts stay away, as several providers refuse them.
+    """
+    content = message.get("content") or message.get("refusal") or ""
+    if isinstance(content, list):
+        content = [part for part in content if part.get("type") != "text" or str(part.get("text")).strip()] or ""
+    said: Object = {"role": message["role"], "content": content}
     return said | ({"name": message["name"]} if message.get("name") else {})
 
 
