@@ -276,11 +276,11 @@ def test_a_deployment_is_the_model_that_it_is_named_after() -> None:
 def test_any_word_may_tell_deployments_apart(name: str, separator: str, words: str, seller: str) -> None:
     """A listed name, a separator and an operator's words count as the model, unless this is a listed name itself.
 
-    Azure bills some models otherwise, whatever words are behind the name.
+    A server may bill or limit a model otherwise, whatever words are behind the name.
     """
     deployed = f"{seller}{name}{separator}{words}"
     assume(not listings.is_listed(read_name(deployed)))
-    assert _figures(deployed) == _figures(f"{seller}{name}" if seller == "azure/" else name)
+    assert _figures(deployed) == _figures(f"{seller}{name}")
 
 
 @pytest.mark.parametrize(
