@@ -162,3 +162,9 @@ async def test_parameters_may_stand_in_the_address(client: httpx.AsyncClient, pa
 
     assert beside == (await client.post("/window", json=inside)).json()
     assert beside == (await client.post("/window", params=parameters, json=inside)).json()
+
+
+@pytest.mark.parametrize("path", ["/window/c-1/window", "/owners/o-1/window", "/window/x/messages"])
+async def test_a_path_that_only_looks_like_one_is_not_found(client: httpx.AsyncClient, path: str) -> None:
+    """Words of paths in other places are no path: 404, and no fault."""
+    assert (await client.post(path, json={"model": "gpt-4o-mini", "messages": []})).status_code == 404

@@ -1,4 +1,4 @@
-"""The blocks of a request in a provider's form, for the simulator of its prompt cache (``core/law/prompt_cache/``).
+"""The blocks of a request in a provider's form, for the simulator of its prompt cache (``replays/prompt_cache.py``).
 
 They are read from the request alone, so that they check what Sash says of its own windows.
 """

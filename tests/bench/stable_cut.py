@@ -5,7 +5,7 @@ format. A *turn* is one window, requested when a user message with its documents
 *long* when its messages alone cost more than the budget; only its turns that leave history out are counted, because the
 others are the same in every way of cutting. *Reuse* is the part of a window's tokens that are, byte for byte, the beginning
 of the request before. *Fill* is a window's tokens as a part of the budget. *Cost* is the cost of a turn's input, in budgets
-of uncached tokens: a simulator of the provider's rules (``core/law/prompt_cache/``) computes what is read and written, at
+of uncached tokens: a simulator of the provider's rules (``replays/prompt_cache.py``) tells what is read and written, at
 genai-prices' prices, with the hints of ``cache=auto`` and a pause between turns.
 """
 

@@ -1,4 +1,4 @@
-"""A window and an append, the calls of every turn, without the framework's routing, arguments and response.
+"""The calls of every turn, such as a window and an append, without the framework's routing, arguments and response.
 
 The framework's part takes a sixth of a window's processor time, and a handler that reads its request and makes its
 response by itself does not need it. All other requests go to the framework. Its response class, which checks headers,
@@ -26,7 +26,7 @@ class Direct:
         self._framework = framework
         self._app = app
         self._handlers = {
-            (method, path.split("/")[1], path.rpartition("/")[2]): (handler, handler.fn, template_of(path))
+            (method, *path.split("/")[1::2]): (handler, handler.fn, template_of(path))
             for handler in handlers
             for path in handler.paths
             for method in handler.http_methods
@@ -36,7 +36,7 @@ class Direct:
         parts = scope.get("path", "").split("/")
         found = None
         if len(parts) == 2 or (len(parts) == 4 and parts[2]):
-            found = self._handlers.get((scope["method"], parts[1], parts[-1]))
+            found = self._handlers.get((scope["method"], *parts[1::2]))
         if found is None:
             await self._app(scope, receive, send)
             return

@@ -29,8 +29,8 @@ _SEEN = 500  # conversations; a minute may exceed it, and the next one removes t
 
 _TIMES = ("milliseconds", "store_milliseconds", "tokenise_milliseconds")
 """Fields of a log line that are written with two decimals."""
-_READS = frozenset({"GET", "HEAD"})
-"""Methods that change nothing: of their lines, those of windows alone name a conversation."""
+READS = frozenset({"GET", "HEAD"})
+"""Methods that change nothing. Of their lines only those with a window, or with a problem, name a conversation."""
 _PART = re.compile(r"(?<=/)(?![A-Za-z0-9_.:~$-]{1,40}(?:/|$))[^/]+")
 """A part of a pointer that is not a plain name or number."""
 
@@ -131,7 +131,7 @@ class Requests:
             if tenant is not None and ((tenant, kind) in self._tenants or len(self._tenants) < _TENANTS):
                 self._tenants[tenant, kind] += 1
                 self._tenants[tenant, "tokens"] += tokens or 0
-            if tokens is not None or "problem" in line or line["method"] not in _READS:
+            if tokens is not None or "problem" in line or line["method"] not in READS:
                 self._name(line, tenant, _conversation(scope["path"]), now)
         except Exception as error:  # noqa: BLE001 - no figure of a request fails it
             log_beside(error)

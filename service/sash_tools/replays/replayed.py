@@ -1,7 +1,7 @@
 """A conversation that is lived again: the window before each reply, and what its input cost.
 
 A window follows from the log up to it, so the windows are those that were sent, or would have been sent with other
-parameters. What they cost is billed by the simulator of the provider's cache (``law/prompt_cache/``), at list prices.
+parameters. What they cost is billed by the simulator of the provider's cache (``prompt_cache.py``), at list prices.
 The cache of one conversation knows nothing of others.
 
 Assumed: pins, settings and documents were from the beginning as they are now, and a summary was there as soon as the last

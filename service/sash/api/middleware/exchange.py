@@ -13,12 +13,11 @@ from sash.api.middleware.drain import Drain
 from sash.api.middleware.errors import PROBLEM_TYPE, note, render
 from sash.api.middleware.large import WHOLE_BYTES, Making, Sending
 from sash.api.middleware.request_body import RequestBody
+from sash.operations.requests import READS
 from sash.operations.tracing import Span
 from sash.problems import DeadlineExceeded, Problem, RequestTimeout
 from sash.store.data.claims import Claim
 
-READS = frozenset({"GET", "HEAD"})
-"""Methods that change nothing."""
 _NO_SNIFFING = (b"x-content-type-options", b"nosniff")
 _NO_STORE = (b"cache-control", b"no-store")
 _ASK_AGAIN = (b"cache-control", b"private, no-cache")

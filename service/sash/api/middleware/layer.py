@@ -31,14 +31,14 @@ from sash.api.middleware.browsers import Cors
 from sash.api.middleware.callers import DEFAULT_TENANT, Callers
 from sash.api.middleware.drain import Drain
 from sash.api.middleware.errors import slash_in_id
-from sash.api.middleware.exchange import READS, Exchange, Shared
+from sash.api.middleware.exchange import Exchange, Shared
 from sash.api.middleware.large import Making, Sending
 from sash.api.middleware.mounted import within
 from sash.api.middleware.paths import Paths, template_of
 from sash.api.middleware.request_body import RequestBody
 from sash.operations.logging import describe, get_logger, printable
 from sash.operations.metrics import LINE, Metrics
-from sash.operations.requests import Requests
+from sash.operations.requests import READS, Requests
 from sash.operations.tracing import OpenTelemetry, begin_span
 from sash.problems import (
     Internal,

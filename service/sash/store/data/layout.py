@@ -30,7 +30,7 @@ depends only on its length:
   its budget reaches (``overflow=skip``) the older ones; a large page reads all of its bodies in a second one;
 - ``pinned`` repeats the few messages that are in every window, so that no script searches the middle of a long list.
 
-``core.law.records`` describes records. Details are a msgpack array, of two or three parts where a message is plain. Its
+``core.stored.record`` describes records. Details are a msgpack array, of two or three parts where a message is plain. Its
 first bytes have fixed places, because scripts read them (offsets from 1, as in Lua): 1 array header, 2-11 digest of the
 entry (bin 8, 8 bytes: "the same id with the same content"), from 12 the id in its short form (``core.stored.identities``).
 Where bit 4 of a record's byte 3 is set, their last 8 bytes are the digest of author and audience (``core.chat.audiences``).

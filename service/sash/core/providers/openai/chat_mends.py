@@ -252,7 +252,7 @@ def _is_blank(part: Mapping[str, Any]) -> bool:
     return part.get("type") == "text" and not part["text"].strip()
 
 
-def _without_blanks(message: Message) -> Message:
+def without_blanks(message: Message) -> Message:
     """The message without its parts that are blank texts. If it has no other part, its content is an empty text."""
     content = message["content"]
     left = [part for part in content if not _is_blank(part)] if isinstance(content, list) else content
@@ -507,7 +507,7 @@ _CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message], frozenset[s
     (_MEMBERS, EMPTY_MEMBER, _without_empties, None),
     (_AUDIO, SPOKEN, _unspoken, None),
     (MEDIA, AS_TEXT, told, None),
-    (_BLANKS, BLANK_TEXT, _without_blanks, named("maker", "empty_text") | named("host", "empty_text")),
+    (_BLANKS, BLANK_TEXT, without_blanks, named("maker", "empty_text") | named("host", "empty_text")),
     (_LINKED, AS_TEXT, _unlinked, _OPENAIS),
     (_NO_BYTES, UNTAKEN, _in_lines(_NO_BYTES), None),
     (_UNTAKEN, UNTAKEN, _in_lines(_UNTAKEN), _OPENAIS),

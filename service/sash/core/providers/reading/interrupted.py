@@ -6,6 +6,7 @@ from typing import Any
 from sash.core.providers.form.provider import Provider
 from sash.core.providers.messages.pieces import Object
 from sash.core.providers.messages.sharing import restore, share
+from sash.core.providers.openai.chat_mends import without_blanks
 
 
 def calls_in(message: Mapping[str, Any]) -> list[Object]:
@@ -32,11 +33,8 @@ def text_alone(message: Mapping[str, Any]) -> Object:
 
     Parts that are blank texts stay away, as several providers refuse them.
     """
-    content = message.get("content") or message.get("refusal") or ""
-    if isinstance(content, list):
-        content = [part for part in content if part.get("type") != "text" or str(part.get("text")).strip()] or ""
-    said: Object = {"role": message["role"], "content": content}
-    return said | ({"name": message["name"]} if message.get("name") else {})
+    said: Object = {"role": message["role"], "content": message.get("content") or message.get("refusal") or ""}
+    return without_blanks(said) | ({"name": message["name"]} if message.get("name") else {})
 
 
 def _without(messages: list[Object], numbers: set[int], provider: Provider) -> Iterator[Object]:
