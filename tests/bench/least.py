@@ -24,7 +24,7 @@ from sash.store.redis.embedded import EmbeddedStore
 from tests.bench.inprocess import ask, worker
 from tests.bench.rig import ROOT, body_of, markdown
 from tests.bench.stages import run_version
-from tests.bench.versions import checked_out
+from tests.bench.versions import beside_tests, checked_out
 
 MOST = 1.1
 SECONDS = 15
@@ -80,10 +80,7 @@ async def answer_turns(url: str, mark: str) -> None:
 def _process(tree: Path, url: str, mark: str, folder: Path) -> Iterator["subprocess.Popen[str]"]:
     """Run ``answer_turns`` with a version's files of the service, and these tests."""
     both = folder / mark
-    both.mkdir()
-    (both / "service").symlink_to(tree / "service")
-    (both / "tests").symlink_to(ROOT / "tests")
-    environ = {**os.environ, "PYTHONPATH": str(both / "service"), "PYTHONHASHSEED": "0", "SASH_DURABILITY": "fast"}
+    environ = {**beside_tests(tree, both), "PYTHONHASHSEED": "0", "SASH_DURABILITY": "fast"}
     command = (sys.executable, "-m", "tests.bench.least", "--turns", url, mark)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(command, cwd=both, env=environ, text=True, **pipes) as process:

@@ -8,7 +8,6 @@ wrapped, so nothing slows down. Prints microseconds a request as a table; ``--to
 
 import argparse
 import asyncio
-import os
 import signal
 import subprocess
 import sys
@@ -28,8 +27,8 @@ from sash.store.redis.embedded import EmbeddedStore
 from tests.bench import bare
 from tests.bench.inprocess import ask, running, worker
 from tests.bench.load import load, request
-from tests.bench.rig import ROOT, beside, body_of, markdown
-from tests.bench.versions import checked_out
+from tests.bench.rig import beside, body_of, markdown
+from tests.bench.versions import beside_tests, checked_out
 
 if TYPE_CHECKING:  # earlier versions have no such module
     from sash.api.middleware.asgi import App
@@ -215,11 +214,8 @@ def run_version(version: str, count: int, top: int) -> None:
     """Print what ``run`` returns for another version: its files of the service beside these tests."""
     with tempfile.TemporaryDirectory() as folder, checked_out(version, Path(folder)) as tree:
         both = Path(folder) / "both"
-        both.mkdir()
-        (both / "service").symlink_to(tree / "service")
-        (both / "tests").symlink_to(ROOT / "tests")
+        environ = beside_tests(tree, both)
         command = (sys.executable, "-m", "tests.bench.stages", "--requests", str(count), "--top", str(top))
-        environ = {**os.environ, "PYTHONPATH": str(both / "service")}  # else the installed package would be measured
         subprocess.run(command, cwd=both, env=environ, check=True)
 
 

@@ -6,6 +6,7 @@ Prints the median and the least of the rounds; takes about half a minute a versi
 """
 
 import argparse
+import os
 import statistics
 import subprocess
 import tempfile
@@ -19,7 +20,7 @@ from rich.table import Table
 
 from sash.store.redis.embedded import EmbeddedStore
 from tests.bench.load import load, request
-from tests.bench.rig import Server, body_of, fill, serving
+from tests.bench.rig import ROOT, Server, body_of, fill, serving
 
 ROUNDS = 9
 _WINDOW = "/conversations/{}/window?model=gpt-4o-mini&reserve=0"
@@ -58,6 +59,14 @@ def checked_out(commit: str, folder: Path) -> Iterator[Path]:
         yield tree
     finally:
         subprocess.run(["git", "worktree", "remove", "--force", tree], check=True)
+
+
+def beside_tests(tree: Path, folder: Path) -> dict[str, str]:
+    """Make ``folder`` with a version's files of the service and these tests; return the environment for a process there."""
+    folder.mkdir()
+    (folder / "service").symlink_to(tree / "service")
+    (folder / "tests").symlink_to(ROOT / "tests")
+    return {**os.environ, "PYTHONPATH": str(folder / "service")}  # else the installed package would be measured
 
 
 @contextmanager

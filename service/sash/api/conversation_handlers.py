@@ -9,7 +9,7 @@ from litestar import Response, delete, get, patch, post
 
 from sash.api.body import PATCH_BODY, decode, etag, if_match, is_known, query_of, refuse_state
 from sash.api.context import Context
-from sash.api.incoming import Incoming, refuse_taken
+from sash.api.incoming import TAKEN, Incoming, taken
 from sash.api.openapi.operation import documented
 from sash.api.schemas import (
     Conversation,
@@ -66,7 +66,8 @@ async def create_conversation(request: Incoming) -> Response[bytes]:
     """Create a conversation without messages."""
     context = request.context
     wanted = await decode(request, _create)
-    refuse_taken(wanted.id, "#/id")
+    if wanted.id in TAKEN:
+        raise taken(wanted.id, "#/id")
     refuse_state(request, "A new conversation")
     settings = ConversationSettings(**{name: getattr(wanted, name) for name in ConversationSettings.__struct_fields__})
     settings = check_settings(settings)

@@ -11,7 +11,7 @@ from sash.api.append_handlers import told_of
 from sash.api.body import PATCH_BODY, decode, etag, if_match
 from sash.api.context import Context
 from sash.api.conversation_handlers import conversation_body, merge_patch, refuse_large
-from sash.api.incoming import Incoming, refuse_taken
+from sash.api.incoming import TAKEN, Incoming, taken
 from sash.api.message_handlers import named_entry
 from sash.api.openapi.operation import documented
 from sash.api.schemas import ChangeEntry, Conversation, SealedBranch, StoredMessage
@@ -233,7 +233,8 @@ async def fork_conversation(request: Incoming) -> Response[bytes]:
     """Copy settings and messages into a new conversation, which appears when the copy is complete."""
     context, source = request.context, request.target
     wanted = await decode(request, _fork)
-    refuse_taken(wanted.id, "#/id")
+    if wanted.id in TAKEN:
+        raise taken(wanted.id, "#/id")
     expected = if_match(request)
     copy = target_at(source.tenant, wanted.id or request.fresh_id())
     if copy == source:

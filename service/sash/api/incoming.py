@@ -19,7 +19,7 @@ from sash.store.data.replies import Shut, State
 from sash.store.data.script_calls import no_conversation
 from sash.windows.answer import Made
 
-_TAKEN = frozenset({"import"})
+TAKEN = frozenset({"import"})
 """Ids that no conversation may have: ``/conversations/import`` is an operation, so DELETE would not reach it."""
 
 
@@ -68,8 +68,8 @@ class Incoming(Request[Any, Any, Any]):
     def target(self) -> Target:
         """The conversation that the path names. Raises BadRequest for an id that cannot be one."""
         identity = self.path_params["conversation_id"]
-        if identity in _TAKEN:
-            refuse_taken(identity, "#/path/conversation_id")
+        if identity in TAKEN:
+            raise taken(identity, "#/path/conversation_id")
         if not IDS.fullmatch(identity):
             detail = f"The conversation id must be {WHAT_IDS_ARE}."
             raise BadRequest(detail, errors=[Pointer("#/path/conversation_id", WHAT_IDS_ARE)])
@@ -137,7 +137,6 @@ class Incoming(Request[Any, Any, Any]):
                 summarizer.notice(target, state, made.window, made.asked.plan.model)
 
 
-def refuse_taken(identity: str | None, pointer: str) -> None:
-    """Raise BadRequest if a new conversation's id is a path of the service."""
-    if identity in _TAKEN:
-        raise BadRequest.at(pointer, f"A conversation cannot be called {identity}: that is a path of its own")
+def taken(identity: str | None, pointer: str) -> BadRequest:
+    """The problem of an id that is a path of the service."""
+    return BadRequest.at(pointer, f"A conversation cannot be called {identity}: that is a path of its own")

@@ -27,7 +27,7 @@ from sash.api.import_lines import (
     prepare_lines,
     read_head,
 )
-from sash.api.incoming import Incoming, refuse_taken
+from sash.api.incoming import TAKEN, Incoming, taken
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Conversation, Lines, StoredMessage
 from sash.api.shown_messages import in_parts, stored_message, with_media
@@ -203,8 +203,9 @@ async def import_conversation(request: Incoming) -> Response[bytes]:
     if not first:
         raise BadRequest.at("#/lines/1", "The body is empty: send the settings in a first line, then entries")
     imported = read_head(first[0])
-    refuse_taken(named or imported.head.id, "#/query/id" if named else "#/lines/1/id")
-    target = target_at(tenant, named or imported.head.id or request.fresh_id())
+    if (identity := named or imported.head.id) in TAKEN:
+        raise taken(identity, "#/query/id" if named else "#/lines/1/id")
+    target = target_at(tenant, identity or request.fresh_id())
     if not request.was_done:
         await _import(request, target, imported, first[1:], batches)
     state = await context.store.reader.get(target)

@@ -61,7 +61,7 @@ def plan_of(query: WindowQuery, parts: FixedParts, limits: Limits) -> Plan:
     """The plan of a window with these fixed parts and limits."""
     model, reserve, budget = limits.model, limits.reserve, limits.budget
     query = decided_reasoning(settled(query, model, budget), model)
-    if parts.fixed.has_media or parts.fixed.has_odd_names or parts.fixed.has_loose_tools:
+    if parts.fixed.has_media or parts.fixed.tools:
         parts = at_destination(parts, model)
     return Plan(query, parts, model, reserve, budget)
 

@@ -204,8 +204,10 @@ def _are_own(records: Records, form: str) -> Sequence[bool]:
 
 
 def _by_names(window: Window, history: History, model: Model, mends: Mends) -> Counter[int]:
-    """The tokens of names and words that messages with files could have got, by seq, where they are sent with their own, in
-    a form that names files."""
+    """The tokens that were reserved for files' names and for words beside them, by seq, of messages that need none.
+
+    They are reserved in forms in which each file has a name.
+    """
     records, form = history.records, model.format
     saved = Counter[int]()
     for row, seq in zip(window.rows, window.seqs, strict=True):

@@ -51,7 +51,7 @@ def _summarized(history: History, plan: Plan) -> tuple[History, Plan]:
 
 
 def _is_far_below(history: History, plan: Plan, documents: Documents) -> bool:
-    """Whether no limit but that of tokens can matter, and each medium can be read: as in nearly every chat. Quick to tell.
+    """Whether only the limit of tokens can matter, and all media can be read: as in nearly every chat. Quick to tell.
 
     Raises WindowDoesNotFit for tools that are over a limit.
     """
@@ -76,6 +76,6 @@ def _is_far_below(history: History, plan: Plan, documents: Documents) -> bool:
 
 
 def _documents_bytes(documents: Documents) -> int:
-    """Bytes of all documents that the window may send, nearly always more than they have as JSON."""
+    """Bytes of all documents that the window may send: nearly always more than their JSON has."""
     texts = (text for source in documents.sources.values() for _, text in source.grounding.documents)
     return _OTHER_BYTES * sum(map(len, texts))

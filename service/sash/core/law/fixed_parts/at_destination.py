@@ -33,11 +33,11 @@ def at_destination(parts: FixedParts, model: Model) -> FixedParts:
     """Return the fixed parts for a model in its form; the same where nothing is changed, as nearly always."""
     if parts.fixed.has_media:
         parts = _without_untaken(parts, model)
-    if parts.fixed.has_loose_tools:
+    if parts.fixed.tools:
         wanted = meet(model.format, model.provider, model.known_as).values
         for kind, changed in _DEFINED.items():
             if kind in wanted:
-                parts = _with_tools(parts, list(map(changed, parts.fixed.tools or ())))
+                parts = _with_tools(parts, list(map(changed, parts.fixed.tools)))
     return _with_names(parts, model) if parts.fixed.has_odd_names else parts
 
 

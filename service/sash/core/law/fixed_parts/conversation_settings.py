@@ -25,8 +25,7 @@ from sash.core.law.records.parameters import Name, Reserve
 from sash.core.providers.destinations.tool_names import is_of_all
 from sash.core.providers.messages.members import NO_NAMES, Names, as_sent, foreign_members
 from sash.core.providers.reading.recognition import foreign
-from sash.core.providers.writing.tool_schemas import is_bare, taken_tools
-from sash.core.providers.writing.typed_schemas import is_untyped
+from sash.core.providers.writing.tool_schemas import taken_tools
 from sash.problems import BadRequest, InvalidEntry
 
 
@@ -211,7 +210,6 @@ def with_sent(
         tool_choice=choice,
         messages=(*parts.fixed.messages[: len(parts.system)], *few_shots),
         size=sum(map(len, (*parts.system, *shots, defined, chosen))),
-        has_loose_tools=any(is_bare(tool) or is_untyped(tool) for tool in tools),
         has_odd_names=not all(map(is_of_all, tool_names(tools))),
         has_media=any(each.extra is not None and each.extra.media for each in measured),
     )

@@ -57,8 +57,6 @@ class Fixed(msgspec.Struct, frozen=True):
     """Bytes of these parts as JSON."""
     has_media: bool = False
     """Whether a few-shot encloses a picture, a file or a sound."""
-    has_loose_tools: bool = False
-    """Whether a function does not tell its parameters, or one of them without its type, which some makers refuse."""
     has_odd_names: bool = False
     """Whether a tool has a name that some provider does not take."""
     _own_tokens: dict[Vocabulary, list[int]] = msgspec.field(default_factory=dict)

@@ -159,7 +159,7 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def is_dearer(self) -> bool:
-        """Whether a message of text alone may cost other tokens than its text and role have (``choice._as_sent``)."""
+        """Whether a message that is only text may cost other tokens than its text and its role do (``choice._as_sent``)."""
         sent_in, is_cut = PROVIDERS[self.model.format], self.query.tool_result_max_tokens is not None
         return is_cut or sent_in.tells_links or sent_in.fills or self.joint > 0 or bool(self.parts.names)
 

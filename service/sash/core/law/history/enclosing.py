@@ -67,10 +67,8 @@ def is_sent(medium: Medium, role: int, form: str) -> bool:
 def is_taken(medium: Medium, model: Model) -> bool:
     """Return whether a model takes a medium of this kind. A text file is sent to OpenAI's models as its text."""
     is_video = medium.kind == FILE and medium.media_type.startswith(VIDEO)
-    kind, values = (
-        "videos" if is_video else _KINDS.get(medium.kind),
-        meet(model.format, model.provider, model.known_as).values,
-    )
+    kind = "videos" if is_video else _KINDS.get(medium.kind)
+    values = meet(model.format, model.provider, model.known_as).values
     if medium.kind == IMAGE and medium.is_linked and "links" in values:
         return False
     if kind is None or kind not in values:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import cache, partial
+from operator import add
 from typing import Any, Final
 
 import numpy as np
@@ -64,7 +65,7 @@ def costs_of_each(records: Records, model: Model) -> list[int]:
         costs: list[int] = message_costs(records, model).tolist()
         return costs
     around, texts = _around(model.rules.role_costs), records.counted_texts(model.column)
-    return [around[role] + tokens for role, tokens in zip(records.roles, texts, strict=True)]
+    return list(map(add, map(around.__getitem__, records.roles), texts))
 
 
 def _plain_costs(records: Records, model: Model) -> Number:

@@ -396,13 +396,13 @@ def _with_files(message: Message) -> Message:
 
 
 def with_data_url(part: Message) -> Message:
-    """Return a file whose data are base64 of a PDF with them as a data URL; another part as it is."""
+    """Return a PDF that is bare base64 as a data URL; any other part as it is."""
     data = str(_file_of(part).get("file_data") or "")
     return _with(part, file_data=f"data:{PDF};base64,{data}") if data.startswith(PDF_BEGINS) else part
 
 
 def with_file_name(part: Message) -> Message:
-    """Return a file whose data URL is of a PDF with a name, if it has none; another part as it is."""
+    """Return a PDF in a data URL with a name, if it has none; any other part as it is."""
     file = _file_of(part)
     is_pdf = str(file.get("file_data") or "").startswith(f"data:{PDF}")
     return _with(part, filename=UNNAMED) if is_pdf and not file.get("filename") else part

@@ -34,7 +34,7 @@ def taken_tools(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return tools if found == tools else found
 
 
-def is_bare(tool: dict[str, Any]) -> bool:
+def _is_bare(tool: dict[str, Any]) -> bool:
     """Return whether a function does not tell its parameters."""
     body = tool.get("function")
     return isinstance(body, dict) and not body.get("parameters")
@@ -43,7 +43,7 @@ def is_bare(tool: dict[str, Any]) -> bool:
 def with_parameters(tool: dict[str, Any]) -> dict[str, Any]:
     """Return the definition with parameters; of a function that takes none, with an object without properties."""
     parameters = {"type": "object", "properties": {}}
-    return {**tool, "function": {**tool["function"], "parameters": parameters}} if is_bare(tool) else tool
+    return {**tool, "function": {**tool["function"], "parameters": parameters}} if _is_bare(tool) else tool
 
 
 def _each_once(tools: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -1,8 +1,7 @@
-"""Tool definitions in which each schema tells its type once, as Moonshot wants them: its servers read a JSON Schema of their
-own, and refuse the whole request.
+"""Tool definitions for Moonshot, whose servers refuse a request where a schema tells its type twice, or not at all.
 
-Beside ``anyOf`` or ``$ref`` stands no type. A property without one gets that of its values, else ``string``, as Moonshot's
-own client does.
+A schema with ``anyOf`` or ``$ref`` has no type of its own. Any other one without a type gets that of its values, else
+``string``, as from Moonshot's own client.
 """
 
 from typing import Any, Final
@@ -23,11 +22,6 @@ def with_types(tool: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(given, dict) or (found := _inside(given, given) or dict(_NOTHING)) == given:
         return tool
     return {**tool, "function": {**tool["function"], "parameters": found}}
-
-
-def is_untyped(tool: dict[str, Any]) -> bool:
-    """Return whether Moonshot refuses a definition."""
-    return with_types(tool) is not tool
 
 
 def _typed(schema: Any, root: Schema) -> Any:
