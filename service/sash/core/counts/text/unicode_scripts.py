@@ -59,12 +59,12 @@ _PLACE_OF = b"".join(
 )
 """The place in ``UNICODE_SCRIPTS`` of every code point's script."""
 _BEYOND_LATIN = re.compile(r"[^\x00-\u036f\u1e00-\u1eff\u2000-\u206f\u20a0-\u20cf]")
-NUMBER = re.compile(r"[0-9][0-9]+")  # twice as fast as {2,}
-_AT_A_MARK = re.compile(r"[-._@](?=[A-Za-z])|(?<=[A-Za-z0-9])/(?=[A-Za-z])|(?<=[A-Za-z])\((?=[A-Za-z])")
+# Each begins with a set of characters, which is found several times faster than a look behind or a choice.
+NUMBER = re.compile(r"[0-9][0-9]+")
+_AT_A_MARK = re.compile(r"[-._@/(](?=[A-Za-z])(?:(?<=[-._@])|(?<=[A-Za-z0-9]/)|(?<=[A-Za-z]\())")
 _BEHIND_A_MARK = re.compile(r"\n(?<=[!-/:-@\[-`{-~]\n)")
 _CONTRACTION = re.compile(r"'(?<=[A-Za-z]')(?=[A-Za-z])")
-_ANY_MARK = re.compile(r"[-._@'/(\n]")
-_CAPITALS = re.compile(r"\b[A-Z]{2,}\b")
+_CAPITALS = re.compile(r"[A-Z](?<!\w[A-Z])[A-Z]+\b")
 _OF_CAPITALS = 0.06
 """Extra tokens of a letter in a word of capitals: 0.056 in one bill, of 6,100 such letters; as much in four elsewhere."""
 _FEW = 0.03
@@ -215,8 +215,7 @@ def is_plain(text: str, o200k: int, cl100k: int) -> bool:
     is_english = text.isascii() and cl100k <= OTHER_LATIN_FROM * o200k + 1
     if not is_english or NUMBER.search(text):
         return False
-    marks = extra_marks(text) if _ANY_MARK.search(text) else 0
-    return marks + (extra_capitals(text) if _CAPITALS.search(text) else 0) <= o200k * _FEW
+    return extra_marks(text) + extra_capitals(text) <= o200k * _FEW
 
 
 def mix_of(text: str, o200k: int, cl100k: int) -> Mix | None:
