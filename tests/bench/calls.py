@@ -11,19 +11,16 @@ import tempfile
 import threading
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import uvloop
 
 from sash.api.middleware.asgi import App
 from sash.store.redis.embedded import EmbeddedStore
-from tests.bench.inprocess import ask, worker
-from tests.bench.kinds import REQUESTS, SENT, agent
-from tests.bench.rig import body_of
+from tests.bench.inprocess import ask, indexed, worker
+from tests.bench.kinds import REQUESTS, SENT, filling, filling_agent
 
 _AWAY = ("long", "agents", "longer", "hundred", "equipped")
 """Conversations of other lengths, whose windows do the same work."""
-_BATCH = 100
 _WARM = 3
 _TIMES = 9
 
@@ -41,15 +38,9 @@ class Calls:
 
 async def _fill(app: App) -> None:
     await ask(app, "POST", "/conversations", b'{"id": "indexed", "recall": "lexical"}')
-    for identity in ("chat", "indexed"):
-        for first in range(0, 1_000, _BATCH):
-            await ask(app, "POST", f"/conversations/{identity}/messages", body_of(_BATCH, 400, first))
-    for first in range(0, 250, 25):
-        body = json.dumps({"messages": [{"message": each} for each in agent(25, first)]}).encode()
-        await ask(app, "POST", "/conversations/agent/messages", body)
-    state: Any = {}
-    while state.get("recall_progress", {}).get("words", 0) < state.get("recall_progress", {}).get("messages", 1):
-        state = json.loads(await ask(app, "GET", "/conversations/indexed"))
+    for each in (*filling("chat", 1_000), *filling("indexed", 1_000), *filling_agent("agent", 250)):
+        await ask(app, *each)
+    await indexed(app, "indexed")
 
 
 async def measure(url: str) -> dict[str, int]:

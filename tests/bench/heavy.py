@@ -16,7 +16,7 @@ from pathlib import Path
 import uvloop
 
 from sash.store.redis.embedded import EmbeddedStore
-from tests.bench.kinds import fill_agent
+from tests.bench.kinds import filling_agent
 from tests.bench.load import Load, load, request
 from tests.bench.rig import ROOT, body_of, fill, markdown, messages_of, serving
 
@@ -90,9 +90,9 @@ async def measure(ports: Sequence[int]) -> tuple[list[float], dict[str, list[Loa
     """Return what ``while_loaded`` finds, and the latencies beside each kind of heavy client, for each server."""
     for port in ports:
         await fill(port, "short", 32, 400)
-        await fill_agent(port, "agent", 250)
         settings = json.dumps({"id": "long", "recall": "lexical"}).encode()
-        await load(port, [request("POST", "/conversations", settings)], count=1, connections=1)
+        made = [request(*each) for each in (*filling_agent("agent", 250), ("POST", "/conversations", settings))]
+        await load(port, made, count=len(made), connections=1)
         await fill(port, "long", 4_000, 400)
     loading = [await while_loaded(port) for port in ports]
     return loading, {name: [await beside(port, heavy) for port in ports] for name, heavy in kinds().items()}

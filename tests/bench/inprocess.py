@@ -1,6 +1,7 @@
 """Sash in this process, as a worker runs it but without the HTTP server, so that requests need no network."""
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, contextmanager
@@ -53,6 +54,13 @@ async def ask(app: "App", method: str, target: str, body: bytes = b"") -> bytes:
     status, answer = await answered(app, method, target, body)
     assert 200 <= status < 300, (status, answer)
     return answer
+
+
+async def indexed(app: "App", identity: str) -> None:
+    """Wait until all messages of a conversation can be recalled."""
+    state: Any = {}
+    while state.get("recall_progress", {}).get("words", 0) < state.get("recall_progress", {}).get("messages", 1):
+        state = json.loads(await ask(app, "GET", f"/conversations/{identity}"))
 
 
 async def answered(app: "App", method: str, target: str, body: bytes = b"") -> tuple[int, bytes]:

@@ -10,7 +10,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ from sash.windows.stateless import window_of_request
 from tests.bench.figures import Figure
 from tests.bench.load import load, request
 from tests.bench.peers import rank_cache
-from tests.bench.rig import Server, body_of, fill, machine, messages_of, serving, text_of
+from tests.bench.rig import BATCH, Server, body_of, machine, messages_of, serving, text_of
 
 ROUNDS = 13
 _SECONDS = 0.2
@@ -42,6 +42,8 @@ _WHOLE = "model=gpt-4.1&reserve=0&max_tokens=1000000"
 _CLAUDE = "model=claude-sonnet-4-5&format=anthropic&reserve=0&max_tokens=8000"
 
 
+Call = tuple[str, str, bytes]
+"""Method, target and body of a request."""
 SENT = json.dumps({"model": "gpt-4o-mini", "max_tokens": 8000, "messages": messages_of(1_000, 400)}).encode()
 
 
@@ -135,43 +137,43 @@ def definitions(count: int) -> list[dict[str, Any]]:
     ]
 
 
-async def make(port: int, settings: Sequence[dict[str, Any]]) -> None:
-    """Make conversations with these settings."""
-    asked = [request("POST", "/conversations", json.dumps(each).encode()) for each in settings]
-    run = await load(port, asked, count=len(asked), connections=1)
-    assert not run.errors
+def filling(identity: str, count: int) -> Iterator[Call]:
+    """Yield the appends of ``count`` messages of 400 characters."""
+    for first in range(0, count, BATCH):
+        yield "POST", f"/conversations/{identity}/messages", body_of(min(BATCH, count - first), 400, first)
 
 
-async def fill_owners(port: int) -> None:
-    """Make conversations with tools, of an owner each and of nobody, each with a few messages."""
-    tools = definitions(20)
-    await make(port, [{"id": f"owned-{each}", "tools": tools, "owner": f"person-{each}"} for each in range(_OWNERS)])
-    await make(port, [{"id": f"unowned-{each}", "tools": tools} for each in range(_OWNERS)])
-    names = [f"{kind}-{each}" for each in range(_OWNERS) for kind in ("owned", "unowned")]
-    asked = [request("POST", f"/conversations/{name}/messages", body_of(16, 400)) for name in names]
-    run = await load(port, asked, count=len(asked), connections=4)
-    assert not run.errors
-
-
-async def fill_agent(port: int, identity: str, turns: int) -> None:
-    """Append the turns of an agent."""
+def filling_agent(identity: str, turns: int) -> Iterator[Call]:
+    """Yield the appends of an agent's turns."""
     for first in range(0, turns, 25):
         entries = [{"message": message} for message in agent(min(25, turns - first), first)]
-        body = json.dumps({"messages": entries}).encode()
-        run = await load(port, [request("POST", f"/conversations/{identity}/messages", body)], count=1, connections=1)
-        assert not run.errors
+        yield "POST", f"/conversations/{identity}/messages", json.dumps({"messages": entries}).encode()
 
 
-def _requests() -> dict[str, list[bytes]]:
+def conversations() -> Iterator[Call]:
+    """Yield the requests that make all conversations of the kinds, 300 of an owner each and 300 of nobody among them."""
+    yield "POST", "/conversations", b'{"id": "indexed", "recall": "lexical"}'
+    yield "POST", "/conversations", json.dumps({"id": "equipped", "tools": definitions(60)}).encode()
+    for identity, length in _LENGTHS.items():
+        yield from filling(identity, length)
+    yield from filling_agent("agent", 250)
+    yield from filling_agent("agents", 1_000)
+    tools = definitions(20)
+    for each in range(_OWNERS):
+        for made in ({"id": f"owned-{each}", "owner": f"person-{each}"}, {"id": f"unowned-{each}"}):
+            yield "POST", "/conversations", json.dumps({**made, "tools": tools}).encode()
+            yield from filling(made["id"], 16)
+
+
+def calls() -> dict[str, list[Call]]:
     """Return the requests of each kind; those that append come as many as a round needs, all to one conversation."""
-    found = {name: [request("GET", path)] for name, path in REQUESTS.items()}
-    calls = [json.dumps({"messages": [{"message": each} for each in agent(1, turn)[1:3]]}) for turn in range(2000)]
+    found = {name: [("GET", path, b"")] for name, path in REQUESTS.items()}
     for kind in ("owned", "unowned"):
-        paths = (f"/conversations/{kind}-{each}/window?{_SHORT}" for each in range(_OWNERS))
-        found[kind] = [request("GET", path) for path in paths]
-    found["sent"] = [request("POST", "/window", SENT)]
-    found["append"] = [request("POST", "/conversations/appended/messages", body_of(2, 400))]
-    found["append, tools"] = [request("POST", "/conversations/called/messages", body.encode()) for body in calls]
+        found[kind] = [("GET", f"/conversations/{kind}-{each}/window?{_SHORT}", b"") for each in range(_OWNERS)]
+    found["sent"] = [("POST", "/window", SENT)]
+    found["append"] = [("POST", "/conversations/appended/messages", body_of(2, 400))]
+    called = [{"messages": [{"message": each} for each in agent(1, turn)[1:3]]} for turn in range(2000)]
+    found["append, tools"] = [("POST", "/conversations/called/messages", json.dumps(each).encode()) for each in called]
     return found
 
 
@@ -203,13 +205,9 @@ def _seconds(work: Callable[[], object], times: int = 200) -> float:
 async def measure(server: Server, rounds: int, only: str, count: Callable[[], object]) -> dict[str, list[float]]:
     """Return the rounds' seconds of each request that the rows with ``only`` in their name need."""
     port, wanted = server.port, {each for kind in KINDS if only in kind.name for each in (kind.over, kind.under)}
-    await make(port, [{"id": "indexed", "recall": "lexical"}, {"id": "equipped", "tools": definitions(60)}])
-    for identity, length in _LENGTHS.items():
-        await fill(port, identity, length, 400)
-    await fill_owners(port)
-    await fill_agent(port, "agent", 250)
-    await fill_agent(port, "agents", 1_000)
-    asked = {name: requests for name, requests in _requests().items() if name in wanted}
+    made = [request(*each) for each in conversations()]
+    assert not (await load(port, made, count=len(made), connections=1)).errors
+    asked = {name: [request(*each) for each in some] for name, some in calls().items() if name in wanted}
     counts = {name: max(4, int(_SECONDS / max(1e-4, await _cost(server, asked[name], 20)))) for name in asked}
     found: dict[str, list[float]] = {name: [] for name in (*asked, "counting")}
     for turn in range(rounds):
