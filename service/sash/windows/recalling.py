@@ -196,7 +196,7 @@ def for_view(wanted: list[Candidate], records: Mapping[int, Record], view: str) 
 
 def digests_of(seqs: Sequence[int], history: History) -> set[bytes]:
     """The digests of what these messages of a history say."""
-    ends = ((np.flatnonzero(np.isin(history.seqs, seqs)) + 1) * RECORD_BYTES).tolist()
+    ends = [(row + 1) * RECORD_BYTES for row in history.rows_of({*seqs})]
     return {history.records.packed[end - DIGEST_BYTES : end] for end in ends}
 
 

@@ -69,12 +69,12 @@ def scores_of_words(messages: Packed, question: Sequence[Sequence[int]]) -> tupl
         return np.zeros(count, np.float32), np.zeros(count, np.bool_)
     rarity = np.log1p((count - holding + 0.5) / (holding + 0.5)).astype(np.float32)
     lengths = _with_neighbours(sizes.astype(np.float32))
-    norm = _SATURATION * (1 - _LENGTH + _LENGTH * lengths / lengths.mean())
+    norm = _SATURATION * (1 - _LENGTH + _LENGTH * lengths / (np.add.reduce(lengths) / count))
     around = _with_neighbours(often)
     weights = around * (_SATURATION + 1)
     around += norm
     weights /= around
-    holds: NDArray[np.bool_] = np.any(often, axis=0)
+    holds: NDArray[np.bool_] = np.logical_or.reduce(often, axis=0)
     return rarity @ weights, holds
 
 

@@ -153,8 +153,11 @@ class History(msgspec.Struct, frozen=True, dict=True):
     @lazy
     def recalled_rows(self) -> list[int]:
         """The rows of recalled messages, ascending."""
-        found: list[int] = np.flatnonzero(np.isin(self.seqs, [*self.recalled])).tolist() if self.recalled else []
-        return found
+        return self.rows_of(self.recalled) if self.recalled else []
+
+    def rows_of(self, seqs: AbstractSet[int]) -> list[int]:
+        """The rows of those of these messages that it has, ascending."""
+        return [row for row, seq in enumerate(self.seqs.tolist()) if seq in seqs]
 
     def came(self, seq: int) -> int:
         """The time of a message that was read, in seconds since 1970; 0 where it is not known."""

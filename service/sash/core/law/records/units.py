@@ -18,6 +18,7 @@ from sash.core.counts.text.numbers import Number
 from sash.core.law.lazily import lazy
 from sash.core.law.records.records import Records
 from sash.core.stored.record import Flags, WindowFlags
+from sash.core.stored.runs import runs
 
 LONGEST_GROUP = 129
 """Messages of the longest tool group: an assistant message and the results of its 128 calls."""
@@ -51,10 +52,8 @@ class Units(msgspec.Struct, frozen=True, dict=True):
         """The indexes of the records of these units, ascending."""
         if self.single:
             return sorted(indexes)
-        is_in = np.zeros(len(self), bool)
-        is_in[[*indexes]] = True
-        rows: list[int] = np.flatnonzero(np.repeat(is_in, self.ends - self.begins)).tolist()
-        return rows
+        starts = self.starts
+        return [row for first, last in runs(sorted(indexes)) for row in range(starts[first], starts[last + 1])]
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -113,9 +112,7 @@ def unit_at(units: Units, index: int) -> int:
 
 def late_in(records: Records) -> list[int]:
     """The indexes of late results."""
-    is_late = np.frombuffer(records.flags, np.uint8) & Flags.LATE != 0
-    found: list[int] = np.flatnonzero(is_late & (np.frombuffer(records.roles, np.uint8) == TOOL)).tolist()
-    return found
+    return [index for index in records.where(Flags.LATE) if records.roles[index] == TOOL]
 
 
 def heads_of(records: Records) -> Number:
