@@ -49,7 +49,5 @@ EVERYBODY: Final = Party()
 
 
 def party_digest(author: str | None, audience: Sequence[str]) -> bytes:
-    """The digest of a party, in whatever order its audience is given; empty for everybody's messages."""
-    if author is None and not audience:
-        return b""
+    """The digest of a party that is not ``EVERYBODY``, in whatever order its audience is given."""
     return blake2b(_encode([author, *sorted(audience)]), digest_size=PARTY_BYTES).digest()

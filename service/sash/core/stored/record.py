@@ -23,7 +23,7 @@ from sash.core.counts.costs.message_cost import LIST_BEGINS, LIST_ENDS
 from sash.core.counts.measures.measures import ZERO, Extra, Measure
 from sash.core.counts.measures.media_facts import IMAGE, Medium
 from sash.core.counts.measures.rows import stored_row
-from sash.core.counts.models.families import ASSISTANT, FUNCTION, TOOL
+from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, TOOL
 from sash.core.stored.details import Details
 from sash.core.stored.identities import Identity, short_form
 from sash.core.stored.split_media import GAP, StoredMedium
@@ -149,6 +149,13 @@ class Record(msgspec.Struct, frozen=True):
         return bool(self.flags & Flags.PINNED)
 
     @property
+    def is_always(self) -> bool:
+        """Whether the message is in every window by itself: a pinned one, or a system or developer message."""
+        if self.measure.role <= DEVELOPER:
+            return not self.flags & Flags.LEFT_OUT
+        return self.flags & (Flags.PINNED | Flags.WITHHELD) == Flags.PINNED
+
+    @property
     def is_left_out(self) -> bool:
         """Whether a client left the message out of windows."""
         return bool(self.flags & Flags.LEFT_OUT)
@@ -179,10 +186,15 @@ class Record(msgspec.Struct, frozen=True):
 
 def encode_record(record: Record) -> bytes:
     """The record's 28 bytes. Its other facts are in its details."""
-    one, is_named = record.measure, record.party != EVERYBODY
-    is_mixed = is_named or (one.extra is not None and one.extra.mix is not None)
-    flags = record.flags & ITS_OWN | (Flags.RICH if record.rich else 0)
-    flags |= (Flags.MIXED if is_mixed else 0) | (Flags.MEDIA if record.media else 0) | (Flags.NAMED if is_named else 0)
+    one, flags = record.measure, record.flags & ITS_OWN
+    if record.rich:
+        flags |= Flags.RICH
+    if record.media:
+        flags |= Flags.MEDIA
+    if record.party != EVERYBODY:
+        flags |= Flags.MIXED | Flags.NAMED
+    elif one.extra is not None and one.extra.mix is not None:
+        flags |= Flags.MIXED
     o200k, cl100k = min(one.o200k, _LARGEST), min(one.cl100k, _LARGEST)
     low, high, further, said = flags & 255, flags >> 8 & 255, flags >> 16, record.content_digest
     return LAYOUT.pack(low, one.role, record.calls, high, o200k, cl100k, record.size, further, record.tag, said)
@@ -194,9 +206,21 @@ def details_of(record: Record, identity: Identity) -> Details:
     if extra is not None and extra.media:
         extra = _ending(extra, identity.created_ms // 1000)
     row = stored_row(extra) if extra is not None else None
-    numbers, facts = (row or b"", None if row else extra), (record.digits, record.links, record.media, ())
-    known = identity.digest, *short_form(identity), *numbers, record.grounding, identity.status
-    return Details(*known, *facts, *record.party, party_digest(*record.party))
+    party = record.party
+    return Details(
+        identity.digest,
+        *short_form(identity),
+        row or b"",
+        None if row else extra,
+        record.grounding,
+        identity.status,
+        record.digits,
+        record.links,
+        record.media,
+        (),
+        *party,
+        party_digest(*party) if party != EVERYBODY else b"",
+    )
 
 
 def _ending(extra: Extra, came: int) -> Extra:

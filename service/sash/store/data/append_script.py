@@ -1,11 +1,14 @@
 """The script that appends entries: its arguments, and what its reply says."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from itertools import repeat
+from typing import Any, Final, NoReturn
 
 import msgspec
 
+from sash.core.chat.audiences import EVERYBODY
 from sash.core.chat.tool_groups import orphan
+from sash.core.stored.record import Flags
 from sash.problems import (
     Conflict,
     EntryConflict,
@@ -14,11 +17,12 @@ from sash.problems import (
     ReplyGone,
 )
 from sash.store.data.branches import NOTHING_SEALED, SealedTail, Took, sealed_tail
-from sash.store.data.layout import new_name
-from sash.store.data.media_texts import KeptMedium
+from sash.store.data.layout import id_field, new_name
+from sash.store.data.media_texts import KeptMedium, kept_media
 from sash.store.data.read_scripts import Reach, TailReply
 from sash.store.data.script_calls import HistoryEdited, refusal
-from sash.store.data.sealing import no_key_set
+from sash.store.data.sealing import AnySealer, no_key_set
+from sash.store.data.stored_messages import NewEntry, seal_message
 from sash.store.data.write_scripts import MOST_PINNED, too_many_pinned
 from sash.store.redis.lua import SCRIPTS, ScriptCall
 
@@ -52,7 +56,7 @@ class AppendReply(msgspec.Struct, frozen=True):
     sealed: SealedTail = NOTHING_SEALED
 
 
-class EntryRest(msgspec.Struct, frozen=True, omit_defaults=True):
+class _EntryRest(msgspec.Struct, frozen=True, omit_defaults=True):
     """Members of an entry that few entries have. Tokens are pairs (o200k_base, cl100k_base)."""
 
     makes: Sequence[str] | None = None
@@ -73,19 +77,7 @@ class EntryRest(msgspec.Struct, frozen=True, omit_defaults=True):
     """Its author and its audience."""
 
 
-class EntryArguments(msgspec.Struct, frozen=True):
-    """Arguments of ``append`` for an entry: the tokens that it adds to the totals, and its stored values."""
-
-    id_field: bytes
-    o200k: int
-    cl100k: int
-    stored: Sequence[bytes]
-    rest: EntryRest
-
-
-_NO_REST = EntryRest()
-
-
+_NO_REST = _EntryRest()
 _APPEND_AND_READ = SCRIPTS["append"]._replace(name="append+read_window")
 """The append script, under the name that metrics and traces have for an append with its window."""
 
@@ -146,7 +138,8 @@ def append(
     *,
     name: str,
     settings: bytes,
-    entries: Sequence[EntryArguments],
+    sealer: AnySealer,
+    entries: Sequence[NewEntry],
     if_match: str,
     now_ms: int,
     ttl_ms: int | None,
@@ -174,13 +167,34 @@ def append(
     words than ``said`` are there.
     """
     asked = _AppendRest(before, ttl_ms, repeats, token, after, reach, fresh, changed, said, behind)
-    arguments = [name, settings, now_ms, if_match, new_name(), MOST_PINNED, _packed(asked, _NOTHING)]
-    rows: list[tuple[Any, ...]] = []
-    for entry in entries:
-        rows += [(entry.id_field, entry.o200k, entry.cl100k, *entry.stored, _packed(entry.rest, _NO_REST))]
-    for column in zip(*rows, strict=True):
+    rest = _encode(asked) if asked != _NOTHING else b""
+    arguments = [name, settings, now_ms, if_match, new_name(), MOST_PINNED, rest]
+    for column in zip(*map(_entry_arguments, repeat(sealer), entries), strict=True):
         arguments += column
     return ScriptCall(SCRIPTS["append"] if reach is None else _APPEND_AND_READ, keys, arguments, _read_append)
+
+
+def _entry_arguments(sealer: AnySealer, entry: NewEntry) -> tuple[bytes | int, ...]:
+    """An entry's value in each of the script's columns: its id, the tokens that it adds to the totals, its stored values."""
+    record = entry.record
+    stored = seal_message(
+        sealer, record, entry.identity, entry.body, entry.grounding, entry.metadata, as_before=entry.as_before
+    )
+    rest = _EntryRest(
+        makes=entry.makes,
+        answers=entry.answers,
+        links=record.links if entry.makes or entry.answers else "",
+        parallel=entry.tokens_parallel if entry.answers is not None else None,
+        always=record.is_always,
+        documents=record.grounding if entry.grounding else None,
+        progress=bool(record.flags & Flags.IN_PROGRESS),
+        unsent=bool(record.flags & Flags.LEFT_OUT),
+        continues=entry.continues,
+        compaction=entry.compaction,
+        media=kept_media(sealer, record.media, entry.contents, entry.lost) if record.media else (),
+        agents=record.party.names if record.party != EVERYBODY else (),
+    )
+    return id_field(entry.identity.id), *entry.tokens, *stored, _encode(rest) if rest != _NO_REST else b""
 
 
 class _Open(msgspec.Struct):
@@ -231,31 +245,35 @@ _CONFLICTS: tuple[tuple[type[EntryConflict] | type[ReplyGone], str, str], ...] =
 )
 
 
-def _packed(rest: msgspec.Struct, nothing: msgspec.Struct) -> bytes:
-    return b"" if rest == nothing else _encode(rest)
-
-
-def _appended(reply: list[Any], tail: list[Any] | None) -> AppendReply:
-    freed: Sequence[bytes] = ()
-    if isinstance(reply[-1], list) and isinstance(reply[-1][0], bytes):
-        freed = reply.pop()
-    sealed = sealed_tail(reply.pop()) if isinstance(reply[-1], list) else NOTHING_SEALED
-    entries = [
-        Appended(reply[at], reply[at + 1] == 1, reply[at + 2] == 1)  # seq, duplicate, parallel
-        for at in range(6, len(reply), 3)
-    ]
-    waiting = _read_open(reply[5]).p if reply[5] else []
-    read = TailReply(*tail[1:]) if tail else None
-    objects = tuple(each.decode() for each in freed)
-    return AppendReply(int(reply[1]), reply[2].decode(), reply[3], reply[4], waiting, entries, read, objects, sealed)
-
-
 def _read_append(reply: list[Any]) -> AppendReply:
-    tail = None
+    tail, sealed = None, NOTHING_SEALED
+    freed: tuple[str, ...] = ()
     if reply and isinstance(reply[0], list):
         reply, tail = reply
-    if reply[:1] == [b"ok"]:
-        return _appended(reply, tail)
+    if reply[:1] != [b"ok"]:
+        _refuse(reply)
+    while isinstance(reply[-1], list):
+        *reply, last = reply
+        if last and isinstance(last[0], bytes):
+            freed = tuple(each.decode() for each in last)
+        else:
+            sealed = sealed_tail(last)
+    _, version, etag, settings, edited, waiting, *steps = reply
+    entries = [*map(Appended, steps[::3], map(bool, steps[1::3]), map(bool, steps[2::3]))]
+    return AppendReply(
+        int(version),
+        etag.decode(),
+        settings,
+        edited,
+        _read_open(waiting).p if waiting else [],
+        entries,
+        TailReply(*tail[1:]) if tail else None,
+        freed,
+        sealed,
+    )
+
+
+def _refuse(reply: list[Any]) -> NoReturn:
     match reply:
         case [b"conflict", index, why]:
             kind, detail, advice = _CONFLICTS[why]

@@ -7,9 +7,7 @@ from typing import Any, NotRequired, TypedDict, Unpack
 
 import msgspec
 
-from sash.core.chat.audiences import EVERYBODY
 from sash.core.stored.details import decode_details
-from sash.core.stored.record import Flags
 from sash.problems import (
     Conflict,
     ConversationExists,
@@ -21,22 +19,21 @@ from sash.problems import (
     Unprocessable,
 )
 from sash.store.data import append_script, write_scripts
-from sash.store.data.append_script import AppendReply, EntryArguments, EntryRest, Forgotten, SettingsChange
+from sash.store.data.append_script import AppendReply, Forgotten, SettingsChange
 from sash.store.data.branches import Branches
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.layout import Target, id_field
 from sash.store.data.marked_storage import MarkedStorage
 from sash.store.data.media_contents import MediaContents
 from sash.store.data.media_erasures import MediaErasures
-from sash.store.data.media_texts import as_string, kept_media
+from sash.store.data.media_texts import as_string
 from sash.store.data.object_storage import ObjectStorage
-from sash.store.data.pins import is_always
 from sash.store.data.read_scripts import Reach
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Tail, visible_owner
 from sash.store.data.script_calls import HistoryEdited, MediaMoved
 from sash.store.data.sealing import PLAIN, PLAIN_JSON, AnySealer, Kind, Purpose
-from sash.store.data.stored_messages import NewEntry, seal_message
+from sash.store.data.stored_messages import NewEntry
 from sash.store.data.write_scripts import Written
 from sash.store.redis.client import Client
 
@@ -149,7 +146,8 @@ class Conversations:
             call = append_script.append(
                 target.keys,
                 name=target.name,
-                entries=[entry_arguments(sealer, entry) for entry in entries],
+                sealer=sealer,
+                entries=entries,
                 ttl_ms=self._retention_ms,
                 reach=reach,
                 **arguments,
@@ -175,7 +173,7 @@ class Conversations:
             else:
                 if self._has_objects:
                     await self._erase_unused(target, sealer, entries, appended)
-                return await self._opened(target, appended)
+                return appended if appended.settings[:1] == PLAIN_JSON else await self._opened(target, appended)
 
     async def _tell_branch(self, target: Target, entries: Sequence[NewEntry], gone: ReplyGone) -> None:
         """Tell in which branch a reply is that a write would continue, if it is in one."""
@@ -200,8 +198,6 @@ class Conversations:
 
     async def _opened(self, target: Target, reply: AppendReply) -> AppendReply:
         """The reply with its settings opened; with none where they cannot be opened, because the turn is stored already."""
-        if reply.settings[:1] == PLAIN_JSON:
-            return reply
         settings = b"{}"
         with contextlib.suppress(Problem):
             settings = await self.data_keys.reading(
@@ -280,26 +276,3 @@ def _sealed_agreement(sealer: AnySealer, writing: Writing) -> dict[str, Any]:
 def _sealed_digests(sealer: AnySealer, digests: Sequence[bytes]) -> Iterable[bytes]:
     """The digests as they are stored, which without a master key is as they are."""
     return map(partial(sealer.digest, Purpose.CONTENT), digests) if sealer.active else digests
-
-
-def entry_arguments(sealer: AnySealer, entry: NewEntry) -> EntryArguments:
-    """Return the append script's arguments for an entry."""
-    record = entry.record
-    stored = seal_message(
-        sealer, record, entry.identity, entry.body, entry.grounding, entry.metadata, as_before=entry.as_before
-    )
-    rest = EntryRest(
-        makes=entry.makes,
-        answers=entry.answers,
-        links=record.links if entry.makes or entry.answers else "",
-        parallel=entry.tokens_parallel if entry.answers is not None else None,
-        always=is_always(record),
-        documents=record.grounding if entry.grounding else None,
-        progress=bool(record.flags & Flags.IN_PROGRESS),
-        unsent=record.is_left_out,
-        continues=entry.continues,
-        compaction=entry.compaction,
-        media=kept_media(sealer, record.media, entry.contents, entry.lost) if record.media else (),
-        agents=record.party.names if record.party != EVERYBODY else (),
-    )
-    return EntryArguments(id_field(entry.identity.id), *entry.tokens, stored, rest)

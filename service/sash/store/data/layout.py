@@ -73,9 +73,10 @@ A rewind frees entry ids a little later: an id is free when its seq is past the 
 one.
 """
 
-import secrets
+import string
 from collections.abc import Sequence
 from hashlib import blake2b
+from os import urandom
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -149,19 +150,20 @@ def staged_keys(name: str, place: str) -> Keys:
     return Keys(*map(tag.__add__, PARTS))
 
 
-_PLACE_BYTES = 9
-_LIFE_BYTES = 12
 _LIFE_LENGTH = 16
+_PLACE_LENGTH = 12
+_CHARACTERS = (string.ascii_letters + string.digits + "-_").encode() * 4
+"""A character of a random name for each byte."""
 
 
 def new_name() -> str:
     """Return a random name for a life or a write: 96 bits, 16 characters."""
-    return secrets.token_urlsafe(_LIFE_BYTES)
+    return urandom(_LIFE_LENGTH).translate(_CHARACTERS).decode()
 
 
 def new_place() -> str:
     """Return a random word for the place of a medium's object: 72 bits, 12 characters."""
-    return secrets.token_urlsafe(_PLACE_BYTES)
+    return urandom(_PLACE_LENGTH).translate(_CHARACTERS).decode()
 
 
 def etag_of(version: bytes, life: bytes | None, change: bytes | None) -> str:
@@ -201,13 +203,12 @@ def pack(record: Record, identity: Identity) -> tuple[bytes, bytes]:
     """Return a record and its details, as stored: without the parts that a plain message does not have."""
     details = details_of(record, identity)
     parts = msgspec.structs.astuple(details)
-    is_plain = not any(parts[_PLAIN_PARTS:])
-    plain = parts[: _PLAIN_PARTS - (details.stamp is None)]
-    if is_plain:
-        return encode_record(record), encode_details(plain)
-    if details.party_digest:
-        return encode_record(record), encode_details(parts)
-    last = _PARTS_END - (0 if details.parts else 1 if details.media else 2)
+    if not any(parts[_PLAIN_PARTS:]):
+        last = _PLAIN_PARTS - (details.stamp is None)
+    elif details.party_digest:
+        last = len(parts)
+    else:
+        last = _PARTS_END - (0 if details.parts else 1 if details.media else 2)
     return encode_record(record), encode_details(parts[:last])
 
 

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 
 import numpy as np
 
-from sash.core.counts.models.families import ASSISTANT, DEVELOPER, TOOL
+from sash.core.counts.models.families import ASSISTANT, TOOL
 from sash.core.law.records.records import Records
 from sash.core.law.records.units import group_units, late_in
 from sash.core.stored.record import Flags, Record
@@ -36,13 +36,6 @@ def group_at(records: Records, place: int) -> range:
     return group if records.roles[group.start] == ASSISTANT else alone  # else its call is before these records
 
 
-def is_always(record: Record) -> bool:
-    """Whether a message is in every window by itself: a pinned one, or a system or developer message."""
-    if record.measure.role <= DEVELOPER:
-        return not record.is_left_out
-    return record.flags & (Flags.PINNED | Flags.WITHHELD) == Flags.PINNED
-
-
 def pinned_in(records: Records, group: range, kept: AbstractSet[int]) -> set[int]:
     """Return the places of a group that are in every window; ``kept`` are those of late results whose call is pinned.
 
@@ -50,7 +43,7 @@ def pinned_in(records: Records, group: range, kept: AbstractSet[int]) -> set[int
     """
     if any(records[place].is_left_out and not is_late(records[place]) for place in group):
         return set()
-    always = {place for place in group if is_always(records[place])}
+    always = {place for place in group if records[place].is_always}
     if any(not is_late(records[place]) for place in always):
         return {place for place in group if not records[place].is_left_out}
     return always.union(kept)

@@ -21,7 +21,7 @@ from sash.problems import ConversationExists, EntryConflict, OrphanToolResult, P
 from sash.store.data import append_script, write_scripts
 from sash.store.data.agents import packed_agents
 from sash.store.data.branches import Head, packed_content
-from sash.store.data.conversations import Conversations, entry_arguments
+from sash.store.data.conversations import Conversations
 from sash.store.data.layout import Target, encode_json, new_place, staged_keys
 from sash.store.data.media_texts import kept_media
 from sash.store.data.replies import visible_owner
@@ -81,7 +81,8 @@ class Staging:
             self._staged,
             name=self._target.name,
             settings=b"",
-            entries=[entry_arguments(sealer, entry) for entry in entries],
+            sealer=sealer,
+            entries=entries,
             if_match="",
             now_ms=0,
             ttl_ms=_KEEP_MS,
