@@ -1,6 +1,7 @@
 """An entry, from what was sent to what a window needs of it: checked, made regular, measured, with its digests."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -57,11 +58,12 @@ def check_entries(entries: Sequence[Entry], earlier: Earlier = (), plain: int = 
     Raises InvalidEntry where an entry holds no chat message, Unprocessable where its message cannot have its documents or
     its status.
     """
-    needing = {index for index, entry in enumerate(entries[plain:], plain) if needs_earlier(entry.message)}
-    opened = OpenCalls(message for _, message in earlier) if needing else None
-    first = 0 if needing else plain
-    for index, entry in enumerate(entries[first:], first):
-        if opened is not None and index in needing:
+    opened: OpenCalls | None = None
+    for index, entry in enumerate(entries[plain:], plain):
+        if needs_earlier(entry.message):
+            if opened is None:
+                before = (each.message for each in entries[:index])
+                opened = OpenCalls(chain((message for _, message in earlier), before))
             is_result = entry.message["role"] == "tool"
             entry.message = (
                 _with_call(entries, index, earlier, opened) if is_result else _with_ids(entry, earlier, opened)

@@ -22,7 +22,11 @@ STAMP_CHANCE_BITS: Final = 20
 """Bits of chance behind a stamp's milliseconds."""
 _DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _DIGIT_PAIRS: Final = ["".join(pair) for pair in product(_DIGITS, repeat=2)]
-_PAIR_SHIFTS: Final = range(120, -1, -10)
+DIGIT_OF_BYTE: Final = _DIGITS.encode() * 8
+"""A digit for each value of a byte: random bytes become random digits."""
+STAMP_DIGITS: Final = 14
+"""Digits of an id that its stamp takes."""
+CHANCE_DIGITS: Final = CHANCE_BITS // 5
 _ULID: Final = re.compile(f"[0-7][{_DIGITS}]{{25}}")
 _UUID: Final = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PYTHONS_DIGITS: Final = str.maketrans(_DIGITS, "0123456789abcdefghijklmnopqrstuv")
@@ -51,9 +55,9 @@ def stamp_of(created_ms: int, chance: int) -> int:
     return created_ms << STAMP_CHANCE_BITS | chance & (1 << STAMP_CHANCE_BITS) - 1
 
 
-def ulid_of(value: int) -> str:
-    """The ULID of 128 bits: 26 characters, which sort as the bits do."""
-    return "".join([_DIGIT_PAIRS[value >> shift & 1023] for shift in _PAIR_SHIFTS])
+def ulid_of(value: int, digits: int = 26) -> str:
+    """The ULID of 128 bits: 26 characters, which sort as the bits do. Of fewer bits, its last ``digits``, an even number."""
+    return "".join([_DIGIT_PAIRS[value >> shift & 1023] for shift in range(5 * digits - 10, -1, -10)])
 
 
 def short_form(identity: Identity) -> tuple[bytes | str, int | None]:

@@ -1,9 +1,9 @@
 """Turn checked entries into stored values, and stored messages into entries. All slow work is here, before the script."""
 
-import secrets
 import time
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
+from os import urandom
 from typing import Final
 
 import msgspec
@@ -16,7 +16,14 @@ from sash.core.law.documents.grounding import Template
 from sash.core.measured_entries import as_stored, content_digest, entry_digest, measure_entry
 from sash.core.providers.messages.members import NO_NAMES, Names
 from sash.core.providers.reading.native import compaction_of
-from sash.core.stored.identities import CHANCE_BITS, Identity, stamp_of, ulid_of
+from sash.core.stored.identities import (
+    CHANCE_DIGITS,
+    DIGIT_OF_BYTE,
+    STAMP_DIGITS,
+    Identity,
+    stamp_of,
+    ulid_of,
+)
 from sash.core.stored.record import Flags, Record
 from sash.core.stored.split_media import LARGE, Text, split
 from sash.core.stored.stored_grounding import StoredGrounding, encode_grounding
@@ -26,6 +33,10 @@ from sash.store.data.replies import Message
 from sash.store.data.stored_messages import NewEntry
 
 _NO_CONTENTS: Mapping[bytes, Text] = {}
+_CHANCE_BYTES: Final = 10
+"""Bytes of a ULID behind its time."""
+_STAMP_BYTES: Final = 3
+"""Bytes that have the chance of a stamp."""
 
 
 def wall_ms() -> int:
@@ -61,8 +72,8 @@ def new_id(now_ms: int | None = None, *, seed: str | None = None) -> str:
     With ``seed``, the same time and seed give the same id.
     """
     milliseconds = ID_TIMES.next(wall_ms()) if now_ms is None else now_ms
-    chance = secrets.randbits(80) if seed is None else int.from_bytes(blake2b(seed.encode(), digest_size=10).digest())
-    return ulid_of(milliseconds << 80 | chance)
+    chance = urandom(_CHANCE_BYTES) if seed is None else blake2b(seed.encode(), digest_size=_CHANCE_BYTES).digest()
+    return ulid_of(milliseconds << 8 * _CHANCE_BYTES | int.from_bytes(chance))
 
 
 def prepare(entries: Sequence[Entry], template: Template, now_ms: int, send: Names = NO_NAMES) -> list[NewEntry]:
@@ -70,38 +81,38 @@ def prepare(entries: Sequence[Entry], template: Template, now_ms: int, send: Nam
 
     ``send`` are names of members that are sent although no provider is known to take them.
     """
-    chance = secrets.randbits(32)
-    stamp, named = stamp_of(now_ms, chance), stamp_of(ID_TIMES.next(now_ms), chance)
-    return [_prepare(entry, template, stamp, named, send) for entry in entries]
-
-
-def _prepare(entry: Entry, template: Template, stamp: int, named: int, send: Names) -> NewEntry:
-    """Return one entry as stored; ``named`` is the stamp that an id of Sash's begins with."""
-    in_progress = entry.status == "in_progress"
-    message = as_stored(entry.message, send)
-    calls = calls_of(message)
-    identity = entry.id or ulid_of(named << CHANCE_BITS | secrets.randbits(CHANCE_BITS))
-    record, body, grounding = measure_entry(entry, message, calls, template, content_digest(message, identity))
-    contents: Mapping[bytes, Text] = _NO_CONTENTS
-    if len(body) > LARGE:
-        body, media, contents = split(message)
-        record = msgspec.structs.replace(record, size=len(body), media=media)
-    measured, compaction = record.measure, compaction_of(message) if record.flags & Flags.COMPACTION else None
-    tokens = reference_tokens(measured)
-    return NewEntry(
-        identity=Identity(id=identity, stamp=stamp, digest=entry_digest(entry), status=entry.status),
-        record=record,
-        body=body,
-        contents=contents,
-        grounding=grounding,
-        metadata=packed_beside(entry.metadata, entry.receipt) if entry.metadata or entry.receipt else b"",
-        makes=None if in_progress else calls.opens or None,
-        answers=calls.answers or None,
-        tokens=tokens,
-        tokens_parallel=reference_tokens(measured, parallel=True) if measured.role == TOOL else tokens,
-        compaction=compaction.form if compaction else None,
-        continues=entry.continues,
-    )
+    chance = int.from_bytes(urandom(_STAMP_BYTES))
+    stamp, named = stamp_of(now_ms, chance), ulid_of(stamp_of(ID_TIMES.next(now_ms), chance), STAMP_DIGITS)
+    prepared: list[NewEntry] = []
+    for entry in entries:
+        message = as_stored(entry.message, send)
+        calls = calls_of(message)
+        name = entry.id or named + urandom(CHANCE_DIGITS).translate(DIGIT_OF_BYTE).decode()
+        record, body, grounding = measure_entry(entry, message, calls, template, content_digest(message, name))
+        contents, compaction = _NO_CONTENTS, None
+        if len(body) > LARGE:
+            body, media, contents = split(message)
+            record = msgspec.structs.replace(record, size=len(body), media=media)
+        if record.flags & Flags.COMPACTION and (found := compaction_of(message)):
+            compaction = found.form
+        measured, is_done = record.measure, not record.flags & Flags.IN_PROGRESS
+        tokens = reference_tokens(measured)
+        new = NewEntry(
+            identity=Identity(id=name, stamp=stamp, digest=entry_digest(entry), status=entry.status),
+            record=record,
+            body=body,
+            contents=contents,
+            grounding=grounding,
+            metadata=packed_beside(entry.metadata, entry.receipt) if entry.metadata or entry.receipt else b"",
+            makes=(calls.opens or None) if is_done else None,
+            answers=calls.answers or None,
+            tokens=tokens,
+            tokens_parallel=reference_tokens(measured, parallel=True) if measured.role == TOOL else tokens,
+            compaction=compaction,
+            continues=entry.continues,
+        )
+        prepared.append(new)
+    return prepared
 
 
 def stored_entries(

@@ -122,14 +122,10 @@ def prepare(encoding: Encoding) -> None:
     _TOKENISER.prepare(encoding)
 
 
-def count_text(text: str, encoding: Encoding) -> int:
-    """Return the tokens of ``text``. Special tokens count as ordinary text."""
-    return _TOKENISER.tokens(text, encoding)
-
-
-def count_texts(texts: Sequence[str], encoding: Encoding) -> list[int]:
-    """Return the tokens of each text."""
-    return _TOKENISER.each(texts, encoding)
+count_text = _TOKENISER.tokens
+"""Returns the tokens of a text in an encoding. Special tokens count as ordinary text."""
+count_texts = _TOKENISER.each
+"""Returns the tokens of each of several texts."""
 
 
 def both(text: str) -> Pair:
