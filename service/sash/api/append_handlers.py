@@ -243,9 +243,10 @@ async def _counted(
     Where the settings name the window's model, raises what the window would: before anything is stored.
     """
     unnamed = query if query is not None and query.model is None else None
-    needs_settings = unnamed is not None
+    needs_settings, needs_messages = unnamed is not None, False
     for entry in sent.entries:
         needs_settings = needs_settings or entry.grounding is not None
+        needs_messages = needs_messages or needs_earlier(entry.message)
     template = _DEFAULT_TEMPLATE
     if needs_settings:
         settings, parts = decode_settings(await stored_settings(context, target))
@@ -254,7 +255,7 @@ async def _counted(
             limits_of(unnamed, settings, context.models)
     now, counting = wall_ms(), time.perf_counter()
     earlier: Earlier = ()
-    if any(needs_earlier(entry.message) for entry in sent.entries):
+    if needs_messages:
         earlier = await earlier_messages(context, target, sent.after)
     check_receipts(sent.entries, target)
     names = context.settings.send_members
@@ -305,11 +306,9 @@ async def store(
 
     Returns the store's reply and the tail, or why it cannot be read; and whether objects are left that no message has.
     """
-    writing["after"], tail = forgotten, None
-    if query is not None:
-        reply, tail = await context.windows.append(target, query, entries, **writing)
-    else:
-        reply = await context.store.conversations.append(target, entries, **writing)
+    writing["after"] = forgotten
+    reach = context.windows.asking(query).reach if query is not None else None
+    reply, tail = await context.store.conversations.append_and_read(target, entries, reach, **writing)
     return (reply, tail), bool(reply.freed)
 
 

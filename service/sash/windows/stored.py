@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, Final, Unpack
+from typing import Any, Final
 
 import msgspec
 
@@ -18,16 +18,14 @@ from sash.core.law.selection.choice import BLOCK
 from sash.core.law.selection.walk import SKIP_HORIZON
 from sash.core.providers import PROVIDERS
 from sash.core.providers.messages.members import NO_NAMES, Names
-from sash.problems import GroundingDoesNotFit, Problem, WindowDoesNotFit, edited_too_fast
+from sash.problems import GroundingDoesNotFit, WindowDoesNotFit, edited_too_fast
 from sash.processor import PROCESSOR
-from sash.store.data.append_script import AppendReply
-from sash.store.data.conversations import Conversations, Writing
+from sash.store.data.conversations import Conversations
 from sash.store.data.layout import Target
 from sash.store.data.read_scripts import Known, Reach
 from sash.store.data.reading import Reader
 from sash.store.data.replies import State, Tail
 from sash.store.data.script_calls import HistoryEdited
-from sash.store.data.stored_messages import NewEntry
 from sash.store.data.usage import Calibrations
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of, plan_of
@@ -158,17 +156,6 @@ class Windows:
         """Whether the window depends on the conversation alone. Its settings name the model if the query does not."""
         model = query.model or decode_settings(state.settings, self.send)[0].model
         return model is not None and self.asking(msgspec.structs.replace(query, model=model)).follows
-
-    async def append(
-        self,
-        target: Target,
-        query: WindowQuery,
-        entries: Sequence[NewEntry],
-        **writing: Unpack[Writing],
-    ) -> tuple[AppendReply, Tail | Problem]:
-        """Append, and read the tail for a window, in one round trip. If the tail cannot be read, its Problem is returned."""
-        reach = self.asking(query).reach
-        return await self._conversations.append_and_read(target, entries, reach, **writing)
 
     async def of_tail(
         self, target: Target, query: WindowQuery, tail: Tail, room: Room = no_limit

@@ -112,13 +112,17 @@ class Conversations:
         return found[0] is not None
 
     async def append_and_read(
-        self, target: Target, entries: Sequence[NewEntry], reach: Reach, **writing: Unpack[Writing]
-    ) -> tuple[AppendReply, Tail | Problem]:
+        self, target: Target, entries: Sequence[NewEntry], reach: Reach | None, **writing: Unpack[Writing]
+    ) -> tuple[AppendReply, Tail | Problem | None]:
         """Append, and read the tail that a window needs, in one script; gives a Problem where the tail cannot be read.
+
+        Without ``reach``, no window is asked for, and there is no tail.
 
         Raises what ``append`` raises, before anything is stored.
         """
         appended = await self.append(target, entries, reach, **writing)
+        if reach is None:
+            return appended, None
         try:
             if appended.tail is None:
                 return appended, await self.reader.window(target, reach)
