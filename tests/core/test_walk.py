@@ -21,7 +21,8 @@ def test_the_newest_units_that_fit_are_kept(found: Talk, name: str, data: st.Dat
         return
     room = data.draw(st.integers(0, int(view.costs.sum()) + 5))
     bound = data.draw(st.integers(view.history.oldest, len(view.history.records)))
-    taken = walk(Walk(view, {}, room, (("limit", bound),)))
+    costs, _ = view.of_history(None)
+    taken = walk(Walk(view, costs, {}, room, firsts=(("limit", bound),)))
     may = [
         index
         for index in reversed(range(view.units.front + view.headless, len(view.units)))

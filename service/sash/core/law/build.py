@@ -10,14 +10,14 @@ from sash.core.law.documents.documents import Documents
 from sash.core.law.fixed_parts.plan import Plan, WindowSpec
 from sash.core.law.history.enclosing import MESSAGE_BYTES, text_bytes
 from sash.core.law.history.notes import summary_message
-from sash.core.law.history.view import History, grouped_units
+from sash.core.law.history.view import History, is_headless
 from sash.core.law.limits.fitting import fitted
 from sash.core.law.limits.request_size import check_tools, told_bytes
 from sash.core.law.limits.unreadable import has_unreadable
 from sash.core.law.records.need_older import NeedOlder
+from sash.core.law.records.units import group_units
 from sash.core.law.selection.choice import choose
 from sash.core.law.selection.window import ALL, Window
-from sash.core.providers.form.request_limits import NO_LIMITS
 from sash.core.stored.record import Flags
 
 _OTHER_BYTES: Final = 4
@@ -33,10 +33,11 @@ def build_window(history: History, spec: WindowSpec) -> Window | NeedOlder:
     if history.summary is not None:
         history, plan = _summarized(history, spec.plan)
         spec = msgspec.structs.replace(spec, plan=plan)
-    grouped = None if _is_far_below(history, spec.plan, spec.documents) else grouped_units(history)
-    if grouped is None:  # or it asks for older messages
-        return choose(spec, history, ALL)
-    return fitted(history, grouped[0], spec)
+    if _is_near(history, spec.plan, spec.documents):
+        units = group_units(history.records)
+        if is_headless(history, units) is not None:  # else it asks for older messages
+            return fitted(history, units, spec)
+    return choose(spec, history, ALL)
 
 
 def _summarized(history: History, plan: Plan) -> tuple[History, Plan]:
@@ -50,29 +51,29 @@ def _summarized(history: History, plan: Plan) -> tuple[History, Plan]:
     return msgspec.structs.replace(history, summary=summary), plan
 
 
-def _is_far_below(history: History, plan: Plan, documents: Documents) -> bool:
-    """Whether only the limit of tokens can matter, and all media can be read: as in nearly every chat. Quick to tell.
+def _is_near(history: History, plan: Plan, documents: Documents) -> bool:
+    """Whether a limit beside that of tokens may matter, or a medium cannot be read, which is so in few chats.
 
     Raises WindowDoesNotFit for tools that are over a limit.
     """
-    limits, records, query = plan.model.limits, history.records, plan.query
+    records, details, most = history.records, history.records.details, plan.most_bytes
     if not plan.tools_fit:
         check_tools(plan.parts.fixed.tools or (), plan.model)
-    if history.lost or (records.details and has_unreadable(history, plan.model)):
-        return False
-    if limits is NO_LIMITS and query.images_kept is None:
+    if history.lost or (details and has_unreadable(history, plan.model)):
         return True
-    are_many = limits.messages is not None and 2 * history.length + plan.fixed_messages > limits.messages
-    if are_many or plan.parts.fixed.has_media or (records.details and records.media):
+    if most is None:
         return False
-    most = plan.fixed_bytes + (_documents_bytes(documents) if documents.sources else 0)
-    if history.summary is not None or query.recall_max_tokens:
-        most += told_bytes(history, query)
-    if records.details and 1 in records.having(Flags.RICH):
-        most += int(np.add.reduce(text_bytes(records, plan.model)))
+    if history.length > plan.most_messages or (details and records.media):
+        return True
+    if details and records.has & Flags.RICH:
+        size = int(np.add.reduce(text_bytes(records, plan.model)))
     else:
-        most += records.size() + MESSAGE_BYTES * (len(records.flags) + sum(records.calls))
-    return limits.bytes is None or most <= limits.bytes
+        size = records.size() + MESSAGE_BYTES * (len(records.flags) + sum(records.calls))
+    if documents.sources:
+        size += _documents_bytes(documents)
+    if history.summary is not None or plan.query.recall_max_tokens:
+        size += told_bytes(history, plan.query)
+    return size > most
 
 
 def _documents_bytes(documents: Documents) -> int:

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, TOOL
+from sash.core.counts.models.families import ASSISTANT, DEVELOPER
 from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.history.fillers import joined_systems
 from sash.core.law.history.notes import Line
 from sash.core.law.history.view import View
-from sash.core.law.records.records import Records
+from sash.core.law.records.records import Has
 from sash.core.providers import PROVIDERS
 from sash.core.stored.stored_summary import Summary
 
@@ -57,13 +57,7 @@ def _costs_beside(view: View, plan: Plan, lines: Sequence[Line | Summary]) -> di
         lines,
         [records[index].measure for index in always],
         # A tool that stands in is reserved in every window, the cost of calls without definitions where a message may call.
-        calls=not plan.bare_calls or may_call(records),
+        calls=not plan.bare_calls or bool(records.has & Has.CALLING),
         is_oldest=is_oldest,
         joints=texts if fixed.system or not texts or joined_systems(view, model) else texts - 1,
     )
-
-
-def may_call(records: Records) -> bool:
-    """Whether a message has calls, or answers one."""
-    answers = TOOL in records.roles or FUNCTION in records.roles
-    return answers or records.marked or bool(records.calls.strip(b"\0"))

@@ -3,6 +3,7 @@ spec, which has its documents, too."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property, reduce
+from math import inf
 from operator import or_
 from typing import Final
 
@@ -31,9 +32,12 @@ from sash.core.law.history.fillers import (
 )
 from sash.core.law.history.lines import go_on_tokens
 from sash.core.law.history.notes import Line
+from sash.core.law.records.costs import text_costs
 from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.selection.caching import below_a_tier
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.destinations.destination import meet
+from sash.core.providers.form.request_limits import NO_LIMITS
 from sash.core.providers.openai.server_mends import refused_by
 from sash.core.stored.stored_summary import Summary
 
@@ -137,6 +141,22 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
         return len(self.parts.fixed.system) + len(self.parts.fixed.few_shots) + ASIDE_MESSAGES
 
     @cached_property
+    def most_messages(self) -> float:
+        """The length of a history whose messages, each with a line behind it, are not too many for a request."""
+        most = self.model.limits.messages
+        return inf if most is None else (most - self.fixed_messages) // 2
+
+    @cached_property
+    def most_bytes(self) -> float | None:
+        """The bytes that a request has for messages: fewer than 0 beside pictures of few-shots, None without limits."""
+        limits = self.model.limits
+        if limits is NO_LIMITS and self.query.images_kept is None:
+            return None
+        if self.parts.fixed.has_media:
+            return -1
+        return inf if limits.bytes is None else limits.bytes - self.fixed_bytes
+
+    @cached_property
     def fixed_bytes(self) -> int:
         """Bytes of the parts beside the messages, with the pictures of few-shots."""
         pieces = self.fixed_messages + len(self.parts.fixed.tools or ())
@@ -162,6 +182,24 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
         """Whether a message that is only text may cost other tokens than its text and its role do (``choice._as_sent``)."""
         sent_in, is_cut = PROVIDERS[self.model.format], self.query.tool_result_max_tokens is not None
         return is_cut or sent_in.tells_links or sent_in.fills or self.joint > 0 or bool(self.parts.names)
+
+    @cached_property
+    def is_bounded(self) -> bool:
+        """Whether the query bounds history by more than the room beside the other parts, or not by the room alone."""
+        query = self.query
+        is_chosen = query.overflow == "skip" or query.dedupe == "messages" or query.start == "user"
+        is_bounded = bool(query.limit or query.turns or query.stable or query.tool_results_kept is not None)
+        return is_chosen or is_bounded or query.grounding == "all"
+
+    @cached_property
+    def below_a_tier(self) -> int:
+        """The budget, or with ``price=auto`` what is below a price tier."""
+        return below_a_tier(self.query, self.model, self.budget)
+
+    @cached_property
+    def around(self) -> Sequence[int] | None:
+        """The tokens around a text, by role, if a message of text costs these and its text as it was counted; else None."""
+        return text_costs(self.model)
 
     @cached_property
     def joint(self) -> int:

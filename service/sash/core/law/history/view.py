@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from operator import add
 from types import MappingProxyType
 
 import msgspec
@@ -14,9 +15,9 @@ from sash.core.counts.text.numbers import Number
 from sash.core.law.history.lines import Gap, lines_tokens
 from sash.core.law.history.results import Edit
 from sash.core.law.lazily import lazy
-from sash.core.law.records.costs import costs_of_each, message_costs, reference_costs
+from sash.core.law.records.costs import message_costs, reference_costs
 from sash.core.law.records.reasons import Reason
-from sash.core.law.records.records import Records, indexes_of
+from sash.core.law.records.records import Has, Records, indexes_of
 from sash.core.law.records.units import Units, group_units, unit_at
 from sash.core.stored.record import Flags, Record, WindowFlags
 from sash.core.stored.stored_summary import Summary
@@ -273,18 +274,22 @@ class View(msgspec.Struct, frozen=True, dict=True):
         """The tokens of each unit, as an array."""
         return unit_costs(self.units, self.costs)
 
-    @lazy
-    def each(self) -> list[int]:
-        """The same as a list."""
-        if self.units.single and self.priced is None:
-            return costs_of_each(self.history.records, self.model)
-        costs: list[int] = self.unit_costs.tolist()
-        return costs
+    def of_history(self, around: Sequence[int] | None) -> tuple[list[int], int]:
+        """The tokens that each unit takes of history's room, 0 for a required one; and the required units' tokens.
 
-    @property
-    def always_cost(self) -> int:
-        """Tokens of the required messages."""
-        return sum(map(self.each.__getitem__, self.always))
+        ``around`` are the tokens around a text by role, if texts cost these and what was counted (``Plan.around``): then an
+        array's calls would take longer than the sums.
+        """
+        records = self.history.records
+        if around is None or records.details or self.priced is not None or not self.units.single:
+            costs: list[int] = self.unit_costs.tolist()
+        else:
+            costs = [*map(add, map(around.__getitem__, records.roles), records.counted_texts(self.model.column))]
+        required = 0
+        for index in self.always:
+            required += costs[index]
+            costs[index] = 0
+        return costs, required
 
     @property
     def covered(self) -> AbstractSet[int]:
@@ -307,32 +312,32 @@ class View(msgspec.Struct, frozen=True, dict=True):
         """Tokens of required messages by reason; the reasons are in the order of their oldest messages."""
         costs: dict[Reason, int] = {}
         for index, why in self.always.items():
-            costs[why] = costs.get(why, 0) + self.each[index]
+            costs[why] = costs.get(why, 0) + self.unit_costs.item(index)
         return costs
 
 
 def view_history(history: History, model: Model) -> View | None:
     """The view; None if the tail begins inside a required tool group, so that older messages are needed."""
-    grouped = grouped_units(history)
-    if grouped is None:
+    records = history.records
+    units = group_units(records)
+    headless = False if units.single else is_headless(history, units)
+    if headless is None:
         return None
-    units, headless = grouped
-    records, always = history.records, always_units(history, units)
-    view = View(history, model, units, always, headless)
-    if SYSTEM in records.roles or DEVELOPER in records.roles:
-        systems = [row for row in view.required if records.roles[row] <= DEVELOPER]
-        view = msgspec.structs.replace(view, systems=systems)
+    always = always_units(history, units)
+    systems: Sequence[int] = ()
+    if records.has & Has.SYSTEM:
+        systems = [row for row in sorted(units.starts[index] for index in always) if records.roles[row] <= DEVELOPER]
+    view = View(history, model, units, always, headless, systems=systems)
     if history.order is None or not history.order.lines:
         return view
     return view.dearer({row: history.lines_tokens(row, model) for row in history.order.lines if row < len(records)})
 
 
-def grouped_units(history: History) -> tuple[Units, bool] | None:
-    """The units, and whether the tail's first may have begun before the tail; None if older messages are needed."""
+def is_headless(history: History, units: Units) -> bool | None:
+    """Whether the tail's first unit may have begun before the tail; None if older messages are needed."""
     records, front = history.records, history.records.front
-    units = group_units(records)
     if units.single or history.is_whole:
-        return units, False
+        return False
     headless = len(records) > front and records.roles[front] in (TOOL, FUNCTION)
     pinned = headless and any(front <= index < units.starts[units.front + 1] for index in records.where(Flags.PINNED))
     if pinned or (headless and history.first_seq - 1 in history.before):
@@ -340,7 +345,7 @@ def grouped_units(history: History) -> tuple[Units, bool] | None:
     newest = _newest(history, units)
     if len(units) > units.front and (newest is None or (headless and newest == units.front)):
         return None
-    return units, headless
+    return headless
 
 
 def unit_costs(units: Units, costs: Number) -> Number:
@@ -357,15 +362,17 @@ def _why(role: int, *, pinned: bool) -> Reason:
 
 def always_units(history: History, units: Units) -> dict[int, Reason]:
     """The indexes of required units, with the reason. All units before the tail are required."""
-    records, roles = history.records, history.records.roles
+    records = history.records
     recalled: Sequence[int] = ()
-    is_marked = SYSTEM in roles or DEVELOPER in roles or 1 in records.having(Flags.PINNED)
-    if is_marked or records.front or history.recalled:
+    if records.has & Has.REQUIRED or records.front or history.recalled:
         always, recalled = _marked(history, units)
     else:
         asked = history.asked
         always = {unit_at(units, asked): Reason.QUESTION} if asked >= 0 else {}
-    if (newest := _newest(history, units)) is not None:
+    newest: int | None = len(records.flags) - 1
+    if not units.single or history.order is not None or len(records.flags) == records.front:
+        newest = _newest(history, units)
+    if newest is not None:
         always.setdefault(newest, Reason.NEWEST)
     for index in recalled:
         always.setdefault(index, Reason.RECALLED)
@@ -390,10 +397,7 @@ def _marked(history: History, units: Units) -> tuple[dict[int, Reason], Sequence
 def _newest(history: History, units: Units) -> int | None:
     """The newest unit of the tail that can be sent; None if there is none."""
     records, front = history.records, history.records.front
-    last = len(records.flags) - 1
-    if units.single and history.order is None and last >= front:  # as nearly always
-        return last
-    newest_first: Iterable[int] = range(last, front - 1, -1)
+    newest_first: Iterable[int] = range(len(records) - 1, front - 1, -1)
     if history.order is not None:  # the newest message need not be the last row
         newest_first = (front + np.argsort(history.seqs[front:])[::-1]).tolist()
     found = (unit_at(units, index) for index in newest_first if not records.unsent[index])

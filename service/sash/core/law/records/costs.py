@@ -1,8 +1,7 @@
 """Each message's cost in a model's tokens, from columns of records."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from operator import add
 from typing import Any, Final
 
 import numpy as np
@@ -54,18 +53,12 @@ def for_each(numbers: Number, count: int) -> Number:
     return np.broadcast_to(numbers, count).astype(np.int64)
 
 
-def costs_of_each(records: Records, model: Model) -> list[int]:
-    """``message_costs`` as a list. For texts as they were counted an array's calls would take longer than the sums."""
-    if (
-        records.details
-        or model.ratios is not None
-        or model.margin != 1.0
-        or _changes_empty(model.format, model.provider, model.known_as)
-    ):
-        costs: list[int] = message_costs(records, model).tolist()
-        return costs
-    around, texts = _around(model.rules.role_costs), records.counted_texts(model.column)
-    return list(map(add, map(around.__getitem__, records.roles), texts))
+def text_costs(model: Model) -> Sequence[int] | None:
+    """The tokens around a text, by role, if a message of text costs these and its text as it was counted; else None."""
+    is_other = model.ratios is not None or model.margin != 1.0
+    if is_other or _changes_empty(model.format, model.provider, model.known_as):
+        return None
+    return _around(model.rules.role_costs)
 
 
 def _plain_costs(records: Records, model: Model) -> Number:
@@ -138,7 +131,7 @@ def costs_as_counted(records: Records, model: Model, column: int) -> bool:
         return False
     if rules.role_costs != reference.role_costs:
         return False
-    if 1 not in records.having(Flags.RICH):
+    if not records.has & Flags.RICH:
         return sent_in.is_chat_form or 0 not in records.tokens(0)
     return (
         sent_in.is_chat_form

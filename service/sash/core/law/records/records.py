@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cache
+from functools import cache, reduce
 from itertools import repeat
+from operator import or_
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -15,7 +16,7 @@ from sash.core.counts.costs.message_cost import LIST_BEGINS, LIST_ENDS
 from sash.core.counts.measures.measures import Measure
 from sash.core.counts.measures.media_facts import Medium
 from sash.core.counts.measures.rows import Row, columns_of, taken
-from sash.core.counts.models.families import ASSISTANT, FUNCTION, TOOL, USER
+from sash.core.counts.models.families import ASSISTANT, DEVELOPER, SYSTEM, TOOL, USER
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import Number
 from sash.core.law.lazily import lazy
@@ -42,6 +43,26 @@ from sash.core.stored.record import (
 if TYPE_CHECKING:
     from sash.core.law.records.units import Units
 
+
+class Has:
+    """Bits of ``Records.has`` beside those of the first two bytes of ``Flags``."""
+
+    CALLS: Final = 1 << 16
+    RESULTS: Final = 1 << 17
+    SYSTEM: Final = 1 << 18
+    """A system or developer message."""
+    CALLING: Final = CALLS | RESULTS | Flags.LEGACY_CALL
+    """A message that calls, or answers a call."""
+    GROUPS: Final = CALLING | UNSENT
+    """A message that is not sent alone, or not at all."""
+    REQUIRED: Final = SYSTEM | Flags.PINNED
+    """A message that every window has, whatever is newest."""
+
+
+_KINDS: Final = bytes(4 if role in (SYSTEM, DEVELOPER) else 2 if role in RESULTS else 0 for role in range(256))
+"""``Has.SYSTEM`` and ``Has.RESULTS`` as a byte, by role."""
+_TEXTS, _SIZES = [slice(number, None, RECORD_BYTES // 4) for number in (1, 2)], slice(3, None, RECORD_BYTES // 4)
+"""Where the numbers of a column are among those of all rows."""
 _DIGESTS: Final = np.dtype([("rest", f"V{RECORD_BYTES - DIGEST_BYTES}"), ("digest", "<u8")])
 _REASONING = frozenset({"plain0", "blocks0", "signatures0", "form"})
 NO_ROLE: Final = 255
@@ -63,7 +84,7 @@ def _having(flags: int) -> tuple[int, bytes]:
     return FLAG_BYTES[byte], bytes(1 if each & wanted else 0 for each in range(256))
 
 
-_LATE, _OUT, _LEFT_OUT = (_having(flags)[1] for flags in (Flags.LATE, UNSENT, Flags.LEFT_OUT))
+_OUT, _LEFT_OUT = (_having(flags)[1] for flags in (UNSENT, Flags.LEFT_OUT))
 _COVERED = bytes(1 if each & WindowFlags.COVERED else 0 for each in range(256))
 _NOBODY = Identity("", 0, bytes(DIGEST_BYTES))
 _NOTHING = Details(_NOBODY.digest, "")
@@ -277,7 +298,7 @@ class Records(Sequence[Record]):
 
     def counted_texts(self, column: int) -> list[int]:
         """The same as a list: one call of numpy takes longer than the list of a chat."""
-        found: list[int] = memoryview(self.packed).cast("I")[1 + column :: RECORD_BYTES // 4].tolist()
+        found: list[int] = memoryview(self.packed).cast("I")[_TEXTS[column]].tolist()
         return found
 
     def sizes(self) -> Number:
@@ -286,7 +307,7 @@ class Records(Sequence[Record]):
 
     def size(self) -> int:
         """Bytes of all bodies."""
-        return sum(memoryview(self.packed).cast("I")[3 :: RECORD_BYTES // 4])
+        return sum(memoryview(self.packed).cast("I")[_SIZES])
 
     def words(self, index: int) -> bytes | None:
         """The digest of what a user or the assistant says, by which repeats are found; None for other messages."""
@@ -396,17 +417,21 @@ class Records(Sequence[Record]):
         return bytes(NO_ROLE if is_out else role for role, is_out in zip(self.roles, self.left_out, strict=True))
 
     @lazy
+    def has(self) -> int:
+        """What one message has at least, as one word: bits of ``Flags``' first two bytes, and of ``Has``."""
+        flags, more, calls = self.flags.strip(b"\0"), self.more.strip(b"\0"), self.calls.strip(b"\0")
+        kinds = reduce(or_, {*self.roles.translate(_KINDS)}, bool(calls))
+        return reduce(or_, {*flags}, 0) | reduce(or_, {*more}, 0) << 8 | kinds << 16
+
+    @property
     def marked(self) -> bool:
         """Whether a result is late, or an assistant's message calls in the form before tool calls."""
-        return 1 in self.flags.translate(_LATE)
+        return bool(self.has & Flags.LATE)
 
     @property
     def plain(self) -> bool:
         """Whether no message has a tool call, or answers one, and each may be sent."""
-        if TOOL in self.roles or FUNCTION in self.roles or self.calls.strip(b"\0"):
-            return False
-        is_out = 1 in self.more.translate(_OUT) or 1 in self.window_flags.translate(_COVERED)
-        return not (is_out or 1 in self.flags.translate(_LATE))
+        return not (self.has & Has.GROUPS or 1 in self.window_flags.translate(_COVERED))
 
     @lazy
     def unsent(self) -> bytes:

@@ -28,7 +28,7 @@ from sash.core.law.history.order import last_reply
 from sash.core.law.history.view import History, Order, View, view_history
 from sash.core.law.lazily import lazy
 from sash.core.law.records.need_older import NeedOlder, older
-from sash.core.law.selection.caching import below_a_tier, cut_length
+from sash.core.law.selection.caching import cut_length
 from sash.core.law.selection.composed import composed, left_out
 from sash.core.law.selection.cutting import cleared, limited, overlong, required
 from sash.core.law.selection.explain import does_not_fit
@@ -41,7 +41,7 @@ from sash.core.law.selection.sending import (
 )
 from sash.core.law.selection.stable import Cut, cut_seq
 from sash.core.law.selection.walk import SKIP_HORIZON, Stop, Walk, first_required, open_request, walk
-from sash.core.law.selection.window import Allowed, Window
+from sash.core.law.selection.window import ALL, Allowed, Window
 from sash.core.providers import PROVIDERS
 from sash.core.stored.stored_summary import Summary
 from sash.problems import WindowDoesNotFit
@@ -63,16 +63,16 @@ def choose(spec: WindowSpec, history: History, allowed: Allowed) -> Window | Nee
     line = view if order is None else _line_of(order, spec)
     if line is None:
         return older()
-    choice = _Choice(spec, allowed, view, line, plan.budget)
+    choice = _Choice(spec, allowed, view, line, *view.of_history(plan.around), plan.budget)
     if plan.going_on and (row := last_reply(history)) is not None:
         choice = msgspec.structs.replace(choice, goes_on=row, ending=plan.going_on)
     if not view.units.single or view.units.front:
         choice = choice.with_cuts()
-    if plan.query.price == "auto" and (below := below_a_tier(plan.query, plan.model, plan.budget)) < plan.budget:
+    if plan.below_a_tier < plan.budget:
         try:
-            return msgspec.structs.replace(choice, budget=below).chosen()
+            return msgspec.structs.replace(choice, budget=plan.below_a_tier).chosen()
         except WindowDoesNotFit:  # then history has no part of what is above the tier
-            choice = msgspec.structs.replace(choice, spared=plan.budget - below)
+            choice = msgspec.structs.replace(choice, spared=plan.budget - plan.below_a_tier)
     return choice.chosen()
 
 
@@ -121,6 +121,10 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
     view: View
     line: View
     """The messages in the order of the log."""
+    costs: Sequence[int]
+    """The tokens that each unit takes of history's room; 0 for a required one."""
+    required: int
+    """The tokens of the required units."""
     budget: int
     """That of the plan, or what is below a price tier."""
     spared: int = 0
@@ -135,17 +139,17 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         options, history = self.spec.plan.query, self.view.history
         summary, noted = (history.summary if options.summary == "always" else None), False
         # A summary or a note takes room, so the choice is made again with each.
-        while isinstance(taken := self.select(summary, noted=noted), Walk):
+        while isinstance(taken := self.select(summary, noted=noted), Walk) and len(taken.rows) < history.length:
             if options.summary == "auto" and history.summary is not None and self.wants_summary(taken):
                 summary = history.summary
-            elif options.note and not noted and len(taken.rows) < history.length:
+            elif options.note and not noted:
                 noted = True
             else:
                 break
         if isinstance(taken, NeedOlder):
             return taken
         note = self._note(taken) if noted else 0
-        goes_on = self.goes_on if self.goes_on in taken.rows else None
+        goes_on = self.goes_on if self.goes_on is not None and self.goes_on in taken.rows else None
         return composed(
             taken, self.spec, self.allowed, budget=self.budget, ending=self.ending, note=note, goes_on=goes_on
         )
@@ -154,69 +158,71 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         """The choice with results cut that are larger than the window, or required and do not fit beside other parts."""
         spec = self.spec
         summary = self.view.history.summary if spec.plan.query.summary == "always" else None
-        room = self._room(summary) + self.view.always_cost
+        room = self._room(summary) + self.required
         view = required(overlong(self.view, spec, room), spec, room, self._beside_messages)
         line = view if self.line is self.view else overlong(self.line, spec, room)
         if view is self.view and line is self.line:
             return self
-        return msgspec.structs.replace(self, view=view, line=line)
+        costs, cost = view.of_history(spec.plan.around)
+        return msgspec.structs.replace(self, view=view, line=line, costs=costs, required=cost)
 
     def select(self, summary: Summary | None, *, noted: bool) -> Walk | NeedOlder:
         """Steps 1 to 4 of the module's docstring. Raises WindowDoesNotFit."""
-        spec, options, view = self.spec, self.spec.plan.query, self.view
-        fixed = fixed_costs(view, spec.plan, (summary,), self.ending)
-        room = self.budget - sum(fixed.values()) - view.always_cost
+        spec, plan, view = self.spec, self.spec.plan, self.view
+        fixed = fixed_costs(view, plan, (summary,), self.ending)
+        room = self.budget - sum(fixed.values()) - self.required
         if room < 0:
             raise self._refusal(summary)
-        beside = room
-        if noted:
+        taken = Walk(view, self.costs, fixed, room, self.required, cut=self.allowed.cut, summary=summary, noted=noted)
+        is_bounded = plan.is_bounded or self.allowed is not ALL or summary is not None or noted
+        if is_bounded or self.spared or spec.recall_reserve or spec.documents is not plan.no_documents:
+            need = self._bound(taken)
+            if need is not None:
+                return need
+        walk(taken)
+        if taken.stop == "older":
+            skips = 0 if taken.skipped is None else view.history.records.front - (taken.skipped - SKIP_HORIZON)
+            return NeedOlder(max(older(taken.room).messages, skips))
+        if taken.stop == "budget" and (self.spared or self.budget < plan.budget):
+            taken.stop = taken.rest = "price"
+        if plan.is_opened and self._is_opened:  # leading few-shots are fixed costs
+            self._open(taken)
+        taken.rows = view.units.members([*view.always, *taken.kept])
+        return taken
+
+    def _bound(self, taken: Walk) -> NeedOlder | None:
+        """Take what else needs room, and find where history may begin. Raises WindowDoesNotFit."""
+        spec, options, view, beside = self.spec, self.spec.plan.query, self.view, taken.room
+        if taken.noted:
             # A note's length depends on the number of messages that it names, so history leaves room for the longest note.
             # Required parts may use this room. If they do, the window has no note.
-            beside = self._room(summary, self._longest_note())
-            room = max(beside, min(room, self._beside_messages()))
-        taken = Walk(
-            view,
-            fixed,
-            room,
-            skip=options.overflow == "skip",
-            dedupe=options.dedupe == "messages" and view.history.records.repeats(0),
-            user_first=options.start == "user",
-            documents=self._documents if options.grounding == "all" else None,
-            cut=self.allowed.cut,
-            summary=summary,
-            noted=noted,
-        )
+            beside = self._room(taken.summary, self._longest_note())
+            taken.room = max(beside, min(taken.room, self._beside_messages()))
+        taken.skip, taken.user_first = options.overflow == "skip", options.start == "user"
+        taken.dedupe = options.dedupe == "messages" and view.history.records.repeats(0)
+        taken.documents = self._documents if options.grounding == "all" else None
         if spec.documents.sources or spec.documents.unread:
             self._ask(taken)
         recall_reserve = spec.recall_reserve + self.spared
         # Documents of required messages before the question may not take the opening's tokens.
-        held = recall_reserve + (self._least_opening if options.grounding == "all" else 0)
-        held = min(taken.room, held)
-        taken.room -= held
+        taken.held = min(taken.room, recall_reserve + (self._least_opening if options.grounding == "all" else 0))
+        taken.room -= taken.held
         if options.stable and taken.cut is None:
-            found = self._cut(beside + view.always_cost - recall_reserve)
+            found = self._cut(beside + self.required - recall_reserve)
             if isinstance(found, NeedOlder):
                 return found
             taken.cut = found
         if options.tool_results_kept is not None:  # old results become lines when a stable cut moves, and not before
             newest = taken.cut.since if taken.cut is not None else len(view.history.records) - 1
-            taken.view = view = cleared(view, spec, -1 if newest is None else newest)
+            taken.view = cleared(view, spec, -1 if newest is None else newest)
+            taken.costs, _ = taken.view.of_history(spec.plan.around)
         taken.firsts = self._firsts(taken)
-        walk(taken)
-        if taken.stop == "older":
-            skips = 0 if taken.skipped is None else view.history.records.front - (taken.skipped - SKIP_HORIZON)
-            return NeedOlder(max(older(taken.room).messages, skips))
-        if taken.stop == "budget" and (self.spared or self.budget < spec.plan.budget):
-            taken.stop = taken.rest = "price"
-        if spec.plan.is_opened and self._is_opened:  # leading few-shots are fixed costs
-            self._open(taken, held)
-        taken.rows = view.units.members([*view.always, *taken.kept])
-        return taken
+        return None
 
-    def _open(self, taken: Walk, held: int) -> None:
+    def _open(self, taken: Walk) -> None:
         """Make room for the tokens that the request costs more because of its first message. Raises WindowDoesNotFit."""
         taken.opening = open_request(taken, self._opening)
-        if taken.opening > taken.room + held:
+        if taken.opening > taken.room + taken.held:
             raise self._refusal(taken.summary)
         taken.room = max(0, taken.room - taken.opening)
 
@@ -345,4 +351,4 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
     def _room(self, *lines: Line | Summary | None) -> int:
         """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""
         fixed = fixed_costs(self.view, self.spec.plan, lines, self.ending)
-        return self.budget - sum(fixed.values()) - self.view.always_cost
+        return self.budget - sum(fixed.values()) - self.required

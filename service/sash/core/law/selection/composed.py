@@ -1,6 +1,6 @@
 """The window of the messages that a walk kept: its tokens, the edits of its messages, and what it leaves out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -9,7 +9,6 @@ import numpy as np
 from sash.core.counts.costs.counting import has_calls, reference_tokens
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import Number
-from sash.core.law.documents.grounding import Grounded
 from sash.core.law.fixed_parts.fixed_costs import Lines, first_rows, fixed_costs
 from sash.core.law.fixed_parts.plan import Plan, WindowSpec
 from sash.core.law.history.notes import note_line
@@ -38,16 +37,19 @@ def composed(
     ``budget`` is in tokens, ``ending`` are those of a line that asks to go on behind the reply of the row ``goes_on``, and
     ``note`` is the number of messages in the note, 0 without one.
     """
-    plan, view, rows, summary = spec.plan, taken.view, taken.rows, taken.summary
-    history = view.history
+    plan, view, rows, summary, fixed = spec.plan, taken.view, taken.rows, taken.summary, taken.fixed
+    history, required = view.history, taken.required
     if view.edits:  # remaining room extends the newest results again
         view = grown(view, spec, taken.room)
-    lines = (summary, note_line(note, plan.model.vocabulary) if note else None)
-    fixed = fixed_costs(view, plan, lines, ending) if note else taken.fixed
+        _, required = view.of_history(plan.around)
+    lines = (summary, note_line(note, plan.model.vocabulary)) if note else (summary,)
+    if note:
+        fixed = fixed_costs(view, plan, lines, ending)
     if taken.opening:
         fixed = {**fixed, "priming": fixed["priming"] + taken.opening}
-    messages, sent, left, accepted, left_of = taken.taken + view.always_cost, None, None, 0, []
+    messages = taken.taken + required
     tokens = {"total": 0, **fixed, "messages": messages, "grounding": taken.spent, "reasoning": 0}
+    sent, left, accepted, left_of = None, None, 0, ()
     if (thoughts := view.thoughts) is not None:
         room = budget - sum(fixed.values())
         sent, left, accepted = _reasoning(view, thoughts, taken, spec, allowed, room, noted=bool(note))
@@ -56,9 +58,9 @@ def composed(
     if summary is not None or note or plan.stands_in or view.systems:
         tokens["tools"] = _tools_tokens(view, plan, lines, rows)
     tokens["total"] = sum(tokens.values())
-    is_moved = history.order is not None
     grounding = {history.seq(row): taken.grounding[row] for row in sorted(taken.grounding)} if taken.grounding else {}
-    is_edited = left_of or view.edits or is_moved or history.seen is not None
+    is_moved, missing = history.order is not None, left_out(view, len(rows), summary)
+    told = sum([each.tokens for each in grounding.values()]) if grounding else 0
     return Window(
         budget=budget,
         rows=rows,
@@ -68,10 +70,20 @@ def composed(
         summary=summary,
         note=note,
         tokens=tokens,
-        dropped=_dropped(view, plan.model, taken, messages, grounding, sum(left_of)),
+        dropped={
+            "messages": missing,
+            "tokens": _tokens_left_out(view, plan.model, taken, messages) if missing else 0,
+            "duplicates": taken.duplicates,
+            "grounding_messages": history.grounding_messages - len(grounding),
+            **NO_MEDIA_LEFT,
+            "grounding_tokens": max(0, history.grounding_tokens - told),
+            "reasoning_tokens": sum(left_of),
+        },
         stop_reason=taken.stop,
         explain=explain(view, taken, sent, left) if plan.query.explain else None,
-        edits=_edits(view, plan, rows, left_of, accepted) if is_edited else {},
+        edits=_edits(view, plan, rows, left_of, accepted)
+        if left_of or view.edits or is_moved or history.seen is not None
+        else {},
         path=spec.path,
         opening=taken.opening,
         cut=taken.cut if taken.cut is not None and taken.cut.since is not None else None,
@@ -135,32 +147,16 @@ def _passed(taken: Walk, view: View) -> frozenset[int]:
     return frozenset(view.history.seqs_of(view.units.members(units)))
 
 
-def _dropped(
-    view: View, model: Model, taken: Walk, messages: int, grounding: Mapping[int, Grounded], reasoning_tokens: int
-) -> dict[str, int]:
-    """The parts of the history that the window leaves out, in messages and in reference tokens of the encoding.
-
-    ``messages`` are the tokens of those that it has, with reasoning; ``reasoning_tokens`` what it leaves out of these.
-    """
-    history, summary, tokens = view.history, taken.summary, 0
-    told = sum([each.tokens for each in grounding.values()]) if grounding else 0
-    left = left_out(view, len(taken.rows), summary) if summary else history.length - len(taken.rows)
-    if left:
-        alike = not view.edits and history.moved is None and costs_as_counted(history.records, model, history.column)
-        if not alike:
-            messages = int(reference_costs(history.records, history.column)[[*taken.rows]].sum())
-        tokens = history.tokens - messages
-        if summary is not None and _is_message(summary):
-            tokens -= reference_tokens(summary.measure)[history.column]
-    return {
-        "messages": left,
-        "tokens": tokens,
-        "duplicates": taken.duplicates,
-        "grounding_messages": history.grounding_messages - len(grounding),
-        **NO_MEDIA_LEFT,
-        "grounding_tokens": max(0, history.grounding_tokens - told),
-        "reasoning_tokens": reasoning_tokens,
-    }
+def _tokens_left_out(view: View, model: Model, taken: Walk, messages: int) -> int:
+    """The parts of the history that the window leaves out, in reference tokens of the encoding. ``messages`` are the tokens
+    of those that it has, with reasoning."""
+    history, summary = view.history, taken.summary
+    alike = not view.edits and history.moved is None and costs_as_counted(history.records, model, history.column)
+    if not alike:
+        messages = int(reference_costs(history.records, history.column)[[*taken.rows]].sum())
+    if summary is not None and _is_message(summary):
+        messages += reference_tokens(summary.measure)[history.column]
+    return history.tokens - messages
 
 
 def left_out(view: View, kept: int, summary: Summary | None) -> int:

@@ -36,9 +36,13 @@ class Walk(msgspec.Struct):
     """
 
     view: View
+    costs: Sequence[int]
+    """The tokens that each unit takes of the room; 0 for a required one."""
     fixed: Mapping[str, int]
     """Tokens of the fixed parts by name, without those of an opening or a note."""
     room: int
+    required: int = 0
+    """The tokens of the required units."""
     firsts: Sequence[tuple[Stop, int]] = ()
     skip: bool = False
     dedupe: bool = False
@@ -54,6 +58,8 @@ class Walk(msgspec.Struct):
     duplicates: int = 0
     reasons: dict[int, Reason] = {}
     skipped: int | None = None
+    held: int = 0
+    """Tokens of the budget that history leaves free."""
     cut: Cut | None = None
     """Where a stable cut lets history begin."""
     opening: int = 0
@@ -93,7 +99,7 @@ def _one_by_one(state: Walk, oldest: int) -> Stop | None:
     broken = view.units.broken
     said = {_said(view, index) for index in view.always} if dedupe else set()
     starts, always = view.units.starts, view.always
-    costs, covered = view.each, view.covered
+    costs, covered = state.costs, view.covered
     for index in range(len(view.units) - 1, view.units.front - 1, -1):
         row, cost = starts[index], costs[index]
         stop = _stop(state, row) if row < oldest or state.skipped is not None else None
@@ -126,22 +132,16 @@ def _one_by_one(state: Walk, oldest: int) -> Stop | None:
 
 def _run(state: Walk, oldest: int) -> Stop | None:
     """The same where room and bounds alone decide: the longest run of the newest units that fits."""
-    view = state.view
-    starts, always, costs = view.units.starts, view.always, [*view.each]
-    begins = view.units.front + view.headless
+    view, costs = state.view, state.costs
+    starts, begins, always = view.units.starts, view.units.front + view.headless, view.always
     least = left = max(begins, bisect_left(starts, oldest, 0, len(costs))) if oldest > 0 else begins
-    for index in always:
-        costs[index] = 0
     taken = sum(costs[left:] if left else costs)
     while taken > state.room:  # from the oldest: most of what was read is kept
         taken -= costs[left]
         left += 1
     state.taken = taken
     state.room -= taken
-    state.kept = [*range(len(costs) - 1, left - 1, -1)]
-    for index in sorted(always):
-        if index >= left:
-            del state.kept[len(costs) - 1 - index]
+    state.kept = sorted({*range(left, len(costs))} - always.keys(), reverse=True)
     if left > least:
         return "budget"
     for index in range(least - 1, begins - 1, -1):
@@ -241,7 +241,7 @@ def _take_away(state: Walk, why: Reason) -> None:
     """Take the oldest kept unit away."""
     oldest = state.kept.pop()
     state.reasons[oldest] = why
-    cost = state.view.each[oldest]
+    cost = state.costs[oldest]
     state.room += cost
     state.taken -= cost
 
