@@ -122,7 +122,7 @@ def turns_of(conversation: Conversation, model: Model, budget: int, options: Win
         grounded += record.grounding is not None
         if record.measure.role != USER:
             continue
-        history = History(1, whole[:length], length, column, tokens, grounded, 0, question=length)
+        history = History(1, whole[:length], length, column, tokens, grounded, 0, range(1, length + 1), length - 1)
         documents = Documents(_sources(new[length - 1], record, length), fixed.template)
         spec = WindowSpec(plan=Plan(options, fixed, model, 0, budget), documents=documents)
         window = build_window(history, spec)

@@ -121,17 +121,21 @@ class Talk:
         records, _, _ = self.stored
         column = 0 if model.encoding == "o200k_base" else 1
         grounded = [record.grounding[column] for record in records if record.grounding]
+        before = sorted(seq for seq in self.always if seq < first_seq)
+        front = Records.lone([records[seq - 1] for seq in before])
+        seqs = [*before, *range(first_seq, len(records) + 1)]
         return History(
             first_seq=first_seq,
-            records=Records.of(records[first_seq - 1 :]),
+            records=front.before(Records.of(records[first_seq - 1 :]), front=len(front)),
             length=len(records),
             column=column,
             tokens=self.totals[column][len(records)],
             grounding_messages=len(grounded),
             grounding_tokens=sum(grounded),
-            question=self.question,
+            seqs=seqs,
+            asked=seqs.index(self.question) if self.question else -1,
             summary=newest_summary(self._summary(), self._compaction(model.format), model.format, model=model),
-        ).with_required({seq: records[seq - 1] for seq in self.always if seq < first_seq})
+        )
 
     @cached_property
     def always(self) -> set[int]:
@@ -175,7 +179,7 @@ class Talk:
         built = older(ask.budget) if arranged(history, drops=False) is None else self._built(history, ask)
         if not isinstance(built, Window):
             return SeenHistory(history, Bodies(1, [], {}), {}).older(built)
-        cut = built.cut and Cut(*(row and row - history.oldest for row in built.cut))
+        cut = built.cut and Cut(*(row and row - history.oldest_bound for row in built.cut))
         return msgspec.structs.replace(built, rows=[seq - 1 for seq in built.seqs], cut=cut)
 
     def _built(self, history: History, ask: "Ask") -> Window | NeedOlder:

@@ -14,6 +14,7 @@ from sash.core.counts.models.models import find_model
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings
 from sash.core.law.history.lines import NO_RESULT
 from sash.core.law.history.order import arranged
+from sash.core.law.history.view import since
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.reasons import Reason
 from sash.core.law.records.units import group_units, unit_at
@@ -269,15 +270,15 @@ def test_a_seq_bounds_the_rows_of_the_groups_that_begin_with_it_or_later(
     history = arranged(found.history(find_model("gpt-4o"), first_seq), drops=unanswered == "drop")
     if history is None:
         return
-    seqs, front = history.seqs.tolist(), history.records.front
-    assert [history.row(seq) for seq in seqs] == [*range(len(seqs))]
+    seqs, front = [*history.seqs], history.records.front
+    assert len(seqs) == len(history.records)
     assert sorted(seqs[front:]) == [*range(history.first_seq, history.length + 1)]
     units = group_units(history.records)
     firsts = [seqs[units.starts[unit_at(units, row)]] for row in range(front, len(seqs))]
     begins = seqs[front:] if history.order is None else firsts
     for seq in range(history.first_seq, history.length + 2):
-        assert history.since(seq) == front + sum(begun < seq for begun in begins)
-    assert [history.since(seq) for seq in range(1, history.first_seq)] == [*range(history.oldest, front)]
+        assert since(history, seq) == front + sum(begun < seq for begun in begins)
+    assert [since(history, seq) for seq in range(1, history.first_seq)] == [*range(history.oldest_bound, front)]
 
 
 @given(histories(), queries(), st.data())

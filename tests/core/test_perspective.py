@@ -216,7 +216,7 @@ class Read:
         asked = Asked(plan_of(self.query, fixed_parts(self.found.settings), limits))
         history = self.found.history(model, first_seq)
         _, bodies, documents = self.found.stored
-        known = {seq: each for seq, each in documents.items() if seq >= first_seq or seq in history.before}
+        known = {seq: each for seq, each in documents.items() if seq in history.seqs}
         seen = SeenHistory(history, Bodies(1, bodies, {}), known)
         try:
             need = advance(window(asked, seen))

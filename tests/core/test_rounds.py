@@ -48,11 +48,11 @@ class Driver:
         """The most requests for older messages: each is for as many as were read."""
 
     def seen(self, first_seq: int) -> SeenHistory:
-        records, bodies, documents = self.found.stored
+        _, bodies, documents = self.found.stored
         history, query = self.found.history(self.model, first_seq), self.asked.plan.query
         mode = "all" if query.explain or query.view is not None else query.grounding
-        wanted = {"none": set(), "latest": {history.question}}.get(mode, {*documents})
-        read = {*history.before, *range(first_seq, len(records) + 1)} & wanted
+        wanted = {"none": set(), "latest": {self.found.question}}.get(mode, {*documents})
+        read = {*history.seqs} & wanted
         return SeenHistory(history, Bodies(1, bodies, {}), {seq: documents[seq] for seq in documents.keys() & read})
 
     def made(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ def test_the_newest_units_that_fit_are_kept(found: Talk, name: str, data: st.Dat
     if view is None:
         return
     room = data.draw(st.integers(0, int(view.costs.sum()) + 5))
-    bound = data.draw(st.integers(view.history.oldest, len(view.history.records)))
+    bound = data.draw(st.integers(view.history.oldest_bound, len(view.history.records)))
     costs, _ = view.of_history(None)
     taken = walk(Walk(view, costs, {}, room, firsts=(("limit", bound),)))
     may = [

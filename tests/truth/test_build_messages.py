@@ -68,8 +68,8 @@ def kept(case: dict[str, Any]) -> tuple[list[dict[str, Any]], list[int], Window]
         ),
         documents=Documents({}, parts.template),
     )
-    question = len(messages) if new else 0
-    window = build_window(History(1, records, len(messages), column, tokens, 0, 0, question), terms)
+    seqs, asked = range(1, len(messages) + 1), len(messages) - 1 if new else -1
+    window = build_window(History(1, records, len(messages), column, tokens, 0, 0, seqs, asked), terms)
     assert isinstance(window, Window)
     sent = [
         {"role": "system", "content": settings.system},

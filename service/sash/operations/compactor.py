@@ -145,7 +145,8 @@ def _request(
         tokens=sum(reference_tokens(each.record.measure)[model.column] for each in messages),
         grounding_messages=0,
         grounding_tokens=0,
-        question=records.roles.rfind(USER) + 1,
+        seqs=range(1, len(messages) + 1),
+        asked=records.roles.rfind(USER),
         summary=standing and msgspec.structs.replace(standing, through_seq=0, seq=0),
     )
     # Reasoning is left out: those that were made in shorter windows would make the request invalid.

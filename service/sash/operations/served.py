@@ -85,8 +85,8 @@ def _unseen(made: Made) -> int:
     sent = [seq for seq in made.window.seqs if seq >= history.first_seq]
     if history.seen is None or not sent:
         return 0
-    first, seqs = min(sent), history.seqs[history.records.front :]
-    return history.length - first - int((seqs > first).sum())
+    first = min(sent)
+    return history.length - first - sum(seq > first for seq in history.seqs[history.records.front :])
 
 
 def _documents(made: Made) -> tuple[int, int]:
@@ -103,7 +103,7 @@ def _documents(made: Made) -> tuple[int, int]:
 def _left(made: Made) -> int:
     """Tokens of the newest question's documents that the window does not send."""
     history = made.history
-    whole, chosen = history.records[history.asked].grounding, made.window.grounding.get(history.question)
+    whole, chosen = history.records[history.asked].grounding, made.window.grounding.get(made.window.question)
     return max(0, whole[made.history.column] - (chosen.tokens if chosen else 0)) if whole is not None else 0
 
 
@@ -116,7 +116,7 @@ def _beginning(made: Made, seqs: Sequence[int]) -> Beginning:
         count=len(seqs),
         first_seq=seqs[0],
         last_seq=seqs[-1],
-        question=made.history.question,
+        question=made.window.question,
         tokens=head.tokens.total - head.tokens.priming,
         documents=head.tokens.grounding,
         documents_from=min(window.grounding) if window.grounding else 0,

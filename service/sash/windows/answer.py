@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import Annotated, Any
 
@@ -247,7 +247,7 @@ def made(
         tokens=WindowTokens(**window.tokens),
         kept=Kept(len(seqs), seqs[0], max(seqs) if window.is_moved else seqs[-1]) if seqs else Kept(0, None, None),
         dropped=Dropped(**window.dropped),
-        grounding=_documents_of(asked, window, history, documents) if documents.sources else _NO_DOCUMENTS,
+        grounding=_documents_of(asked, window, documents) if documents.sources else _NO_DOCUMENTS,
         stop_reason=window.stop_reason,
         trimmed=trimmed,
         cost=cost_of(total, plan.flat_prices or input_prices(model, total)),
@@ -260,7 +260,7 @@ def made(
         mended=Mended(len(mends.told), mends.reasons()) if mends.told else None,
         waiting_for=[*window.waiting_for],
         unknown_view=query.view if asked.is_unknown_view else None,
-        explain=window.explain and _explain(asked, window, history.question, documents, mends),
+        explain=window.explain and _explain(asked, window, documents, mends),
     )
     before, named = _encode(head)[:-1] + b',"request":', asked.receipt
     after = b"}" if named is None else b""
@@ -304,11 +304,11 @@ def _note(mends: Mends, order: Order, history: History, window: Window) -> None:
             mends.add(LATE_RESULT, seq)
         if row in order.lines or row in order.dropped:
             mends.add(UNANSWERED_CALL, seq)
-    for seq in window.passed & {*history.seqs[[*order.gone]].tolist()}:
+    for seq in window.passed.intersection(history.seqs[row] for row in order.gone):
         mends.add(UNANSWERED_CALL, seq)
 
 
-def _explain(asked: Asked, window: Window, question: int, documents: Documents, mends: Mends) -> list[Explained]:
+def _explain(asked: Asked, window: Window, documents: Documents, mends: Mends) -> list[Explained]:
     """A line for each message by ascending seq, with its documents and its mends."""
     lines, sources, sent, mode = window.explain or [], documents.sources, window.grounding, asked.plan.query.grounding
     if not (sources or mends.told):
@@ -317,7 +317,7 @@ def _explain(asked: Asked, window: Window, question: int, documents: Documents, 
     def told(line: Explained) -> Explained:
         source, given = sources.get(line.seq), line.documents
         if source is not None:
-            is_asked = line.seq == question
+            is_asked = line.seq == window.question
             fates = documents.fates(line.seq, sent, mode, is_asked=is_asked) if line.kept else None
             given = documents_told(source.grounding, fates)
         return msgspec.structs.replace(line, mended=mends.of(line.seq), documents=given)
@@ -352,11 +352,17 @@ def _request(
             drops=drops,
             hinted=asked.plan.query.cache == "auto",
             now=history.now,
-            came=history.came,
+            came=partial(_came, history),
         )
     if not (asked.plan.refused or is_rich or parts.odd_shots):
         return chat_messages(parts, window, bodies, grounding, Marked(), mends)
     return chat_messages(parts, window, bodies, grounding, marked_in(window, history, model, drops=drops), mends)
+
+
+def _came(history: History, seq: int) -> int:
+    """The time of a message that was read, in seconds since 1970; 0 where it is not known."""
+    details = history.records.details
+    return details[history.seqs.index(seq)].identity.created_ms // 1000 if seq and details else 0
 
 
 def _with_hints(asked: Asked, request: Object | list[Body], hints: Hints) -> Object:
@@ -372,10 +378,10 @@ def _recalled(recollection: Recollection) -> WindowRecalled:
     return WindowRecalled(len(seqs), recollection.tokens, seqs, recollection.searched)
 
 
-def _documents_of(asked: Asked, window: Window, history: History, documents: Documents) -> WindowGrounding:
+def _documents_of(asked: Asked, window: Window, documents: Documents) -> WindowGrounding:
     """The documents that the window may send. To explain, others were read too."""
     asks_all = asked.plan.query.grounding == "all"
-    sources, sent = documents.sources, {history.question, *(window.seqs if asks_all else ())}
+    sources, sent = documents.sources, {window.question, *(window.seqs if asks_all else ())}
     if asked.plan.query.grounding == "none":
         return _NO_DOCUMENTS
     given = sum(len(source.grounding.documents) for seq, source in sources.items() if seq in sent)

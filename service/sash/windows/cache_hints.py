@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-from sash.core.law.history.view import History
 from sash.core.law.selection.caching import caching_of
 from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS
@@ -19,10 +18,10 @@ class Hints(NamedTuple):
     key: str
 
 
-def hints_of(asked: Asked, history: History, window: Window) -> Hints:
+def hints_of(asked: Asked, window: Window) -> Hints:
     """The hints of a window."""
     query, model, form = asked.plan.query, asked.plan.model, PROVIDERS[asked.plan.query.format]
-    rules, places = caching_of(model), places_of(window, history.question, stable=bool(query.stable))
+    rules, places = caching_of(model), places_of(window, window.question, stable=bool(query.stable))
     if rules is None or not form.takes_marks(rules.kind):
         return Hints(None, places, "")
     key = asked.cache_key if model.provider == form.maker else ""  # for the maker's own cache alone

@@ -60,15 +60,15 @@ def with_result_lines(window: Window, history: History, order: Order, bodies: Bo
     lines: dict[int, list[bytes]] = {}
     less: dict[int, int] = {}
     for row in order.lines.keys() & sent:
-        gap, calls = order.lines[row], calls_in(msgspec.json.decode(bodies.body(seqs.item(row))))
+        gap, calls = order.lines[row], calls_in(msgspec.json.decode(bodies.body(seqs[row])))
         messages = [line_of(calls[number]) for number in gap.calls]
-        lines[seqs.item(gap.last)] = list(map(_encode, messages))
+        lines[seqs[gap.last]] = list(map(_encode, messages))
         if not history.records.calls[row]:  # its bound was of any name
             spare = history.lines_tokens(row, model) - sum(written_cost(message, model) for message in messages)
-            less[seqs.item(row)] = spare
+            less[seqs[row]] = spare
     waiting: list[str] = []
     for row in order.waiting.keys() & sent:
-        gap, calls = order.waiting[row], calls_in(msgspec.json.decode(bodies.body(seqs.item(row))))
+        gap, calls = order.waiting[row], calls_in(msgspec.json.decode(bodies.body(seqs[row])))
         waiting = [calls[number].get("id") or calls[number]["name"] for number in gap.calls]
     return _replace(cheaper(window, less), lines=lines, waiting_for=waiting)
 

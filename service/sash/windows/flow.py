@@ -24,7 +24,7 @@ from sash.core.law.fixed_parts.plan import Plan, WindowSpec
 from sash.core.law.history.compaction import compacted
 from sash.core.law.history.order import arranged
 from sash.core.law.history.perspective import as_seen_by, back_for_view
-from sash.core.law.history.view import History
+from sash.core.law.history.view import History, with_recalled
 from sash.core.law.recall import choose
 from sash.core.law.records.costs import message_costs
 from sash.core.law.records.need_older import NeedOlder, older
@@ -130,7 +130,7 @@ def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Fl
             choice = with_line_to_go_on(choice, bodies, asked.plan.parts.few_shots, asked.plan.model)
         if asked.plan.parts.names:
             choice, bodies = with_sent_names(choice, history, bodies, asked.plan.parts.names, asked.plan.model)
-        hints = hints_of(asked, history, choice) if asked.plan.query.cache != "none" else None
+        hints = hints_of(asked, choice) if asked.plan.query.cache != "none" else None
         if asked.plan.query.history_tools:
             asked = _with_tools(asked, first_seen(choice, history), seen.history.length)
         return made(asked, history, choice, bodies, documents, hints, trimmed)
@@ -154,7 +154,7 @@ def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, Histor
         if found is None:
             return older(asked.plan.budget), history, documents
         history = found
-    if history.records.details or history.before:
+    if history.records.details or history.records.front:
         found = arranged(history, drops=asked.plan.query.unanswered == "drop")
         if found is None:
             return older(asked.plan.budget), history, documents
@@ -247,7 +247,7 @@ def _with(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Ge
     """What was read, and the recalled messages, which must be in the window, with their documents if these are told."""
     history = seen.history
     before = {seq: record for seq, record in recalled.items() if seq < history.first_seq}
-    history = _replace(history, recalled=recalled.keys()).with_required(before)
+    history = with_recalled(history, recalled)
     has_media = seen.has_media or any(record.media for record in before.values())
     seen = seen._replace(history=history, has_media=has_media)
     given = _with_documents(before) if asked.plan.query.explain or asked.plan.query.grounding == "all" else {}
@@ -273,10 +273,10 @@ def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked
     query, recall_reserve = asked.plan.query, asked.plan.query.recall_max_tokens
     nothing = _replace(asked, recollection=NOTHING)
     if query.view is not None or not _is_too_long(asked, seen.history):
-        draft, seen, _ = yield from _draft(asked, seen)
+        draft, seen = yield from _draft(asked, seen)
         if not draft.dropped["messages"] or (query.view is not None and draft.stop_reason == "complete"):
             return nothing, seen, {}
-    draft, seen, question = yield from _draft(_replace(asked, recall_reserve=recall_reserve), seen)
+    draft, seen = yield from _draft(_replace(asked, recall_reserve=recall_reserve), seen)
     history = seen.history
     asked = _replace(nothing, recall_reserve=recall_reserve if query.stable else 0)
     model, room = asked.plan.model, min(recall_reserve, asked.plan.budget - draft.tokens["total"])
@@ -284,7 +284,7 @@ def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked
         return asked, seen, {}
     text = query.recall_query
     if text is None:
-        text, seen = yield from _text_of(question, seen)
+        text, seen = yield from _text_of(draft.question, seen)
     found: Searchable = yield Search(text, last_left_out(sorted(draft.seqs), history.length))
     old, asks = found
     wanted = shortlist(old, asks, draft, room, model.column, user_first=query.start == "user", view=query.view)
@@ -299,7 +299,7 @@ def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked
     if not query.stable:
         return _replace(asked, recollection=in_places(taken, old, records, costs)), seen, recalled
     bodies = yield SingleBodies(recalled)
-    before = block_place(question, history.records.roles, history.length)
+    before = block_place(draft.question, history.records.roles, history.length)
     block = in_block(taken, old, records, costs, bodies, asked.plan.parts.recall_template, model, room, before)
     if query.explain and (given := _with_documents({seq: recalled[seq] for seq in block.lines})):
         block = beside_documents(block, (yield DocumentsOf(given)))
@@ -314,12 +314,12 @@ def _is_too_long(asked: Asked, history: History) -> bool:
     return int(message_costs(records, plan.model).sum()) > plan.budget
 
 
-def _draft(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Window, SeenHistory, int]]:
-    """Choose the messages, without reading their bodies. Returns the newest question's seq, too."""
+def _draft(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Window, SeenHistory]]:
+    """Choose the messages, without reading their bodies."""
     while True:
-        draft, history, _ = _chosen(asked, seen)
+        draft, _, _ = _chosen(asked, seen)
         if isinstance(draft, Window):
-            return draft, seen, history.question
+            return draft, seen
         seen = yield seen.older(draft)
 
 

@@ -1,5 +1,6 @@
 """What is known of a window's messages that are not sent as they are stored, found by their roles and numbers alone."""
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 import numpy as np
@@ -31,16 +32,16 @@ def marked_in(window: Window, history: History, model: Model, *, drops: bool) ->
         beside, odd = _in_details(records, seqs, sent)
     if isinstance(marks, np.ndarray):
         places = np.flatnonzero(marks)
-        pairs = zip(seqs[places].tolist(), marks[places].tolist(), strict=True)
+        pairs = zip(map(seqs.__getitem__, places.tolist()), marks[places].tolist(), strict=True)
         odd |= {seq: odd.get(seq, 0) | each for seq, each in pairs if seq in sent}
     return Marked(beside, odd, model.provider, model.known_as, drops)
 
 
 def _in_details(
-    records: Records, seqs: Number, sent: AbstractSet[int]
+    records: Records, seqs: Sequence[int], sent: AbstractSet[int]
 ) -> tuple[dict[int, NativeParts], dict[int, int]]:
     """Native parts of the messages ``sent``, and what chat completions refuse in those without a row, by seq."""
-    extras = ((seqs.item(index), records.details[index].extra) for index in records.rare)
+    extras = ((seqs[index], records.details[index].extra) for index in records.rare)
     found = {seq: extra for seq, extra in extras if extra is not None and seq in sent}
     beside = {seq: extra.beside for seq, extra in found.items() if extra.beside is not None}
     odd = {seq: extra.odd for seq, extra in found.items() if extra.odd}

@@ -38,11 +38,12 @@ class SeenHistory(NamedTuple):
         history = self.history
         if history.first_seq <= 1:
             raise Internal("A window asked for messages that were read.")
-        messages = max(need.messages, history.read, _MORE)
+        read = len(history.records) - history.records.front
+        messages = max(need.messages, read, _MORE)
         if need.place is not None:
             counted = int(history.line_lengths().sum())
             missing = max(0, history.tokens - counted - need.place)
-            messages = max(messages, missing * history.read // max(1, counted) + _MORE)
+            messages = max(messages, missing * read // max(1, counted) + _MORE)
         return Older(max(1, history.first_seq - messages))
 
 

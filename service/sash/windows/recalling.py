@@ -24,7 +24,7 @@ from sash.core.chat.tool_groups import links_in
 from sash.core.counts.costs.counting import reasoning_tokens, seals_tokens
 from sash.core.counts.models.families import FUNCTION, TOOL, USER
 from sash.core.counts.models.models import Model
-from sash.core.law.history.view import History
+from sash.core.law.history.view import History, since
 from sash.core.law.recall import Candidate, Recollection, Searched, candidates, explained
 from sash.core.law.records.costs import message_costs, record_cost, written_cost
 from sash.core.law.records.parameters import WindowQuery
@@ -196,7 +196,8 @@ def for_view(wanted: list[Candidate], records: Mapping[int, Record], view: str) 
 
 def digests_of(seqs: Sequence[int], history: History) -> set[bytes]:
     """The digests of what these messages of a history say."""
-    ends = [(row + 1) * RECORD_BYTES for row in history.rows_of({*seqs})]
+    sent = {*seqs}
+    ends = [(row + 1) * RECORD_BYTES for row, seq in enumerate(history.seqs) if seq in sent]
     return {history.records.packed[end - DIGEST_BYTES : end] for end in ends}
 
 
@@ -250,7 +251,7 @@ def recollected(window: Window, recollection: Recollection, history: History) ->
     tokens, lines, block = window.tokens, window.explain, recollection.block
     if block:
         more = recollection.tokens
-        place = bisect_left(window.rows, history.since(recollection.before_seq))
+        place = bisect_left(window.rows, since(history, recollection.before_seq))
         recollection = msgspec.structs.replace(recollection, place=place)
         tokens = {**tokens, "total": tokens["total"] + more, "messages": tokens["messages"] + more}
     if lines is not None:

@@ -110,8 +110,11 @@ class SentChat:
         """The history from ``first_seq`` on."""
         length, column, question = len(self._roles), self._model.column, self._roles.rfind(USER) + 1
         records, tail = self._tail(first_seq)
-        before = sorted({seq for seq in (*self._leading, question) if 0 < seq < first_seq})
-        required = {seq: self._measured(seq) for seq in before}
+        seqs: Sequence[int] = range(first_seq, length + 1)
+        required = {seq: self._measured(seq) for seq in sorted({*self._leading, question}) if 0 < seq < first_seq}
+        if required:
+            front = Records.lone([record for record, _ in required.values()])
+            records, seqs = front.before(records, front=len(front)), [*required, *seqs]
         history = History(
             first_seq=first_seq,
             records=records,
@@ -120,10 +123,11 @@ class SentChat:
             tokens=self._tokens(),
             grounding_messages=0,
             grounding_tokens=0,
-            question=question,
+            seqs=seqs,
+            asked=seqs.index(question) if question else -1,
         )
         bodies = Bodies(first_seq, tail, {seq: body for seq, (_, body) in required.items()})
-        return SeenHistory(history.with_required({seq: each for seq, (each, _) in required.items()}), bodies, {})
+        return SeenHistory(history, bodies, {})
 
     def _tail(self, first_seq: int) -> tuple[Records, list[bytes]]:
         """The records of the messages from ``first_seq`` on, and their bodies."""

@@ -153,7 +153,7 @@ def answer_from(need: Need, seen: SeenHistory, chat: SentChat | None) -> Any:
         case Search(text, last_seq):
             return _searchable(text, last_seq, history, bodies)
         case WholeRecords(seqs):
-            return {seq: history.records[history.row(seq)] for seq in seqs}
+            return {seq: history.records[seq - 1] for seq in seqs}
         case DocumentsOf(records):
             return {seq: seen.grounding[seq] for seq in records}
         case SingleBodies(records):
@@ -182,7 +182,7 @@ def _grounding(query: WindowQuery, kept: list[Measured], history: History) -> di
     return {
         seq: decode_grounding(grounding)
         for seq, (_, _, grounding) in enumerate(kept, 1)
-        if grounding and (reads_all or seq == history.question)
+        if grounding and (reads_all or seq - 1 == history.asked)
     }
 
 
@@ -246,7 +246,8 @@ def whole_history(
         tokens=int(reference_costs(records, column).sum()),
         grounding_messages=len(documents),
         grounding_tokens=sum(tokens[column] for tokens in documents),
-        question=records.sent_roles.rfind(USER) + 1,
+        seqs=range(1, len(records) + 1),
+        asked=records.sent_roles.rfind(USER),
         summary=summary,
         now=int(time.time()),  # a window of the same messages changes once, as a reference ends
     )

@@ -230,7 +230,8 @@ class Windows:
                 return read.bodies
             case WithMedia(seqs, filled, lined, history):
                 await read.read_bodies(seqs, history)
-                await read.fill(filled, lined, dict(zip(history.before, history.records, strict=False)))
+                front = range(history.records.front)
+                await read.fill(filled, lined, {history.seqs[row]: history.records[row] for row in front})
                 return FilledBodies(read.bodies, {**read.lost})
             case Search(text, last_seq):
                 mode = asked.recall or ""

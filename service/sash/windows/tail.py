@@ -228,24 +228,25 @@ class GrowingTail:
         if last is not None or view is not None or summary is not None:
             appended = (last.seq, last.record, last.body) if last is not None else None
             summary = newest_summary(summary, appended, model.format, view, model)
+        seqs: Sequence[int] = range(self.first_seq, state.length + 1)
         records = (
             Records(self.records.packed, self.records.details, self.own_tokens) if self.own_tokens else self.records
         )
         if self.outside:
             before = [each.record for each in self.outside.values()]
             front = self._front.counted([each.own_tokens for each in before])
-            records = front.before(records, front=len(front))
+            records, seqs = front.before(records, front=len(front)), [*self.outside, *seqs]
             records.front_records = () if front.details else before
         return History(
             first_seq=self.first_seq,
             records=records,
-            before=[*self.outside],
             length=state.length,
             column=column,
             tokens=state.tokens[column],
             grounding_messages=state.grounding_messages,
             grounding_tokens=state.grounding_tokens[column],
-            question=state.question,
+            seqs=seqs,
+            asked=seqs.index(state.question) if state.question else -1,
             summary=summary,
             lost={**self.lost},
             now=self.records.details[-1].identity.created_ms // 1000
@@ -257,4 +258,5 @@ class GrowingTail:
 def _stretches(seqs: Sequence[int], history: History) -> Iterator[tuple[int, Records]]:
     """Runs of consecutive ``seqs``: the first seq and the records of each run."""
     for first, last in runs(seqs):
-        yield first, history.records[history.row(first) : history.row(last) + 1]
+        row = history.seqs.index(first)
+        yield first, history.records[row : row + last - first + 1]

@@ -141,7 +141,7 @@ def _by_systems(turns: Sequence[_Turn], history: History, plan: Plan, leading: f
         if role <= DEVELOPER and not (is_own and PROVIDERS[model.format].has_system_messages(model.known_as)):
             as_note = noted and noted + whole_text_tokens(history.records[row], model)
             sent = as_note if row not in leading else 0 if is_first else blank
-            seq = history.seqs.item(row)
+            seq = history.seqs[row]
             is_bare = is_first and stands_first(history, row)
             saved[seq] = 0 if is_bare else max(blank, as_note) - sent
             is_first = False
@@ -161,7 +161,7 @@ def _by_joints(
     for row, role, is_own in turns:
         if row in leading:
             continue
-        joins, seq = USER if role <= DEVELOPER and is_note else role, history.seqs.item(row)
+        joins, seq = USER if role <= DEVELOPER and is_note else role, history.seqs[row]
         is_call = role == ASSISTANT and (records.calls[row] or records.flags[row] & Flags.LEGACY_CALL)
         is_apart = is_own and role > DEVELOPER
         can_join = not (is_apart or ended) or seq in joined

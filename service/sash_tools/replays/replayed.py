@@ -132,7 +132,7 @@ class Replayed:
         documents = [record.grounding for record, _, _ in self._kept[:length] if record.grounding is not None]
         history = whole_history(records, self._model, documents, summary)
         sends = self._asked.plan.query.grounding
-        seqs = {"latest": [history.question], "none": []}.get(sends, self._documents)
+        seqs = {"latest": [history.asked + 1], "none": []}.get(sends, self._documents)
         found = {seq: self._documents[seq] for seq in seqs if seq <= length and seq in self._documents}
         return SeenHistory(history, self._bodies, found)
 

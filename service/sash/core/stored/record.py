@@ -73,12 +73,14 @@ class WindowFlags:
     """A message's flags of one window, which are not stored.
 
     COVERED: a compaction stands for the message. MENDED: its calls may be sent although results are missing. GOES_ON: lines
-    in place of results follow it.
+    in place of results follow it. RECALLED: recall found it. TEXT_ONLY: it is sent as its text alone.
     """
 
     COVERED: Final = 1
     MENDED: Final = 2
     GOES_ON: Final = 4
+    RECALLED: Final = 8
+    TEXT_ONLY: Final = 16
 
 
 STORED_FLAGS: Final[int] = reduce(or_, (flag for name, flag in vars(Flags).items() if name.isupper()))

@@ -47,7 +47,7 @@ def _costs_beside(view: View, plan: Plan, lines: Sequence[Line | Summary]) -> di
     model, fixed, fills = plan.model, plan.parts.fixed, PROVIDERS[plan.model.format].fills
     records = view.history.records
     always = view.required if fixed.defines(model) or model.lone else []
-    is_oldest = bool(always) and view.history.seqs.item(always[0]) == 1
+    is_oldest = bool(always) and view.history.seqs[always[0]] == 1
     if fills and always:  # a later system text is a note among the messages
         runs = [row for at, row in enumerate(always) if row == at] if is_oldest else []
         always = first_rows(runs, records.roles, model, view.systems)

@@ -11,6 +11,8 @@
   behind it goes on from there.
 """
 
+from bisect import bisect_right
+
 import msgspec
 import numpy as np
 
@@ -24,7 +26,7 @@ from sash.core.law.records.units import heads_of
 from sash.core.providers import PROVIDERS
 from sash.core.providers.messages.references import is_readable
 from sash.core.providers.reading.native import compaction_of, issuer_of
-from sash.core.stored.record import Flags, Record
+from sash.core.stored.record import Flags, Record, WindowFlags
 from sash.core.stored.stored_summary import Summary
 
 
@@ -102,18 +104,19 @@ def compacted(history: History, options: WindowQuery) -> History | None:
     if summary is None or not summary.stands or options.summary == "never":
         return history
     front, last = history.records.front, min(summary.through_seq, history.length)
-    count = int(np.searchsorted(history.seqs[front:], last, side="right"))
+    count = bisect_right(history.seqs, last, front) - front
     stays = _stays(history, count)
     if stays is None:
         return None
     if covered := [front + index for index in range(count) if index not in stays]:
-        history = msgspec.structs.replace(history, records=history.records.covered(covered))
-    question = history.question
-    if question > last:
+        history = msgspec.structs.replace(history, records=history.records.with_flag(covered, WindowFlags.COVERED))
+    asked, records, seqs = history.asked, history.records, history.seqs
+    if asked >= 0 and seqs[asked] > last:
         return msgspec.structs.replace(history, covered=last)
-    if question in history.before and not (question in history.recalled or history.records[history.asked].pinned):
-        history = history.without_required({question})
-    return msgspec.structs.replace(history, question=0, covered=last)
+    if 0 <= asked < front and not (asked in history.recalled or records[asked].pinned):
+        kept = [row for row in range(len(seqs)) if row != asked]
+        records, seqs = records.taken(np.array(kept)), [seqs[row] for row in kept]
+    return msgspec.structs.replace(history, records=records, seqs=seqs, asked=-1, covered=last)
 
 
 def _stays(history: History, count: int) -> set[int] | None:
@@ -124,5 +127,5 @@ def _stays(history: History, count: int) -> set[int] | None:
     if not history.is_whole and any(records.roles[index] == TOOL for index in reached):
         return None
     stays = {index for index in range(count) if records.roles[index] <= DEVELOPER}
-    stays |= {row - front for row in history.recalled_rows if front <= row < front + count}
+    stays |= {row - front for row in history.recalled if front <= row < front + count}
     return stays.union(np.flatnonzero(np.isin(heads[:count], reached)).tolist())

@@ -116,6 +116,6 @@ def with_records(history: History, changed: Mapping[int, Record]) -> History:
         return history
     order = history.order
     if order is not None:
-        original = {order.original.row(history.seqs.item(row)): record for row, record in changed.items()}
+        original = {order.log_rows[row]: record for row, record in changed.items()}
         order = msgspec.structs.replace(order, original=with_records(order.original, original))
     return msgspec.structs.replace(history, records=history.records.replaced({**changed}), order=order)

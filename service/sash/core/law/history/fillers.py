@@ -157,7 +157,7 @@ def whole_text_tokens(record: Record, model: Model) -> int:
 
 def stands_first(history: History, row: int) -> bool:
     """Return whether no message that may be sent stands before a row, so that none does in any window."""
-    return history.seqs.item(0) == 1 and not history.records.sent_roles[:row].strip(bytes((NO_ROLE,)))
+    return history.seqs[0] == 1 and not history.records.sent_roles[:row].strip(bytes((NO_ROLE,)))
 
 
 def joined_systems(view: View, model: Model) -> list[int]:

@@ -35,11 +35,8 @@ def arranged(history: History, *, drops: bool) -> History | None:
 
     ``drops`` leaves calls without a result out, in place of a line as their result.
     """
-    if (
-        history.before
-        and history.first_seq > 1
-        and _is_unfinished(history.records[: history.records.front], history.before)
-    ):
+    front = history.records.front
+    if front and history.first_seq > 1 and _is_unfinished(history.records[:front], history.seqs[:front]):
         return None
     is_whole, records = history.is_whole, history.tail
     if not records.details or _is_in_order(records, is_whole=is_whole):
@@ -159,6 +156,7 @@ def _reordered(history: History, groups: Sequence[_Group], apart: set[int], *, d
     indexes = range(len(records))
     order = sorted(indexes, key=lambda index: (heads[index], index))
     row_of = {index: front + place for place, index in enumerate(order)}
+    log_rows = [*range(front), *(front + index for index in order)]
     sent = (heads[index] for index in indexes if index not in apart and not records.unsent[index])
     lines, dropped, gone, waiting = _gaps(history, groups, max(sent, default=-1), row_of, drops=drops)
     rows, flags = history.records.rows(), history.records.of_window().copy()
@@ -172,7 +170,8 @@ def _reordered(history: History, groups: Sequence[_Group], apart: set[int], *, d
     tail_flags[[order[gap.last - front] for gap in lines.values()]] |= WindowFlags.GOES_ON
     order_of = Order(
         original=history,
-        heads=seqs[[front + heads[index] for index in order]].tolist(),
+        log_rows=log_rows,
+        heads=[*seqs[:front], *(seqs[front + heads[index]] for index in order)],
         lines=lines,
         dropped=dropped,
         gone=gone,
@@ -185,9 +184,13 @@ def _reordered(history: History, groups: Sequence[_Group], apart: set[int], *, d
             for index in group.late
         },
     )
-    moved = np.append(np.arange(front), front + np.array(order))
-    changed = history.records.flagged(rows, flags).taken(moved)
-    return msgspec.structs.replace(history, order=order_of, moved=seqs[moved], records=changed)
+    return msgspec.structs.replace(
+        history,
+        order=order_of,
+        records=history.records.flagged(rows, flags).taken(np.array(log_rows)),
+        seqs=[seqs[row] for row in log_rows],
+        asked=row_of.get(history.asked - front, history.asked),
+    )
 
 
 def _gaps(

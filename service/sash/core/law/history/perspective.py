@@ -51,7 +51,7 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
     ``block`` are the reference tokens of a stable cut's block. The messages are counted for ``model`` before they are taken,
     all at once.
     """
-    records, front = history.records, history.records.front
+    records, front, seqs = history.records, history.records.front, np.array(history.seqs)
     message_costs(records, model)
     lengths = reference_costs(records, history.column)[front:]
     starts = history.tokens - np.cumsum(lengths[::-1])[::-1]
@@ -66,10 +66,12 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
             return None
         if history.first_seq > bound(history.length) and _is_newest(apart, records, visible):
             return None  # its group must be in the window, if the call can be sent
-        if (leading and history.first_seq - 1 in history.before) or not apart.isdisjoint(records.where(Flags.PINNED)):
+        if (leading and history.first_seq - 1 in history.seqs[:front]) or not apart.isdisjoint(
+            records.where(Flags.PINNED)
+        ):
             return None  # their group must be in the window, whole
         visible = visible._replace(kept=visible.kept[~np.isin(visible.kept, [*apart])])
-    question, newest = _question(history, visible), _newest(history, visible, heads)
+    question, newest = _question(history, visible, seqs), _newest(history, visible, heads)
     if question is None or newest is None:
         return None
     if horizon and is_whole:
@@ -84,18 +86,16 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
     summary = history.summary if history.summary is not None and history.summary.is_seen(view) else None
     begins = starts[tail - front]
     # What is left out before the first one that it sees counts as before the tail.
-    first = history.seqs.item(tail[0]) if len(tail) else history.length + 1
+    first = history.seqs[tail[0]] if len(tail) else history.length + 1
     return msgspec.structs.replace(
         history,
         first_seq=first,
         records=taken(records, kept, visible.texts, visible.pinned),
-        before=history.seqs[kept[kept < front]].tolist(),
-        moved=history.seqs[kept],
-        question=history.seqs.item(question[0]) if question else 0,
+        seqs=seqs[kept].tolist(),
+        asked=int(np.searchsorted(kept, question[0])) if question else -1,
         summary=summary,
         seen=Perspective(
             lengths=np.append(begins[1:], history.tokens)[: len(tail)] - begins,
-            texts=frozenset(history.seqs[visible.texts].tolist()),
             retired=taken(records, visible.retired, visible.left, visible.pinned),
             behind=np.minimum(np.searchsorted(tail, visible.retired), len(tail) - 1),
             is_whole=is_whole,
@@ -128,13 +128,13 @@ def _horizon(history: History, block: int) -> int:
     return max(0, history.tokens // block - HORIZON_BLOCKS) * block
 
 
-def _question(history: History, visible: Visible) -> list[int] | None:
+def _question(history: History, visible: Visible, seqs: Number) -> list[int] | None:
     """The index of the newest user message that the agent sees, if there is one; None if it may be before the tail."""
-    roles, kept, seqs = np.frombuffer(history.records.sent_roles, np.uint8), visible.kept, history.seqs
+    roles, kept = np.frombuffer(history.records.sent_roles, np.uint8), visible.kept
     last = bound(history.length)
-    asked = kept[(roles[kept] == USER) & ((seqs[kept] >= last) | (seqs[kept] == history.question))]
-    asked = asked[(asked >= history.records.front) | (seqs[asked] == history.question)]
-    if len(asked) or not history.question or history.first_seq <= last:
+    is_near = (kept >= history.records.front) & (seqs[kept] >= last)
+    asked = kept[(roles[kept] == USER) & (is_near | (kept == history.asked))]
+    if len(asked) or history.asked < 0 or history.first_seq <= last:
         return [*map(int, asked[-1:])]
     return None
 
@@ -165,7 +165,7 @@ def _must_be_in(history: History, heads: Number, indexes: list[int]) -> Number:
     records = history.records
     is_in = np.frombuffer(records.sent_roles, np.uint8) <= DEVELOPER
     is_in[: records.front] = True
-    is_in[[*indexes, *records.where(Flags.PINNED), *history.recalled_rows]] = True
+    is_in[[*indexes, *records.where(Flags.PINNED), *history.recalled]] = True
     if records.left_out:
         is_in &= np.frombuffer(records.left_out, np.uint8) == 0
     return np.isin(heads, heads[is_in])

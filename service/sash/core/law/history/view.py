@@ -9,7 +9,7 @@ from types import MappingProxyType
 import msgspec
 import numpy as np
 
-from sash.core.counts.models.families import DEVELOPER, FUNCTION, ROLES, SYSTEM, TOOL, USER
+from sash.core.counts.models.families import DEVELOPER, FUNCTION, ROLES, SYSTEM, TOOL
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import Number
 from sash.core.law.history.lines import Gap, lines_tokens
@@ -25,13 +25,12 @@ from sash.core.stored.stored_summary import Summary
 _LEADING = bytes(1 if role in (SYSTEM, DEVELOPER) else 0 for role in range(256))
 
 
-class History(msgspec.Struct, frozen=True, dict=True):
-    """The part of a conversation that was read, a row for each message.
+class History(msgspec.Struct, frozen=True):
+    """The part of a conversation that was read: a table with a row for each message. A row's index is its only position.
 
-    ``records`` are the rows: required messages before the tail, and the tail, from ``first_seq`` to the newest message.
-    ``before`` are the seqs of the required ones, ascending: the newest user message, system and developer messages, and
-    pinned ones with their whole tool group. Totals are of the whole conversation, in reference tokens of the model's
-    encoding (``column``).
+    First are the required messages before the tail: the newest user message, system and developer messages, and pinned ones
+    with their whole tool group. Behind these ``records.front`` rows is the tail, from ``first_seq`` to the newest message.
+    Totals are of the whole conversation, in reference tokens of the model's encoding (``column``).
     """
 
     first_seq: int
@@ -41,16 +40,13 @@ class History(msgspec.Struct, frozen=True, dict=True):
     tokens: int
     grounding_messages: int
     grounding_tokens: int
-    question: int
-    """Seq of the newest user message that is not left out; 0 if there is none."""
-    before: Sequence[int] = ()
+    seqs: Sequence[int]
+    """The number of each row's message in the log."""
+    asked: int
+    """The row of the newest user message that is not left out; -1 if there is none."""
     summary: Summary | None = None
-    recalled: AbstractSet[int] = frozenset()
-    """Seqs of recalled messages (whole units), which this window must contain."""
     covered: int = 0
     """The last seq that a provider's compaction covers in this window (``compaction.py``); 0 without one."""
-    moved: Number = None
-    """The seq in the log of each row, where messages of the tail are left out, or are not in the order of the log."""
     lost: Mapping[int, Sequence[int]] = MappingProxyType({})
     """The numbers of media whose bytes the storage has lost, by the seq of their message in the log."""
     now: int = 0
@@ -65,105 +61,26 @@ class History(msgspec.Struct, frozen=True, dict=True):
         """Whether no message before the tail may be sent, beside the required ones."""
         return self.first_seq <= self.covered + 1 or (self.seen is not None and self.seen.is_whole)
 
+    @property
+    def tail(self) -> Records:
+        """The records without those before the tail."""
+        return self.records[self.records.front :] if self.records.front else self.records
+
+    @property
+    def oldest_bound(self) -> int:
+        """The bound that leaves nothing out: a bound before the tail is less than its first row by the unread messages."""
+        return self.records.front + 1 - self.first_seq
+
+    @property
+    def recalled(self) -> list[int]:
+        """The rows of recalled messages (whole units), which this window must contain."""
+        return self.records.flagged_rows(WindowFlags.RECALLED)
+
     def line_lengths(self) -> Number:
         """Reference tokens of each message of the tail on the line of a stable cut: with what is left out behind it."""
         if self.seen is not None:
             return self.seen.lengths
         return reference_costs(self.records, self.column)[self.records.front :]
-
-    def with_required(self, records: Mapping[int, Record]) -> "History":
-        """The history with these messages before its tail, too, by seq."""
-        added = {seq: record for seq, record in sorted(records.items()) if seq not in self.before}
-        if not added:
-            return self
-        before = [*added, *self.before]
-        joined = Records.lone([*added.values()]).before(self.records)
-        order, front_records = np.argsort(before), self.records.front_records
-        found = joined.taken(np.append(order, np.arange(len(before), len(joined))))
-        found.front = len(before)
-        found.front_records = [[*added.values(), *front_records][index] for index in order] if front_records else ()
-        return msgspec.structs.replace(self, records=found, before=sorted(before))
-
-    def without_required(self, seqs: AbstractSet[int]) -> "History":
-        """The history without these messages before its tail."""
-        before = [seq for seq in self.before if seq not in seqs]
-        if len(before) == len(self.before):
-            return self
-        kept = [*map(self.before.index, before), *range(self.records.front, len(self.records))]
-        moved = None if self.moved is None else self.moved[kept]
-        return msgspec.structs.replace(self, records=self.records.taken(np.array(kept)), before=before, moved=moved)
-
-    @lazy
-    def seqs(self) -> Number:
-        """The seq in the log of each row, as an array."""
-        if self.moved is not None:
-            return self.moved
-        return np.append(np.array(self.before, np.int64), np.arange(self.first_seq, self.length + 1))
-
-    def seq(self, row: int) -> int:
-        """The seq in the log of a row."""
-        front = self.records.front
-        return row - front + self.first_seq if self.moved is None and row >= front else self.seqs.item(row)
-
-    def seqs_of(self, rows: Sequence[int]) -> list[int]:
-        """The seqs of ascending rows, which are mostly a run."""
-        if self.moved is None and rows and rows[0] >= self.records.front and rows[-1] - rows[0] == len(rows) - 1:
-            first = rows[0] - self.records.front + self.first_seq
-            return [*range(first, first + len(rows))]
-        seqs: list[int] = self.seqs[[*rows]].tolist()
-        return seqs
-
-    @property
-    def read(self) -> int:
-        """The number of messages of the tail."""
-        return len(self.records) - self.records.front
-
-    @property
-    def tail(self) -> Records:
-        """The records without those before the tail."""
-        return self.records[self.records.front :] if self.before else self.records
-
-    @property
-    def oldest(self) -> int:
-        """The row that message 1 would have if all messages were read: 0, or less by the number of those that were not."""
-        return self.records.front + 1 - self.first_seq
-
-    def row(self, seq: int) -> int:
-        """The row of a message that was read."""
-        if self.moved is not None:
-            return int(np.argmax(self.moved == seq))
-        return seq - self.first_seq + len(self.before) if seq >= self.first_seq else self.before.index(seq)
-
-    def since(self, seq: int) -> int:
-        """The first row of the tail that is this message or a later one, or where it would be; of moved ones by units."""
-        if seq < self.first_seq:
-            return seq - 1 + self.oldest
-        front = self.records.front
-        if self.order is not None:
-            return front + bisect_left(self.order.heads, seq)
-        return front + (seq - self.first_seq if self.moved is None else int(np.searchsorted(self.moved[front:], seq)))
-
-    @lazy
-    def asked(self) -> int:
-        """The row of the newest user message; -1 if there is none."""
-        seq, first = self.question, self.first_seq
-        if self.moved is None and seq >= first:  # as nearly always
-            return seq - first + self.records.front
-        return self.row(seq) if seq >= first or seq in self.before else -1
-
-    @lazy
-    def recalled_rows(self) -> list[int]:
-        """The rows of recalled messages, ascending."""
-        return self.rows_of(self.recalled) if self.recalled else []
-
-    def rows_of(self, seqs: AbstractSet[int]) -> list[int]:
-        """The rows of those of these messages that it has, ascending."""
-        return [row for row, seq in enumerate(self.seqs.tolist()) if seq in seqs]
-
-    def came(self, seq: int) -> int:
-        """The time of a message that was read, in seconds since 1970; 0 where it is not known."""
-        details = self.records.details
-        return details[self.row(seq)].identity.created_ms // 1000 if seq and details else 0
 
     def lines_tokens(self, row: int, model: Model) -> int:
         """The tokens of the lines behind the call of a row; 0 without lines."""
@@ -172,14 +89,36 @@ class History(msgspec.Struct, frozen=True, dict=True):
             return 0
         return lines_tokens(self.records[row], gap, model, are_all=gap.last == row)
 
-    def turn(self, count: int) -> int:
-        """The row of the user's message that begins the last ``count`` turns, or the oldest one if it was not read."""
-        index, roles = len(self.records), self.records.sent_roles
-        for _ in range(count):
-            index = roles.rfind(USER, self.records.front, index)
-            if index < 0:
-                return self.since(self.question) if count == 1 else self.oldest
-        return index
+
+def since(history: History, seq: int) -> int:
+    """The first row of the tail whose group begins at this message of the log or later, or where it would be.
+
+    The only way from a seq to a row: limits, summaries and stable cuts are told by seqs.
+    """
+    front, before = history.records.front, history.first_seq - seq
+    heads = history.seqs if history.order is None else history.order.heads
+    return front - before if before > 0 else bisect_left(heads, seq, front)
+
+
+def with_recalled(history: History, recalled: Mapping[int, Record]) -> History:
+    """The history with recalled messages, by seq. Those that were not read stand before its tail."""
+    records, before = history.records, history.seqs[: history.records.front]
+    added = {seq: each for seq, each in recalled.items() if seq < history.first_seq and seq not in before}
+    seqs = [*added, *history.seqs]
+    if added:
+        front = len(added) + len(before)
+        order = [*sorted(range(front), key=seqs.__getitem__), *range(front, len(seqs))]
+        joined = Records.lone([*added.values()]).before(records).taken(np.array(order))
+        joined.front = front
+        if records.front_records:
+            each = [*added.values(), *records.front_records]
+            joined.front_records = [each[index] for index in order[:front]]
+        records, seqs = joined, [seqs[index] for index in order]
+    rows = [row for row, seq in enumerate(seqs) if seq in recalled]
+    asked = seqs.index(history.seqs[history.asked]) if history.asked >= 0 else -1
+    return msgspec.structs.replace(
+        history, records=records.with_flag(rows, WindowFlags.RECALLED), seqs=seqs, asked=asked
+    )
 
 
 class Perspective(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,8 +126,6 @@ class Perspective(msgspec.Struct, frozen=True, kw_only=True):
 
     lengths: Number
     """Reference tokens on the line of the log, from each message to the next one that it sees."""
-    texts: AbstractSet[int]
-    """The seqs in the log of messages that are sent as their text alone."""
     retired: Records
     """Messages that earlier windows had, and this one does not."""
     behind: Number
@@ -204,8 +141,10 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     original: History
     """The history in the order of the log."""
+    log_rows: Sequence[int]
+    """The row of each message in the original."""
     heads: Sequence[int]
-    """The seq of the first message of the group of each message of the tail, ascending."""
+    """The seq of the first message of the group of each message, ascending in the tail."""
     lines: Mapping[int, Gap]
     """Calls whose results are a constant line, by the row of their message."""
     dropped: Mapping[int, Gap]
@@ -340,7 +279,7 @@ def is_headless(history: History, units: Units) -> bool | None:
         return False
     headless = len(records) > front and records.roles[front] in (TOOL, FUNCTION)
     pinned = headless and any(front <= index < units.starts[units.front + 1] for index in records.where(Flags.PINNED))
-    if pinned or (headless and history.first_seq - 1 in history.before):
+    if pinned or (headless and history.first_seq - 1 in history.seqs[:front]):
         return None
     newest = _newest(history, units)
     if len(units) > units.front and (newest is None or (headless and newest == units.front)):
@@ -364,7 +303,7 @@ def always_units(history: History, units: Units) -> dict[int, Reason]:
     """The indexes of required units, with the reason. All units before the tail are required."""
     records = history.records
     recalled: Sequence[int] = ()
-    if records.has & Has.REQUIRED or records.front or history.recalled:
+    if records.has & Has.REQUIRED or records.front or records.window_flags:
         always, recalled = _marked(history, units)
     else:
         asked = history.asked
@@ -383,7 +322,7 @@ def _marked(history: History, units: Units) -> tuple[dict[int, Reason], Sequence
     """The same for the question and what is marked, pinned, or before the tail; and the units of recalled messages."""
     records, front = history.records, frozenset(range(units.front))
     broken = units.broken - front
-    recalled = {unit_at(units, row) for row in history.recalled_rows} - broken
+    recalled = {unit_at(units, row) for row in history.recalled} - broken
     pinned = {unit_at(units, index) for index in records.where(Flags.PINNED)} - broken
     leading = {unit_at(units, index) for index in indexes_of(records.sent_roles.translate(_LEADING))}
     question = {unit_at(units, history.asked)} if history.asked >= 0 else set()
@@ -399,6 +338,6 @@ def _newest(history: History, units: Units) -> int | None:
     records, front = history.records, history.records.front
     newest_first: Iterable[int] = range(len(records) - 1, front - 1, -1)
     if history.order is not None:  # the newest message need not be the last row
-        newest_first = (front + np.argsort(history.seqs[front:])[::-1]).tolist()
+        newest_first = sorted(newest_first, key=history.seqs.__getitem__, reverse=True)
     found = (unit_at(units, index) for index in newest_first if not records.unsent[index])
     return next((unit for unit in found if unit not in units.broken), None)

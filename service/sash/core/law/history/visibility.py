@@ -11,7 +11,7 @@ from sash.core.counts.text.numbers import Number
 from sash.core.law.records.records import Records
 from sash.core.law.records.units import callers, heads_of
 from sash.core.providers.openai.chat_mends import NAMES
-from sash.core.stored.record import Flags, Record
+from sash.core.stored.record import Flags, Record, WindowFlags
 
 _KEPT_FLAGS: Final = Flags.PINNED | Flags.NOTED | Flags.REDACTED
 _PLAIN: Final = Extra()
@@ -89,6 +89,7 @@ def taken(records: Records, kept: Number, texts: Number, pinned: Number) -> Reco
     if not len(texts):
         return part
     at: Number = np.searchsorted(kept, texts)
+    part = part.with_flag(at, WindowFlags.TEXT_ONLY)
     is_pinned = np.isin(texts, pinned)
     # Where no row tells it, a text is not plain.
     is_plain: Number = ~(is_pinned | part.details.is_rare[at] | part.details.rows.have(at, _OF_TEXTS))

@@ -70,7 +70,7 @@ class _Fitting:
         first = choose(self.spec, dearest, self._allowed(0))
         if isinstance(first, NeedOlder):
             return first
-        cut = first.cut or Cut(self.history.oldest, None)
+        cut = first.cut or Cut(self.history.oldest_bound, None)
         left, changed = lines_in_steps(self.media, cut)
         if dearest is self.history and not left and self._bytes(first, left) <= self.media.most_bytes:
             return first
@@ -139,7 +139,7 @@ class _Fitting:
         media = tuple(record.enclosed)
         if media != extra.media:
             measure = msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, media=media))
-        seq = self.history.seqs.item(row)
+        seq = self.history.seqs[row]
         told = told_among(media, numbers, self.model, self.history.now)
         lines = medium_lines(record, numbers, seq, self.path, self.history.lost.get(seq, ()), told)
         own_tokens = record.own_tokens
@@ -152,13 +152,13 @@ class _Fitting:
         sent, seqs = set(window.rows), self.history.seqs
         told = [(key, reason) for key, reason in sorted(lines.items()) if key[0] in sent]
         numbers = _by_row(key for key, _ in told)
-        reasons = _by_row((seqs.item(row), reason) for (row, _), reason in told)
+        reasons = _by_row((seqs[row], reason) for (row, _), reason in told)
         if not numbers:
             return window
         edits, costs = dict(window.edits), message_costs(self.history.records, self.model)
         for row, each in numbers.items():
             saved = costs.item(row) - record_cost(self.lined[row], self.model)
-            edit = edits.get(seq := seqs.item(row), Edit())
+            edit = edits.get(seq := seqs[row], Edit())
             edits[seq] = msgspec.structs.replace(edit, media=each, saved=edit.saved + saved)
         found = {each.key: each.medium for each in self.media.all}
         media = [found[key] for key, _ in told]
@@ -171,7 +171,7 @@ class _Fitting:
             window,
             edits=edits,
             path=self.path,
-            lined={seqs.item(row): self.lined[row] for row in numbers},
+            lined={seqs[row]: self.lined[row] for row in numbers},
             stop_reason=stop,
             explain=window.explain and [_explained(line, reasons.get(line.seq, ())) for line in window.explain],
             dropped={

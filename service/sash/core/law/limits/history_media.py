@@ -51,7 +51,7 @@ class HistoryMedia:
 
     def _why_line(self, each: Enclosed) -> str | None:
         """The reason why a medium is a line in every window; None if it may be whole."""
-        is_lost = each.number in self.history.lost.get(self.history.seqs.item(each.row), ())
+        is_lost = each.number in self.history.lost.get(self.history.seqs[each.row], ())
         if is_lost:
             return LOST
         mend = why_unreadable(each.medium, self._model, self.history.now)
@@ -147,15 +147,15 @@ class HistoryMedia:
         """The oldest row from which the messages are not too many, with the lines in place of missing results; None for
         all."""
         most = self.limits.messages
-        row = len(self.texts) - max(0, most - self._messages_beside) if most is not None else self.history.oldest
-        return row if row > self.history.oldest else None
+        row = len(self.texts) - max(0, most - self._messages_beside) if most is not None else self.history.oldest_bound
+        return row if row > self.history.oldest_bound else None
 
     @property
     def _messages_beside(self) -> int:
         """The most messages beside those that may give way: fixed ones, lines, required ones and recalled ones."""
         order = self.history.order
         lines = sum(len(gap.calls) for gap in order.lines.values()) if order else 0
-        return self._fixed_messages + lines + len(self.required.keys() | {*self.history.recalled_rows})
+        return self._fixed_messages + lines + len(self.required.keys() | {*self.history.recalled})
 
 
 def _required(history: History, units: Units) -> dict[int, Reason]:

@@ -253,6 +253,11 @@ class Records(Sequence[Record]):
         found.window_flags = window_flags.tobytes()
         return found
 
+    def flagged_rows(self, flag: int) -> list[int]:
+        """Indexes of the messages that have this flag in this window, ascending."""
+        rows: list[int] = np.flatnonzero(self.of_window() & flag).tolist() if self.window_flags else []
+        return rows
+
     def of_window(self) -> Number:
         """The flags that each message has in this window, as an array."""
         return np.frombuffer(self.window_flags or bytes(len(self)), np.uint8)
@@ -279,10 +284,10 @@ class Records(Sequence[Record]):
         rows[places, 2:4] = rows[places, 16:18] = 0
         return self._changed(rows, self.details and self.details.without_rows(places), self.own_tokens)
 
-    def covered(self, places: Collection[int]) -> "Records":
-        """These records, of which no window has those at ``places``, because a compaction stands for them."""
+    def with_flag(self, places: Collection[int], flag: int) -> "Records":
+        """These records, of which those at ``places`` have another flag in this window."""
         flags = self.of_window().copy()
-        flags[[*places]] |= WindowFlags.COVERED
+        flags[[*places]] |= flag
         found = self.flagged(self.rows(), flags)
         found.costs = self.costs
         return found

@@ -14,7 +14,7 @@ from sash.core.counts.models.families import ASSISTANT, DEVELOPER, SYSTEM, TOOL,
 from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.plan import WindowSpec
 from sash.core.law.history.results import share_of
-from sash.core.law.history.view import History, View, unit_costs
+from sash.core.law.history.view import History, View, since, unit_costs
 from sash.core.law.records.costs import message_costs
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.reasons import Reason
@@ -38,7 +38,7 @@ def accepted_from(view: View, spec: WindowSpec, taken: Walk, allowed: Allowed, r
     compaction = summary if summary is not None and summary.compaction is not None else None
     stood = history.covered if compaction is not None else 0
     oldest = history.first_seq if history.seen is not None and history.seen.is_whole else 1
-    is_all = history.seqs[taken.rows[:1]].tolist() == [oldest] and taken.stop == "complete" and summary is None
+    is_all = [history.seqs[row] for row in taken.rows[:1]] == [oldest] and taken.stop == "complete" and summary is None
     is_lined = noted or allowed.is_lined or any(each.limit == 0 for each in view.edits.values())
     is_whole = (taken.stop == "summary" if stood else is_all) and not is_lined
     # Recalled messages and a summary may be new, and then so is the text before the reasoning.
@@ -66,7 +66,7 @@ def _behind_changes(view: View, spec: WindowSpec, room: int, stood: int) -> int:
     # The store does not keep when a redaction was made. With `reasoning=turn`, a message before the question was probably
     # redacted before the question was asked.
     asked_at = history.asked if options.reasoning == "turn" else 0
-    begins = max(asked_at, front + int((history.seqs[front:] <= stood).sum()))
+    begins = max(asked_at, front + sum(seq <= stood for seq in history.seqs[front:]))
     if any(flags & Flags.REDACTED for flags in history.records.flags[begins:]):
         return behind
     lifts = not PROVIDERS[model.format].replies_are_items  # Responses have system messages in their places
@@ -94,14 +94,14 @@ def _behind_compaction(history: History, spec: WindowSpec, rows: list[int], summ
         return asked
     if not summary.seq:  # it was put at an unknown time
         return len(roles)
-    behind = range(history.since(max(history.first_seq, stands + 1)), len(roles))
+    behind = range(since(history, max(history.first_seq, stands + 1)), len(roles))
     return max(asked, next((row for row in behind if roles[row] != ASSISTANT), len(roles)))
 
 
 def _behind_late(history: History) -> int:
     """The first row behind all late results. Reasoning before it was made while they were not in the window."""
     late = history.order.late if history.order is not None else ()
-    return history.since(int(history.seqs[[*late]].max()) + 1) if late else 0
+    return since(history, max(history.seqs[row] for row in late) + 1) if late else 0
 
 
 def _documents_cost(history: History, spec: WindowSpec, room: int) -> int:
@@ -109,7 +109,7 @@ def _documents_cost(history: History, spec: WindowSpec, room: int) -> int:
     asked = history.asked
     if asked < 0:
         return 0
-    chosen = spec.documents.choose(history.question, history.records[asked], spec.plan.model, room)
+    chosen = spec.documents.choose(history.seqs[asked], history.records[asked], spec.plan.model, room)
     return chosen.cost if chosen else 0
 
 

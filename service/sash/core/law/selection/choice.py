@@ -25,7 +25,7 @@ from sash.core.law.history.fillers import came_in, longest_opening, opening_toke
 from sash.core.law.history.lines import longest_lines
 from sash.core.law.history.notes import Line, longest_note
 from sash.core.law.history.order import last_reply
-from sash.core.law.history.view import History, Order, View, view_history
+from sash.core.law.history.view import History, Order, View, since, view_history
 from sash.core.law.lazily import lazy
 from sash.core.law.records.need_older import NeedOlder, older
 from sash.core.law.selection.caching import cut_length
@@ -54,7 +54,7 @@ often."""
 def choose(spec: WindowSpec, history: History, allowed: Allowed) -> Window | NeedOlder:
     """The window by all rules inside what is ``allowed``, or NeedOlder. The problem is that of ``build_window``."""
     plan = spec.plan
-    view = None if history.before and is_turn_unknown(history, plan.query) else view_history(history, plan.model)
+    view = None if history.records.front and is_turn_unknown(history, plan.query) else view_history(history, plan.model)
     if view is None:
         return older(plan.budget)
     if plan.is_dearer or history.records.details:
@@ -244,7 +244,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
             return 0
         behind = records.roles[row + 1 :] if row >= records.front else b""
         is_followed = next((role for role in behind if role > DEVELOPER), None) == ASSISTANT
-        is_oldest = history.seq(row) == 1
+        is_oldest = history.seqs[row] == 1
         return opening_tokens(
             records[row], model, is_oldest=is_oldest, is_beside_system=is_beside, is_followed=is_followed
         )
@@ -272,7 +272,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         seen, spent = (state.seen, state.spent) if state else (frozenset(), 0)
         history = self.view.history
         return self.spec.documents.choose(
-            history.seq(row), history.records[row], self.spec.plan.model, room, seen, spent=spent
+            history.seqs[row], history.records[row], self.spec.plan.model, room, seen, spent=spent
         )
 
     def _refusal(self, summary: Summary | None) -> WindowDoesNotFit:
@@ -302,8 +302,8 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         if isinstance(found, NeedOlder) or self.line.history is history:
             return found
         seqs = self.line.history.seqs
-        row = history.since(seqs.item(found.row)) if found.row < len(seqs) else found.row
-        return Cut(row, None if found.since is None else history.since(seqs.item(found.since)))
+        row = since(history, seqs[found.row]) if found.row < len(seqs) else found.row
+        return Cut(row, None if found.since is None else since(history, seqs[found.since]))
 
     def _firsts(self, taken: Walk) -> Sequence[tuple[Stop, int]]:
         """The first rows that history may have, each with the reason."""
@@ -311,14 +311,14 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         firsts: list[tuple[Stop, int]] = [] if taken.cut is None else [("budget", taken.cut.row)]
         if options.limit or options.turns or allowed.messages_row is not None:
             most = [self._limit_row(options.limit)] if options.limit else []
-            most += [history.turn(options.turns)] if options.turns else []
+            most += [self._turn_row(options.turns)] if options.turns else []
             most += [allowed.messages_row] if allowed.messages_row is not None else []
             firsts.append(("limit", max(most)))
         if allowed.bytes_row is not None:
             firsts.append(("bytes", allowed.bytes_row))
         # The messages that are not covered may be among older ones.
         if summary is not None and not (history.covered and history.is_whole):
-            firsts.append(("summary", history.since(summary.through_seq + 1)))
+            firsts.append(("summary", since(history, summary.through_seq + 1)))
         return firsts
 
     def _limit_row(self, limit: int) -> int:
@@ -327,17 +327,27 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         row = len(history.records) - limit
         if history.order is None or row < history.records.front:
             return row
-        return history.since(history.order.original.seqs.item(row))
+        return since(history, history.order.original.seqs[row])
+
+    def _turn_row(self, count: int) -> int:
+        """The row of the user's message that begins the last ``count`` turns, or the oldest one if it was not read."""
+        history = self.view.history
+        row, roles = len(history.records), history.records.sent_roles
+        for _ in range(count):
+            row = roles.rfind(USER, history.records.front, row)
+            if row < 0:
+                is_before = count == 1 and history.asked >= 0
+                return since(history, history.seqs[history.asked]) if is_before else history.oldest_bound
+        return row
 
     def wants_summary(self, taken: Walk) -> bool:
         """Whether messages that the summary covers are left out, and the summary fits with the required parts."""
         history, summary = self.view.history, self.view.history.summary
         if summary is None or taken.summary is not None or taken.stop == "complete":
             return False
-        behind, front = history.since(summary.through_seq + 1), history.records.front
-        rows = np.array(taken.rows, np.int64)
-        is_before = np.where(rows < front, history.seqs[rows] <= summary.through_seq, rows < behind)
-        return int(is_before.sum()) < behind - history.oldest and self._room(summary) >= self._beside_messages()
+        behind, front = since(history, summary.through_seq + 1), history.records.front
+        before = sum(history.seqs[row] <= summary.through_seq if row < front else row < behind for row in taken.rows)
+        return before < behind - history.oldest_bound and self._room(summary) >= self._beside_messages()
 
     def _note(self, taken: Walk) -> int:
         """The number of messages in the note; 0 without a note."""

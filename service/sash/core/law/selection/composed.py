@@ -23,6 +23,7 @@ from sash.core.law.selection.sending import begins_turn
 from sash.core.law.selection.walk import Walk
 from sash.core.law.selection.window import Allowed, Window
 from sash.core.providers import binds_reasoning
+from sash.core.stored.record import WindowFlags
 from sash.core.stored.stored_summary import Summary
 
 NO_MEDIA_LEFT: Final = {"images": 0, "files": 0, "media_bytes": 0}
@@ -58,13 +59,14 @@ def composed(
     if summary is not None or note or plan.stands_in or view.systems:
         tokens["tools"] = _tools_tokens(view, plan, lines, rows)
     tokens["total"] = sum(tokens.values())
-    grounding = {history.seq(row): taken.grounding[row] for row in sorted(taken.grounding)} if taken.grounding else {}
+    grounding = {history.seqs[row]: taken.grounding[row] for row in sorted(taken.grounding)} if taken.grounding else {}
     is_moved, missing = history.order is not None, left_out(view, len(rows), summary)
     told = sum([each.tokens for each in grounding.values()]) if grounding else 0
     return Window(
         budget=budget,
         rows=rows,
-        seqs=history.seqs_of(rows),
+        seqs=[*map(history.seqs.__getitem__, rows)],
+        question=history.seqs[history.asked] if history.asked >= 0 else 0,
         is_moved=is_moved,
         grounding=grounding,
         summary=summary,
@@ -88,7 +90,7 @@ def composed(
         opening=taken.opening,
         cut=taken.cut if taken.cut is not None and taken.cut.since is not None else None,
         passed=_passed(taken, view) if taken.reasons else frozenset(),
-        goes_on=history.seq(goes_on) if goes_on is not None else 0,
+        goes_on=history.seqs[goes_on] if goes_on is not None else 0,
     )
 
 
@@ -119,10 +121,11 @@ def _edits(view: View, plan: Plan, rows: list[int], left: Sequence[int], accepte
     if order is not None and order.dropped:
         for row in order.dropped.keys() & set(rows):
             edits[row] = msgspec.structs.replace(edits.get(row, Edit()), without_calls=order.dropped[row].calls)
-    if seen is not None and seen.texts:
-        seqs = view.history.seqs
-        edits |= {row: Edit(only_text=True) for row in rows if seqs.item(row) in seen.texts}
-    return {view.history.seq(row): each for row, each in edits.items()}
+    if seen is not None:
+        edits |= {
+            row: Edit(only_text=True) for row in {*view.history.records.flagged_rows(WindowFlags.TEXT_ONLY)} & {*rows}
+        }
+    return {view.history.seqs[row]: each for row, each in edits.items()}
 
 
 def _tools_tokens(view: View, plan: Plan, lines: Lines, rows: list[int]) -> int:
@@ -144,14 +147,15 @@ def _passed(taken: Walk, view: View) -> frozenset[int]:
     oldest = taken.kept[-1] if taken.kept else len(view.units)
     passed = (Reason.UNANSWERED, Reason.DUPLICATE)
     units = [index for index, why in taken.reasons.items() if index > oldest or why in passed]
-    return frozenset(view.history.seqs_of(view.units.members(units)))
+    return frozenset(map(view.history.seqs.__getitem__, view.units.members(units)))
 
 
 def _tokens_left_out(view: View, model: Model, taken: Walk, messages: int) -> int:
     """The parts of the history that the window leaves out, in reference tokens of the encoding. ``messages`` are the tokens
     of those that it has, with reasoning."""
     history, summary = view.history, taken.summary
-    alike = not view.edits and history.moved is None and costs_as_counted(history.records, model, history.column)
+    is_in_order = history.order is None and history.seen is None
+    alike = is_in_order and not view.edits and costs_as_counted(history.records, model, history.column)
     if not alike:
         messages = int(reference_costs(history.records, history.column)[[*taken.rows]].sum())
     if summary is not None and _is_message(summary):

@@ -118,7 +118,7 @@ def _sent(
 
 def _lines(view: View, spec: WindowSpec, results: Sequence[int], *, alone: bool = False) -> list[int]:
     """Tokens of these results as one line each, with their images and files unless it is sent ``alone``."""
-    records, seqs = view.history.records, view.history.seqs[[*results]].tolist()
+    records, seqs = view.history.records, [view.history.seqs[row] for row in results]
     return line_costs(records, results, seqs, spec.path, spec.plan.model, alone=alone) if results else []
 
 

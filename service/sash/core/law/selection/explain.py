@@ -29,7 +29,7 @@ def explain(view: View, taken: Walk, sent: Number, left: Number) -> list[Explain
     covered, roles = view.covered, history.records.roles
     others = Reason.FITS if taken.rest == "complete" else Reason.named(taken.rest)
     untold = _of_calls_before(history)
-    seqs, costs, thoughts = history.seqs.tolist(), view.costs, view.thoughts
+    seqs, costs, thoughts = history.seqs, view.costs, view.thoughts
     kept_reasoning = other_reasoning = [(0, 0)] * len(costs)
     if thoughts is not None:
         kept_reasoning = [*zip(sent.tolist(), left.tolist(), strict=True)]
@@ -61,7 +61,7 @@ def _of_calls_before(history: History) -> set[int]:
     order = history.order
     if order is None or history.is_whole:
         return set()
-    return {*order.original.seqs[late_orphans(order.original.records)].tolist()}
+    return {order.original.seqs[row] for row in late_orphans(order.original.records)}
 
 
 def does_not_fit(

@@ -8,7 +8,7 @@ import msgspec
 
 from sash.core.counts.models.families import DEVELOPER, FUNCTION, USER
 from sash.core.law.documents.grounding import Grounded
-from sash.core.law.history.view import View
+from sash.core.law.history.view import View, since
 from sash.core.law.records.reasons import Reason
 from sash.core.law.selection.stable import Cut
 from sash.core.stored.stored_grounding import StoredDocument
@@ -172,13 +172,13 @@ def _at_the_beginning(state: Walk) -> Stop:
     stop = None if seen_by is not None else _stop(state, history.records.front - 1)
     if seen_by is not None and seen_by.horizon > covered + 1:
         return "horizon"
-    seen = before <= covered + sum(seq > covered for seq in history.before) and not view.headless
+    seen = before <= covered + sum(seq > covered for seq in history.seqs[: history.records.front]) and not view.headless
     if seen and (before <= covered or stop or state.documents is None):
         return complete
     if seen_by is not None and seen_by.is_whole:
         return complete
     alone = view.headless and view.role(view.units.front) == FUNCTION  # its call may be before the tail
-    return "older" if stop is None or stop != _stop(state, history.oldest) or alone else stop
+    return "older" if stop is None or stop != _stop(state, history.oldest_bound) or alone else stop
 
 
 def _ground_required(state: Walk, documents: Choose) -> None:
@@ -186,7 +186,7 @@ def _ground_required(state: Walk, documents: Choose) -> None:
     view = state.view
     for index in range(view.units.front - 1, -1, -1):
         row = view.units.starts[index]
-        if row not in state.grounding and not _stop(state, view.history.since(view.history.seq(row))):
+        if row not in state.grounding and not _stop(state, since(view.history, view.history.seqs[row])):
             _ground(state, index, 0, documents)
 
 

@@ -42,6 +42,8 @@ class Window(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     rows: Sequence[int]
     seqs: list[int]
     """Ascending, unless the window ``is_moved``: then some results stand before messages that came earlier."""
+    question: int
+    """The seq of the newest user message that is not left out; 0 if there is none."""
     is_moved: bool = False
     grounding: Mapping[int, Grounded]
     summary: Summary | None
