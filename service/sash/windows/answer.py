@@ -299,7 +299,7 @@ def _note(mends: Mends, order: Order, history: History, window: Window) -> None:
 
     A call that is left out is a mend where the window reaches back to it, and not where budget or limit end the window.
     """
-    for seq, row in window.row_of.items():
+    for seq, row in zip(window.seqs, window.rows, strict=True):
         if row in order.late:
             mends.add(LATE_RESULT, seq)
         if row in order.lines or row in order.dropped:
@@ -414,7 +414,7 @@ def _is_exact(plan: Plan, history: History, window: Window) -> bool:
             return False
         bits |= parts_of(summary.measure)
     if window.lined:  # they are sent as these are
-        history = with_records(history, {window.row_of[seq]: each for seq, each in window.lined.items()})
+        history = with_records(history, window.lined)
     if history.records.details:
         if _any_estimate(history, window, plan.model):
             return False

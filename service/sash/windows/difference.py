@@ -156,7 +156,7 @@ def _sent(made: Made) -> _Sent:
         seq: b"".join((whole_body(body), *window.lines.get(seq, ())))
         for seq, body in zip(window.seqs, bodies, strict=True)
     }
-    roles = {seq: ROLES[history.records.roles[row]] for seq, row in window.row_of.items()}
+    roles = {seq: ROLES[history.records.roles[row]] for seq, row in zip(window.seqs, window.rows, strict=True)}
     return _Sent(window.seqs, texts, roles, WindowCosts(window, history, made.asked.plan.model))
 
 

@@ -16,7 +16,7 @@ from sash.core.counts.costs.counting import reasoning_tokens
 from sash.core.counts.costs.estimates import spoken_tokens
 from sash.core.counts.measures.measures import measure
 from sash.core.counts.models.models import Model
-from sash.core.law.documents.document_costs import DocumentedContent
+from sash.core.law.documents.document_costs import Joining
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.history.enclosing import with_records
 from sash.core.law.history.lines import go_on_tokens, line_of, medium_lines
@@ -122,9 +122,8 @@ def edited(window: Window, history: History, bodies: Bodies, model: Model) -> tu
     if not window.lined:
         return _without_lines(window, history, bodies, model)
     window, bodies = _lined(window, history, bodies, model)
-    lined = {window.row_of[seq]: record for seq, record in window.lined.items()}
-    costs = message_costs(history.records, model)
-    saved = {seq: costs.item(window.row_of[seq]) - record_cost(record, model) for seq, record in window.lined.items()}
+    lined, costs = window.lined, message_costs(history.records, model)
+    saved = {row: costs.item(row) - record_cost(record, model) for row, record in lined.items()}
     window, bodies, trimmed = _without_lines(_saving(window, saved, -1), with_records(history, lined), bodies, model)
     return _saving(window, saved, 1), bodies, trimmed
 
@@ -132,7 +131,7 @@ def edited(window: Window, history: History, bodies: Bodies, model: Model) -> tu
 def _saving(window: Window, saved: Mapping[int, int], sign: int) -> Window:
     """The window whose edits save more, or less, by what lines in place of media save. Cuts are told apart from them."""
     edits = {
-        seq: _replace(window.edits[seq], saved=window.edits[seq].saved + sign * more) for seq, more in saved.items()
+        row: _replace(window.edits[row], saved=window.edits[row].saved + sign * more) for row, more in saved.items()
     }
     return _replace(window, edits={**window.edits, **edits})
 
@@ -143,8 +142,8 @@ def _lined(window: Window, history: History, bodies: Bodies, model: Model) -> tu
     spans: dict[int, tuple[int, int]] = {}
     less: dict[int, int] = {}
     priced: dict[int, Grounded] = {}
-    for seq, bound in window.lined.items():
-        each, record = window.edits[seq], history.records[window.row_of[seq]]
+    for row, bound in window.lined.items():
+        seq, each, record = history.seqs[row], window.edits[row], history.records[row]
         message = msgspec.json.decode(bodies.body(seq))
         told = told_among(record.enclosed, each.media, model, history.now)
         lines = medium_lines(record, each.media, seq, window.path, history.lost.get(seq, ()), told)
@@ -159,9 +158,8 @@ def _lined(window: Window, history: History, bodies: Bodies, model: Model) -> tu
         if each.limit is None and not each.without_calls:
             less[seq] = record_cost(bound, model) - written_cost(message, model, parallel=record.parallel)
         if chosen := window.grounding.get(seq):
-            content = DocumentedContent(_with_content(record, message, model), made[seq][span[0] : span[1]], model)
-            cost = content.cost(chosen.before, chosen.after) - record_cost(content.record, model)
-            priced[seq] = _replace(chosen, cost=cost)
+            joining = Joining(_with_content(record, message, model), made[seq][span[0] : span[1]], model)
+            priced[seq] = _replace(chosen, cost=joining.more(chosen.before, chosen.after))
     bodies = _replace(bodies, edited=made, spans=spans)
     return _with_documents_priced(cheaper(window, less), priced), bodies
 
@@ -181,17 +179,18 @@ def _without_lines(
     trimmed: dict[int, int] = {}
     less: dict[int, int] = {}
     costs = message_costs(history.records, model)
-    whole = {seq: costs.item(window.row_of[seq]) for seq in edits}
+    whole = {row: costs.item(row) for row in edits}
     plain = _plain_lines(window, history, model, whole)
-    for seq, each in window.edits.items():
+    for row, each in window.edits.items():
+        seq = history.seqs[row]
         if each.media and each == Edit(media=each.media, saved=each.saved):
             continue
-        if seq in plain:
+        if row in plain:
             message = _members(bodies.body(seq))
-            message["content"], cost = plain[seq]
+            message["content"], cost = plain[row]
         else:
             message = msgspec.json.decode(bodies.body(seq))
-            record = history.records[window.row_of[seq]]
+            record = history.records[row]
             is_signed_result = each.limit is not None and reasoning_tokens(record.measure, model)
             if is_signed_result or not is_of(message, model.format):
                 message.pop("native", None)  # a cut result leaves no room for a signature: it is sent in its chat form
@@ -203,11 +202,11 @@ def _without_lines(
                 own = message.get("native")
                 form = PROVIDERS[own["format"]] if own else None
                 message = text_alone(message) if each.only_text else without_calls(message, each.without_calls, form)
-                less[seq] = whole[seq] - written_cost(message, model)
+                less[seq] = whole[row] - written_cost(message, model)
         if each.limit is not None:
-            trimmed[seq] = whole[seq] - cost
+            trimmed[seq] = whole[row] - cost
             if trimmed[seq] != each.saved:
-                edits[seq] = _replace(each, saved=trimmed[seq])
+                edits[row] = _replace(each, saved=trimmed[seq])
                 less[seq] = trimmed[seq] - each.saved
         edited[seq] = _encode(message)
     window = cheaper(window, less)
@@ -220,26 +219,25 @@ def _without_lines(
 def _plain_lines(
     window: Window, history: History, model: Model, whole: Mapping[int, int]
 ) -> dict[int, tuple[str, int]]:
-    """The results without native parts that are sent as one line: the line, and its tokens. ``whole`` are the results'."""
+    """The results without native parts that are sent as one line: the line, and its tokens, by row. ``whole`` are the
+    results'."""
     records, edits = history.records, window.edits
     if model.vocabulary is not None or not records.details:
         return {}
     native, apart = records.columns["form"], records.with_parts
-    lines = {window.row_of[seq]: seq for seq, each in edits.items() if each.limit == 0}
+    lines = [row for row, each in edits.items() if each.limit == 0]
     rows = [row for row in lines if row not in apart and not (isinstance(native, np.ndarray) and native[row])]
     tokens, other = (records.tokens(column).tolist() for column in (model.column, 1 - model.column))
     # The bound is of the larger number. It is exact where the other number has as many digits.
     unsure = [row for row in rows if other[row] > tokens[row] and _digits(other[row]) > _digits(tokens[row])]
     exact: dict[int, int] = {}
     if unsure:
-        costs = line_costs(records, unsure, [lines[row] for row in unsure], window.path, model, exact=True)
+        costs = line_costs(records, unsure, [history.seqs[row] for row in unsure], window.path, model, exact=True)
         exact = dict(zip(unsure, costs, strict=True))
-    found = {}
-    for row in rows:
-        seq = lines[row]
-        bound = whole[seq] - edits[seq].saved
-        found[seq] = left_out_line(tokens[row], seq, window.path), exact.get(row, bound)
-    return found
+    return {
+        row: (left_out_line(tokens[row], history.seqs[row], window.path), exact.get(row, whole[row] - edits[row].saved))
+        for row in rows
+    }
 
 
 def _digits(number: int) -> int:
@@ -253,7 +251,7 @@ def with_sent_names(
     edited: dict[int, bytes] = {}
     less: dict[int, int] = {}
     records, bound = history.records, bound_of(names, model)
-    for seq, row in window.row_of.items():
+    for seq, row in zip(window.seqs, window.rows, strict=True):
         calls = records.calls[row]
         if not calls and records.roles[row] not in RESULTS:
             continue

@@ -117,7 +117,7 @@ def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Fl
             continue
         if asked.recollection is not None:
             choice = recollected(choice, asked.recollection, history)
-        bodies, lost = yield from _bodies(choice, seen)
+        bodies, lost = yield from _bodies(choice, history, seen)
         if lost != seen.history.lost:  # each time there are more: lines take less room, and older messages come in
             seen = seen._replace(history=with_lost(seen.history, lost))
             continue
@@ -224,19 +224,19 @@ def _edited(
     choice: Window, history: History, bodies: Bodies, model: Model
 ) -> Generator[Need, Any, tuple[Window, Bodies, Trimmed | None]]:
     """Apply the window's edits, in a thread where there are many: each message is decoded, and a cut text is counted."""
-    changed = [choice.row_of[seq] for seq in choice.edits]
+    changed = [*choice.edits]
     if len(changed) > _FEW_EDITS or int(history.records.sizes()[changed].sum()) > _SMALL_BYTES:
         yield LongWork()
     return edited(choice, history, bodies, model)
 
 
-def _bodies(choice: Window, seen: SeenHistory) -> Generator[Need, Any, FilledBodies]:
+def _bodies(choice: Window, history: History, seen: SeenHistory) -> Generator[Need, Any, FilledBodies]:
     """The bodies of a window's messages, with their pictures and files; and the media that are lost."""
     bodies, lost = seen.bodies, seen.history.lost
     seqs = sorted(choice.seqs) if choice.is_moved else choice.seqs
     if seen.has_media:
-        lines = {seq for seq, each in choice.edits.items() if each.limit == 0}
-        lined = {seq: each.media for seq, each in choice.edits.items() if each.media}
+        lines = {history.seqs[row] for row, each in choice.edits.items() if each.limit == 0}
+        lined = {history.seqs[row]: each.media for row, each in choice.edits.items() if each.media}
         bodies, lost = yield WithMedia(seqs, [seq for seq in seqs if seq not in lines], lined, seen.history)
     elif not bodies.have(seqs):
         bodies = yield Texts(seqs, seen.history)

@@ -211,7 +211,7 @@ def _by_names(window: Window, history: History, model: Model, mends: Mends) -> C
     records, form = history.records, model.format
     saved = Counter[int]()
     for row, seq in zip(window.rows, window.seqs, strict=True):
-        if row in records.media and seq not in mends.told and seq not in window.edits:
+        if row in records.media and seq not in mends.told and row not in window.edits:
             measured = records[row].measure
             if came_in(measured, form) or seq not in mends.changed:  # those that are changed are counted again
                 saved[seq] = with_filler(measured, 0, model)
@@ -223,9 +223,9 @@ def _as_sent(
 ) -> tuple[Counter[int], Counter[int]]:
     """The tokens that changed messages, and their reasoning, cost less than they were chosen by, by seq."""
     records, form = history.records, model.format
-    saved, thoughts = Counter[int](), Counter[int]()
+    saved, thoughts, rows = Counter[int](), Counter[int](), dict(zip(window.seqs, window.rows, strict=True))
     for seq, sent in mends.sent.items():
-        row = window.row_of.get(seq)
+        row = rows.get(seq)
         if row is None or seq not in mends.changed:
             continue
         if seq in window.grounding or seq in window.renamed or (sent and records.roles[row] <= DEVELOPER):
@@ -237,14 +237,14 @@ def _as_sent(
             said = sent if is_chat else [turn.message for turn in read_messages(form, sent, [""] * len(sent))]
             parallel = records[row].parallel
             saved[seq] = chosen - sum(written_cost(message, model, parallel=parallel) for message in said)
-            if thought := _thought_by(seq, row, window, history, model):
+            if thought := _thought_by(row, window, history, model):
                 thoughts[seq] = max(0, thought - sum(reasoning_tokens(measure(each), model, form) for each in said))
     return saved, thoughts
 
 
-def _thought_by(seq: int, row: int, window: Window, history: History, model: Model) -> int:
+def _thought_by(row: int, window: Window, history: History, model: Model) -> int:
     """The tokens of the reasoning that a message was chosen with; 0 where an older turn's is not counted."""
-    edit = window.edits.get(seq)
+    edit = window.edits.get(row)
     if not window.tokens["reasoning"] or model.rules.forgets or (edit is not None and edit.without_reasoning):
         return 0
     return reasoning_tokens(history.records[row].measure, model, model.format)
@@ -252,10 +252,10 @@ def _thought_by(seq: int, row: int, window: Window, history: History, model: Mod
 
 def _chosen_by(seq: int, row: int, window: Window, history: History, model: Model, bodies: Bodies) -> int | None:
     """The tokens that a message was chosen by, without reasoning; None where an edit counted it otherwise."""
-    record, edit, sent_in = history.records[row], window.edits.get(seq), PROVIDERS[model.format]
+    record, edit, sent_in = history.records[row], window.edits.get(row), PROVIDERS[model.format]
     if edit is not None and (edit.limit is not None or edit.without_calls or edit.only_text):
         return None
-    if seq in window.lined:
+    if row in window.lined:
         return written_cost(msgspec.json.decode(bodies.body(seq)), model, parallel=record.parallel)
     cost = message_costs(history.records, model).item(row) - (edit.saved if edit else 0)
     more = unseen_tokens(record.measure, model) if sent_in.tells_links else 0

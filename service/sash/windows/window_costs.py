@@ -1,5 +1,6 @@
 """The tokens of a chosen window's messages, one by one, as they are sent."""
 
+from collections.abc import Mapping
 from functools import cached_property
 
 import msgspec
@@ -19,6 +20,11 @@ class WindowCosts(msgspec.Struct, frozen=True, dict=True):
     model: Model
 
     @cached_property
+    def row_of(self) -> Mapping[int, int]:
+        """The row of each message, by its seq."""
+        return dict(zip(self.window.seqs, self.window.rows, strict=True))
+
+    @cached_property
     def _thinks(self) -> bool:
         records = self.history.records
         return bool(records.details and records.thinks)
@@ -32,8 +38,8 @@ class WindowCosts(msgspec.Struct, frozen=True, dict=True):
 
     def cost(self, seq: int) -> int:
         """The tokens of a message as it is sent, with its documents."""
-        history, model, row = self.history, self.model, self.window.row_of[seq]
-        edit, grounded = self.window.edits.get(seq), self.window.grounding.get(seq)
+        history, model, row = self.history, self.model, self.row_of[seq]
+        edit, grounded = self.window.edits.get(row), self.window.grounding.get(seq)
         cost: int = message_costs(history.records, model).item(row)
         cost += history.lines_tokens(row, model) - (edit.saved if edit else 0)
         if self._thinks and not (edit and edit.without_reasoning):

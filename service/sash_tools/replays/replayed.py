@@ -177,7 +177,7 @@ class Replayed:
         except (WindowDoesNotFit, FormatCannotCarry):
             return frozenset()
         chosen = made.window
-        cut = {seq for seq, edit in chosen.edits.items() if edit.limit is not None}
+        cut = {made.history.seqs[row] for row, edit in chosen.edits.items() if edit.limit is not None}
         recalled = made.head.recalled.seqs if made.head.recalled else ()
         sent = frozenset(chosen.seqs) - cut | frozenset(recalled)
         if text is None:

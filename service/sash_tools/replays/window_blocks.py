@@ -11,7 +11,6 @@ import msgspec
 
 from sash.core.counts.models.families import DEVELOPER, SYSTEM, TOOL, USER
 from sash.core.law.history.fillers import came_in
-from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS
 from sash.core.providers.form.cache_marks import CacheKind, Places
 from sash.windows.window_costs import WindowCosts
@@ -48,7 +47,7 @@ class CachedWindow(WindowCosts, frozen=True, dict=True):
 
     def blocks(self, seq: int) -> int:
         """The blocks of a message: one for its text or result, and one for each call."""
-        records, row = self.history.records, self.window.row_of[seq]
+        records, row = self.history.records, self.row_of[seq]
         calls = records.calls[row]
         return calls + records[row].has_text if calls else 1
 
@@ -118,13 +117,13 @@ def _messages(kind: CacheKind, cached: CachedWindow, ends: set[int]) -> Iterator
     for number, (seq, role) in enumerate(zip(window.seqs, cached.roles, strict=True), 1):
         if recalled and number == place + 1:
             yield Block(("recalled", recalled.block), recalled.tokens)
-        identity = (seq, str(_sent_as(window, seq)), tuple(window.lines.get(seq, ())))
+        identity = (seq, str(_sent_as(cached, seq)), tuple(window.lines.get(seq, ())))
         if kind == "cache_control":  # a mark finds entries of at most 20 blocks before it
             yield from (Block((identity, part), 0) for part in range(1, cached.blocks(seq)))
         yield Block(identity, cached.cost(seq), marked=number in ends, turn=role in _TURNS)
 
 
-def _sent_as(window: Window, seq: int) -> tuple[object, object]:
+def _sent_as(cached: CachedWindow, seq: int) -> tuple[object, object]:
     """What follows from how a message is sent: documents, and edits without ``saved``, which is a bound at first."""
-    grounded, edit = window.grounding.get(seq), window.edits.get(seq)
+    grounded, edit = cached.window.grounding.get(seq), cached.window.edits.get(cached.row_of[seq])
     return (grounded and (grounded.before, grounded.after)), edit and msgspec.structs.replace(edit, saved=0)

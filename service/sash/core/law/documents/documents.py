@@ -44,8 +44,6 @@ class Documents(msgspec.Struct, frozen=True):
     max_tokens: int | None = None
     overflow: Literal["trim", "whole", "drop", "error"] = "trim"
     dedupe: bool = True
-    unread: Mapping[int, Record] = {}
-    """Messages whose documents were not read, by seq. Their documents take the tokens that were counted, without a text."""
 
     def choose(
         self,
@@ -64,14 +62,11 @@ class Documents(msgspec.Struct, frozen=True):
         With ``overflow=error`` the documents are not trimmed and may add more than ``room``; the caller must check.
         """
         source = self.sources.get(seq)
-        if source is None:
-            return self._unread(seq, model, room)
-        documents = source.grounding.documents
-        fresh = self._fresh(documents, seen)
-        if not fresh:
+        fresh = self._fresh(source.grounding.documents, seen) if source is not None else []
+        if source is None or not fresh:
             return None
         given: Leveled = [source.grounding.levels(place) for place in fresh]
-        message = Joining(source, record, self.template, model)
+        message = Joining(record, source.content, model, self.template, source.grounding)
         left = room
         if self.max_tokens is not None:
             left = max(0, self.max_tokens - spent)
@@ -85,7 +80,7 @@ class Documents(msgspec.Struct, frozen=True):
         if chosen is None:
             return None
         places = tuple(fresh[: chosen.kept])
-        sent = tuple(documents[place] for place in places)
+        sent = tuple(source.grounding.documents[place] for place in places)
         return msgspec.structs.replace(chosen, documents=sent, places=places, allowed=len(given))
 
     def _whole_or_cut(self, message: Joining, texts: Sequence[str], room: int) -> Grounded | None:
@@ -137,14 +132,6 @@ class Documents(msgspec.Struct, frozen=True):
             return [place for place, _ in written]
         first = {document: place for place, document in reversed(written)}
         return sorted(place for document, place in first.items() if document not in sent)
-
-    def _unread(self, seq: int, model: Model, room: int) -> Grounded | None:
-        """The tokens of documents that were not read; None if there are none, or they do not fit and may not be trimmed."""
-        tokens = self.most_tokens(self.unread[seq], model) if seq in self.unread else 0
-        if not tokens or (tokens > room and self.overflow == "drop"):
-            return None
-        cost = min(tokens, room) if self.overflow == "trim" else tokens
-        return Grounded(before="", after="", kept=0, tokens=0, cost=cost)
 
     def most_tokens(self, record: Record, model: Model) -> int:
         """The most tokens that a message's documents add, in the model's tokens, whatever their scripts."""

@@ -158,8 +158,8 @@ class _Fitting:
         edits, costs = dict(window.edits), message_costs(self.history.records, self.model)
         for row, each in numbers.items():
             saved = costs.item(row) - record_cost(self.lined[row], self.model)
-            edit = edits.get(seq := seqs[row], Edit())
-            edits[seq] = msgspec.structs.replace(edit, media=each, saved=edit.saved + saved)
+            edit = edits.get(row, Edit())
+            edits[row] = msgspec.structs.replace(edit, media=each, saved=edit.saved + saved)
         found = {each.key: each.medium for each in self.media.all}
         media = [found[key] for key, _ in told]
         images = sum(medium.kind == IMAGE for medium in media)
@@ -171,7 +171,7 @@ class _Fitting:
             window,
             edits=edits,
             path=self.path,
-            lined={seqs[row]: self.lined[row] for row in numbers},
+            lined={row: self.lined[row] for row in numbers},
             stop_reason=stop,
             explain=window.explain and [_explained(line, reasons.get(line.seq, ())) for line in window.explain],
             dropped={

@@ -95,5 +95,5 @@ def lost_among(body: bytes, media: Sequence[StoredMedium], contents: Mapping[byt
 
 def lost_seqs(window: Window, history: History) -> list[int]:
     """Return the seqs of the window's messages that have a line in place of a lost picture, file or sound."""
-    lost = history.lost
-    return [seq for seq in window.lined if not {*window.edits[seq].media}.isdisjoint(lost.get(seq, ()))]
+    lined = ((history.seqs[row], window.edits[row].media) for row in window.lined)
+    return [seq for seq, media in lined if not {*media}.isdisjoint(history.lost.get(seq, ()))]

@@ -50,8 +50,8 @@ def has_unreadable(history: History, model: Model) -> bool:
 
 def unreadable_in(window: Window, history: History, model: Model) -> Iterator[tuple[int, Mend]]:
     """Yield the mends of media that are lines because they cannot be read, each with its message's seq."""
-    for seq in window.lined:
-        media = history.records[window.row_of[seq]].enclosed
-        for number in window.edits[seq].media:
+    for row in window.lined:
+        media = history.records[row].enclosed
+        for number in window.edits[row].media:
             if mend := why_unreadable(media[number], model, history.now):
-                yield seq, mend
+                yield history.seqs[row], mend

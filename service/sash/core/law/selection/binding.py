@@ -77,7 +77,10 @@ def _behind_changes(view: View, spec: WindowSpec, room: int, stood: int) -> int:
         if options.grounding == "all":  # a repeated document moves to the newest question
             return behind
         stands = max(stands, history.asked + 1)  # documents of earlier questions are not sent again
-        asked = _documents_cost(history, spec, room)
+        if history.asked >= 0:
+            seq, record = history.seqs[history.asked], history.records[history.asked]
+            chosen = spec.documents.choose(seq, record, model, room)
+            asked = chosen.cost if chosen else 0
     return max(stands, _behind_pressed(view, model, options, room, asked))
 
 
@@ -102,15 +105,6 @@ def _behind_late(history: History) -> int:
     """The first row behind all late results. Reasoning before it was made while they were not in the window."""
     late = history.order.late if history.order is not None else ()
     return since(history, max(history.seqs[row] for row in late) + 1) if late else 0
-
-
-def _documents_cost(history: History, spec: WindowSpec, room: int) -> int:
-    """The tokens of the newest question's documents that fit a room."""
-    asked = history.asked
-    if asked < 0:
-        return 0
-    chosen = spec.documents.choose(history.seqs[asked], history.records[asked], spec.plan.model, room)
-    return chosen.cost if chosen else 0
 
 
 def _behind_cut(view: View, kept: AbstractSet[int], cut: Cut, *, noted: bool) -> int:

@@ -201,7 +201,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         taken.skip, taken.user_first = options.overflow == "skip", options.start == "user"
         taken.dedupe = options.dedupe == "messages" and view.history.records.repeats(0)
         taken.documents = self._documents if options.grounding == "all" else None
-        if spec.documents.sources or spec.documents.unread:
+        if spec.documents.sources:
             self._ask(taken)
         recall_reserve = spec.recall_reserve + self.spared
         # Documents of required messages before the question may not take the opening's tokens.

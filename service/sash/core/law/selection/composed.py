@@ -106,7 +106,7 @@ def _reasoning(
 
 
 def _edits(view: View, plan: Plan, rows: list[int], left: Sequence[int], accepted: int) -> dict[int, Edit]:
-    """The changes to messages before they are sent, by seq. ``left`` are their tokens of reasoning that is left out."""
+    """The changes to messages before they are sent, by row. ``left`` are their tokens of reasoning that is left out."""
     edits = {row: view.edits[row] for row in rows if row in view.edits} if view.edits else {}
     order, seen = view.history.order, view.history.seen
     if any(left):
@@ -122,10 +122,9 @@ def _edits(view: View, plan: Plan, rows: list[int], left: Sequence[int], accepte
         for row in order.dropped.keys() & set(rows):
             edits[row] = msgspec.structs.replace(edits.get(row, Edit()), without_calls=order.dropped[row].calls)
     if seen is not None:
-        edits |= {
-            row: Edit(only_text=True) for row in {*view.history.records.flagged_rows(WindowFlags.TEXT_ONLY)} & {*rows}
-        }
-    return {view.history.seqs[row]: each for row, each in edits.items()}
+        texts = {*view.history.records.flagged_rows(WindowFlags.TEXT_ONLY)}
+        edits |= {row: Edit(only_text=True) for row in rows if row in texts}
+    return edits
 
 
 def _tools_tokens(view: View, plan: Plan, lines: Lines, rows: list[int]) -> int:

@@ -1,7 +1,6 @@
 """A chosen window, and what a provider's limits allow it."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -32,10 +31,11 @@ class Allowed(msgspec.Struct, frozen=True, kw_only=True):
 ALL: Final = Allowed()
 
 
-class Window(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+class Window(msgspec.Struct, frozen=True, kw_only=True):
     """A chosen window: fixed parts, a summary, a note, then messages in their order; and the figures of the answer.
 
-    All is by the messages' seqs in the log. ``rows`` are the messages' rows in the history that it was chosen from.
+    ``rows`` are its messages' rows in the history that it was chosen from. Edits and lined records are by row, all else is
+    by the messages' seqs in the log.
     """
 
     budget: int
@@ -54,13 +54,13 @@ class Window(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     stop_reason: str
     explain: list[Explained] | None
     edits: Mapping[int, Edit] = {}
-    """Changes to stored messages before they are sent, by seq."""
+    """Changes to stored messages before they are sent."""
     path: str = ""
     """The path of the conversation's messages, for lines in place of tool results."""
     cut: Cut | None = None
     """Where a stable cut lets history begin."""
     lined: Mapping[int, Record] = {}
-    """Records of messages of which some pictures, files or sounds are sent as lines, by seq. Their tokens are bounds."""
+    """Records of messages of which some pictures, files or sounds are sent as lines. Their tokens are bounds."""
     recalled: Recollection | None = None
     passed: frozenset[int] = frozenset()
     """Messages that are left out although they would fit, such as an unanswered call or a duplicate, by seq."""
@@ -74,8 +74,3 @@ class Window(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The seqs of messages in which tools are sent under another name than their own."""
     waiting_for: Sequence[str] = ()
     """Ids of the calls at the end that wait for their results."""
-
-    @cached_property
-    def row_of(self) -> Mapping[int, int]:
-        """The row of each message, by its seq."""
-        return dict(zip(self.seqs, self.rows, strict=True))
