@@ -7,7 +7,6 @@ its call.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
 
 import msgspec
 import numpy as np
@@ -35,7 +34,7 @@ class Units(msgspec.Struct, frozen=True, dict=True):
     starts: Sequence[int]
     edges: Number
     front: int
-    broken: AbstractSet[int] = frozenset()
+    broken: frozenset[int] = frozenset()
     single: bool = False
 
     @lazy

@@ -137,22 +137,19 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
     def chosen(self) -> Window | NeedOlder:
         """The window, or NeedOlder. Raises WindowDoesNotFit."""
         options, history = self.spec.plan.query, self.view.history
-        summary, noted = (history.summary if options.summary == "always" else None), False
+        taken = self.select(history.summary if options.summary == "always" else None, noted=False)
         # A summary or a note takes room, so the choice is made again with each.
-        while isinstance(taken := self.select(summary, noted=noted), Walk) and len(taken.rows) < history.length:
-            if options.summary == "auto" and history.summary is not None and self.wants_summary(taken):
-                summary = history.summary
-            elif options.note and not noted:
-                noted = True
+        while (options.note or history.summary is not None) and isinstance(taken, Walk):
+            if options.summary == "auto" and self.wants_summary(taken):
+                taken = self.select(history.summary, noted=taken.noted)
+            elif options.note and not taken.noted and len(taken.rows) < history.length:
+                taken = self.select(taken.summary, noted=True)
             else:
                 break
         if isinstance(taken, NeedOlder):
             return taken
-        note = self._note(taken) if noted else 0
-        goes_on = self.goes_on if self.goes_on is not None and self.goes_on in taken.rows else None
-        return composed(
-            taken, self.spec, self.allowed, budget=self.budget, ending=self.ending, note=note, goes_on=goes_on
-        )
+        taken.note = self._note(taken) if taken.noted else 0
+        return composed(taken, self.spec, self.allowed, self.budget, self.ending, self.goes_on)
 
     def with_cuts(self) -> "_Choice":
         """The choice with results cut that are larger than the window, or required and do not fit beside other parts."""

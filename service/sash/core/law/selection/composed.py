@@ -30,38 +30,45 @@ NO_MEDIA_LEFT: Final = {"images": 0, "files": 0, "media_bytes": 0}
 """The figures of a window that sends all pictures, files and sounds of its messages."""
 
 
-def composed(
-    taken: Walk, spec: WindowSpec, allowed: Allowed, *, budget: int, ending: int, note: int, goes_on: int | None
-) -> Window:
+def composed(taken: Walk, spec: WindowSpec, allowed: Allowed, budget: int, ending: int, goes_on: int | None) -> Window:
     """The window of a walk.
 
-    ``budget`` is in tokens, ``ending`` are those of a line that asks to go on behind the reply of the row ``goes_on``, and
-    ``note`` is the number of messages in the note, 0 without one.
+    ``budget`` is in tokens, and ``ending`` are those of a line that asks to go on behind the reply of the row ``goes_on``.
     """
-    plan, view, rows, summary, fixed = spec.plan, taken.view, taken.rows, taken.summary, taken.fixed
-    history, required = view.history, taken.required
+    plan, view, rows, fixed = spec.plan, taken.view, taken.rows, taken.fixed
+    history, messages, is_moved = view.history, taken.taken + taken.required, view.history.order is not None
     if view.edits:  # remaining room extends the newest results again
         view = grown(view, spec, taken.room)
-        _, required = view.of_history(plan.around)
-    lines = (summary, note_line(note, plan.model.vocabulary)) if note else (summary,)
-    if note:
-        fixed = fixed_costs(view, plan, lines, ending)
+        messages = taken.taken + view.of_history(plan.around)[1]
+    if taken.note:
+        fixed = fixed_costs(view, plan, _lines(taken, plan), ending)
     if taken.opening:
         fixed = {**fixed, "priming": fixed["priming"] + taken.opening}
-    messages = taken.taken + required
     tokens = {"total": 0, **fixed, "messages": messages, "grounding": taken.spent, "reasoning": 0}
     sent, left, accepted, left_of = None, None, 0, ()
-    if (thoughts := view.thoughts) is not None:
-        room = budget - sum(fixed.values())
-        sent, left, accepted = _reasoning(view, thoughts, taken, spec, allowed, room, noted=bool(note))
-        tokens["messages"] -= int(thoughts.sent[rows].sum())
+    if view.thoughts is not None:
+        sent, left, accepted = _reasoning(view, view.thoughts, taken, spec, allowed, budget - sum(fixed.values()))
+        tokens["messages"] -= int(view.thoughts.sent[rows].sum())
         tokens["reasoning"], left_of = int(sent[rows].sum()), left[rows].tolist()
-    if summary is not None or note or plan.stands_in or view.systems:
-        tokens["tools"] = _tools_tokens(view, plan, lines, rows)
+    if taken.note or taken.summary is not None or plan.stands_in or view.systems:
+        tokens["tools"] = _tools_tokens(view, plan, _lines(taken, plan), rows)
     tokens["total"] = sum(tokens.values())
-    grounding = {history.seqs[row]: taken.grounding[row] for row in sorted(taken.grounding)} if taken.grounding else {}
-    is_moved, missing = history.order is not None, left_out(view, len(rows), summary)
-    told = sum([each.tokens for each in grounding.values()]) if grounding else 0
+    missing = left_out(view, len(rows), taken.summary)
+    dropped = {
+        "messages": missing,
+        "tokens": _tokens_left_out(view, plan.model, taken, messages) if missing else 0,
+        "duplicates": taken.duplicates,
+        "grounding_messages": history.grounding_messages - len(taken.grounding),
+        **NO_MEDIA_LEFT,
+        "grounding_tokens": history.grounding_tokens,
+        "reasoning_tokens": sum(left_of),
+    }
+    grounding = {}
+    if taken.grounding:
+        grounding = {history.seqs[row]: taken.grounding[row] for row in sorted(taken.grounding)}
+        told = sum(each.tokens for each in grounding.values())
+        dropped["grounding_tokens"] = max(0, history.grounding_tokens - told)
+    is_edited = left_of or view.edits or is_moved or history.seen is not None
     return Window(
         budget=budget,
         rows=rows,
@@ -69,38 +76,33 @@ def composed(
         question=history.seqs[history.asked] if history.asked >= 0 else 0,
         is_moved=is_moved,
         grounding=grounding,
-        summary=summary,
-        note=note,
+        summary=taken.summary,
+        note=taken.note,
         tokens=tokens,
-        dropped={
-            "messages": missing,
-            "tokens": _tokens_left_out(view, plan.model, taken, messages) if missing else 0,
-            "duplicates": taken.duplicates,
-            "grounding_messages": history.grounding_messages - len(grounding),
-            **NO_MEDIA_LEFT,
-            "grounding_tokens": max(0, history.grounding_tokens - told),
-            "reasoning_tokens": sum(left_of),
-        },
+        dropped=dropped,
         stop_reason=taken.stop,
         explain=explain(view, taken, sent, left) if plan.query.explain else None,
-        edits=_edits(view, plan, rows, left_of, accepted)
-        if left_of or view.edits or is_moved or history.seen is not None
-        else {},
+        edits=_edits(view, plan, rows, left_of, accepted) if is_edited else {},
         path=spec.path,
         opening=taken.opening,
         cut=taken.cut if taken.cut is not None and taken.cut.since is not None else None,
         passed=_passed(taken, view) if taken.reasons else frozenset(),
-        goes_on=history.seqs[goes_on] if goes_on is not None else 0,
+        goes_on=history.seqs[goes_on] if goes_on is not None and goes_on in rows else 0,
     )
 
 
+def _lines(taken: Walk, plan: Plan) -> Lines:
+    """The summary and the note of a window."""
+    return (taken.summary, note_line(taken.note, plan.model.vocabulary) if taken.note else None)
+
+
 def _reasoning(
-    view: View, thoughts: Thoughts, taken: Walk, spec: WindowSpec, allowed: Allowed, room: int, *, noted: bool
+    view: View, thoughts: Thoughts, taken: Walk, spec: WindowSpec, allowed: Allowed, room: int
 ) -> tuple[Number, Number, int]:
     """Each message's tokens of reasoning that are sent, and those that are not; and the first row whose are accepted."""
     if not binds_reasoning(spec.plan.model.known_as):
         return thoughts.sent, thoughts.left, 0
-    accepted = accepted_from(view, spec, taken, allowed, room, noted=noted)
+    accepted = accepted_from(view, spec, taken, allowed, room, noted=bool(taken.note))
     is_refused = (thoughts.sent > 0) & (np.arange(len(thoughts.sent)) < accepted)
     return np.where(is_refused, 0, thoughts.sent), np.where(is_refused, thoughts.sent, thoughts.left), accepted
 

@@ -69,6 +69,8 @@ class Walk(msgspec.Struct):
     summary: Summary | None = None
     noted: bool = False
     """Whether it has room for a note."""
+    note: int = 0
+    """The number of messages in the note; 0 without a note."""
 
     def add_documents(self, row: int, grounded: Grounded) -> None:
         """Send the documents with the message of a row."""
@@ -79,18 +81,38 @@ class Walk(msgspec.Struct):
 
 
 def walk(state: Walk) -> Walk:
-    """Keep units from the newest to the oldest while they fit into the room. Changes and returns ``state``."""
+    """Keep units from the newest to the oldest while they fit into the room. Changes and returns ``state``.
+
+    Where room and bounds alone decide, this is the longest run of the newest units that fits.
+    """
+    view, units, costs = state.view, state.view.units, state.costs
     oldest = max([least for _, least in state.firsts]) if state.firsts else 0
-    units = state.view.units
-    broken = units.broken - {units.front} if state.view.headless else units.broken  # which is not reached
-    is_run = not (state.dedupe or state.skip or state.documents or broken)
-    stop = (_run if is_run else _one_by_one)(state, oldest) or _at_the_beginning(state)
-    state.stop = state.rest = stop  # the units that it did not reach are left out
-    if stop != "older":
-        state.stop = "budget" if state.skipped is not None else stop
-        if state.user_first:
-            _begin_with_user(state)
+    begins = units.front + view.headless
+    if state.dedupe or state.skip or state.documents or units.broken.difference(range(begins)):
+        stop = _one_by_one(state, oldest)
+    else:
+        least = left = max(begins, bisect_left(units.starts, oldest, 0, len(costs))) if oldest > 0 else begins
+        taken = sum(costs[left:] if left else costs)
+        while taken > state.room:  # from the oldest: most of what was read is kept
+            taken -= costs[left]
+            left += 1
+        state.taken = taken
+        state.room -= taken
+        state.kept = sorted({*range(left, len(costs))} - view.always.keys(), reverse=True)
+        stop = "budget" if left > least else _bound(state, begins, least) if least > begins else None
+    state.stop = state.rest = stop or _at_the_beginning(state)  # the units that it did not reach are left out
+    if state.skipped is not None and state.stop != "older":
+        state.stop = "budget"
+    if state.user_first and state.stop != "older":
+        _begin_with_user(state)
     return state
+
+
+def _bound(state: Walk, begins: int, least: int) -> Stop | None:
+    """Why the newest of the units before ``least`` must not be in history; None if all of these are required."""
+    starts, always = state.view.units.starts, state.view.always
+    stops = (_stop(state, starts[index]) for index in range(least - 1, begins - 1, -1) if index not in always)
+    return next(filter(None, stops), None)
 
 
 def _one_by_one(state: Walk, oldest: int) -> Stop | None:
@@ -127,26 +149,6 @@ def _one_by_one(state: Walk, oldest: int) -> Stop | None:
             state.reasons[index] = Reason.TOO_LARGE
         else:
             return "budget"
-    return None
-
-
-def _run(state: Walk, oldest: int) -> Stop | None:
-    """The same where room and bounds alone decide: the longest run of the newest units that fits."""
-    view, costs = state.view, state.costs
-    starts, begins, always = view.units.starts, view.units.front + view.headless, view.always
-    least = left = max(begins, bisect_left(starts, oldest, 0, len(costs))) if oldest > 0 else begins
-    taken = sum(costs[left:] if left else costs)
-    while taken > state.room:  # from the oldest: most of what was read is kept
-        taken -= costs[left]
-        left += 1
-    state.taken = taken
-    state.room -= taken
-    state.kept = sorted({*range(left, len(costs))} - always.keys(), reverse=True)
-    if left > least:
-        return "budget"
-    for index in range(least - 1, begins - 1, -1):
-        if index not in always and (stop := _stop(state, starts[index])):
-            return stop
     return None
 
 
