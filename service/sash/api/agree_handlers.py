@@ -15,7 +15,6 @@ from sash.api.append_handlers import (
     legacy_call,
     no_window,
     refuse_more,
-    store,
     stored_settings,
     told_of,
     wants_window,
@@ -49,12 +48,11 @@ from sash.problems import (
     WindowDoesNotFit,
 )
 from sash.store.data import script_calls
-from sash.store.data.append_script import AppendReply, Forgotten
+from sash.store.data.append_script import Forgotten
 from sash.store.data.changing import ATTEMPTS, busy
-from sash.store.data.conversations import Writing
+from sash.store.data.conversations import ReplyAndTail, Writing
 from sash.store.data.entries import prepare, wall_ms
 from sash.store.data.layout import Target
-from sash.store.data.replies import Tail
 from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.stored_messages import NewEntry
 from sash.windows.asked import limits_of
@@ -138,7 +136,8 @@ async def _write(
         writing["if_match"], writing["behind"] = expected or "", compared.behind
         writing["said"] = sent.digests(found.keep)
     _set_system(request, writing, compared)
-    append = partial(store, context, target, query, entries, writing)
+    reach = context.windows.asking(query).reach if query is not None else None
+    append = partial(context.store.conversations.append_and_read, target, entries, reach, **writing)
     try:
         is_replaced = chat.length - compared.keep_seq > compared.from_log
         reply, tail = await _appended(request, target, compared, append, forget=forget, is_replaced=is_replaced)
@@ -210,13 +209,13 @@ def _set_system(request: Incoming, writing: Writing, compared: ComparedLog) -> N
 
 async def _appended(
     request: Incoming, target: Target, compared: ComparedLog, append: Any, *, forget: bool, is_replaced: bool
-) -> tuple[AppendReply, Tail | Problem | None]:
+) -> ReplyAndTail:
     """Append, and take away what is displaced before, in one step. It becomes a branch where ``is_replaced``: else the same
     messages are appended. Raises as ``_write`` does."""
     if not compared.chat.version and not compared.found.pieces:
         raise Unprocessable.at("#/messages", "The list has no message with which the conversation could begin")
     if compared.keep_seq == compared.chat.length and not compared.took:
-        return (await append(None))[0]  # type: ignore[no-any-return] # as ``store`` does
+        return await append()  # type: ignore[no-any-return] # as ``append_and_read`` does
     state = compared.state or await request.context.store.reader.get(target)
     if state.etag != compared.chat.etag:
         raise HistoryEdited
@@ -224,7 +223,7 @@ async def _appended(
 
     async def taking(forgotten: Forgotten) -> Any:
         seal = forgotten.seal if is_replaced or not forgotten.seal else "hung"
-        return await append(msgspec.structs.replace(forgotten, seal=seal, took=compared.took))
+        return await append(after=msgspec.structs.replace(forgotten, seal=seal, took=compared.took))
 
     return await histories.forget_and_append(target, compared.keep_seq, state, taking, extend, forget=forget)
 

@@ -48,7 +48,7 @@ from sash.problems import (
     Unprocessable,
     WindowDoesNotFit,
 )
-from sash.store.data.append_script import Appended, AppendReply, Forgotten
+from sash.store.data.append_script import Appended, AppendReply
 from sash.store.data.branches import NOTHING_SEALED, SealedTail, name_of
 from sash.store.data.conversations import Writing
 from sash.store.data.entries import prepare, wall_ms
@@ -126,13 +126,13 @@ async def append_messages(request: Incoming) -> Answer:
     """
     started = time.perf_counter()
     context, target = request.context, request.target
-    asked, query = query_of(request, AppendQuery), None
+    asked, query, reach = query_of(request, AppendQuery), None, None
     if wants_window(request.scope["query_string"], b"forget="):
         query = asked
         if asked.after_seq is not None or asked.forget or asked.format in SCREENS:
             form = window_form(asked.format)
             query = msgspec.structs.replace(asked, after_seq=None, forget=False, format=form)
-        context.windows.asking(query)  # raises for an unknown model, which must happen before the append
+        reach = context.windows.asking(query).reach  # raises for an unknown model, which must happen before the append
     await request.look_for_earlier_run()
     expected, repeats = if_match(request), request.life_before
     sent = await _read(request, asked)
@@ -145,13 +145,14 @@ async def append_messages(request: Incoming) -> Answer:
             "repeats": repeats,
             "token": request.key_token,
         }
-        append = partial(store, context, target, query, entries, writing)
+        append = partial(context.store.conversations.append_and_read, target, entries, reach, **writing)
         if sent.after is None or repeats is not None:
-            (reply, tail), _ = await append(None)
+            reply, tail = await append()
         else:
-            extend = request.exchange.extend
-            histories, forget = context.store.histories, asked.forget
-            reply, tail = await histories.append_after(target, sent.after, append, extend, forget=forget)
+            extend, forget = request.exchange.extend, asked.forget
+            reply, tail = await context.store.histories.append_after(
+                target, sent.after, lambda gone: append(after=gone), extend, forget=forget
+            )
         follow_up(request, target, entries, reply, (started, counting_seconds))
         window = await window_after(request, target, query, tail) if query is not None and tail is not None else ()
         return _answer(target, entries, reply, window)
@@ -292,24 +293,6 @@ def check_receipts(given: Sequence[Entry], target: Target) -> None:
 def _prepared(entries: list[Entry], template: Any, now: int, send: Names, earlier: Earlier) -> list[NewEntry]:
     check_entries(entries, earlier)
     return prepare(entries, template, now, send)
-
-
-async def store(
-    context: Context,
-    target: Target,
-    query: WindowQuery | None,
-    entries: list[NewEntry],
-    writing: Writing,
-    forgotten: Forgotten | None,
-) -> tuple[tuple[AppendReply, Tail | Problem | None], bool]:
-    """Append in one step: ``forgotten`` is forgotten, the entries stored, and the tail for a window of ``query`` read.
-
-    Returns the store's reply and the tail, or why it cannot be read; and whether objects are left that no message has.
-    """
-    writing["after"] = forgotten
-    reach = context.windows.asking(query).reach if query is not None else None
-    reply, tail = await context.store.conversations.append_and_read(target, entries, reach, **writing)
-    return (reply, tail), bool(reply.freed)
 
 
 def follow_up(

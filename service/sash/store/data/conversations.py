@@ -58,6 +58,10 @@ class Writing(TypedDict):
     behind: NotRequired[int | None]
 
 
+ReplyAndTail = tuple[AppendReply, Tail | Problem | None]
+"""The reply to an append, and the tail for its window, or why it cannot be read; None where no window was asked for."""
+
+
 class Conversations:
     """All conversations of a deployment. Every call names a tenant, which sees only its own."""
 
@@ -113,10 +117,8 @@ class Conversations:
 
     async def append_and_read(
         self, target: Target, entries: Sequence[NewEntry], reach: Reach | None, **writing: Unpack[Writing]
-    ) -> tuple[AppendReply, Tail | Problem | None]:
-        """Append, and read the tail that a window needs, in one script; gives a Problem where the tail cannot be read.
-
-        Without ``reach``, no window is asked for, and there is no tail.
+    ) -> ReplyAndTail:
+        """Append, and with ``reach`` read the tail that a window needs, in one script.
 
         Raises what ``append`` raises, before anything is stored.
         """

@@ -8,7 +8,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import TypeVar, Unpack
+from typing import Unpack
 
 import msgspec
 
@@ -22,13 +22,14 @@ from sash.store.data import script_calls, write_scripts
 from sash.store.data.append_script import NOTHING_STOOD, Forgotten
 from sash.store.data.branches import is_bare
 from sash.store.data.changing import ATTEMPTS, Change, Changing, busy, counted_tokens, require_version
+from sash.store.data.conversations import ReplyAndTail
 from sash.store.data.layout import Target, encode_json, id_field, life_of
 from sash.store.data.reading import Reader
 from sash.store.data.replies import State
 from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.write_scripts import Freed, Rewound
 
-T = TypeVar("T")
+Append = Callable[[Forgotten], Awaitable[ReplyAndTail]]
 
 _CHUNK = 1000
 _MOST_NAMED = 20_000  # ids held in memory; where there are more, the store is asked
@@ -128,17 +129,15 @@ class Histories(Changing):
         self,
         target: Target,
         to: int | str,
-        append: Callable[[Forgotten], Awaitable[tuple[T, bool]]],
+        append: Append,
         progress: Callable[[], None],
         *,
         forget: bool = False,
-    ) -> T:
+    ) -> ReplyAndTail:
         """Return what ``append`` gives, which takes away the messages after an entry, and appends, in one script.
 
         They become a branch, or ``forget`` them. The entry is named by its seq or ``id:`` and its id. ``append`` gets what
-        is forgotten; beside its result it gives
-        whether the reply named objects that no message has any more. Raises NotFound,
-        Unprocessable, Conflict, and what ``append`` raises.
+        is forgotten. Raises NotFound, Unprocessable, Conflict, and what ``append`` raises.
         """
         for _ in range(ATTEMPTS):
             try:
@@ -147,7 +146,7 @@ class Histories(Changing):
                 if to != 0:
                     raise
                 with suppress(HistoryEdited):  # another request began the conversation first
-                    return (await append(NOTHING_STOOD))[0]
+                    return await append(NOTHING_STOOD)
                 continue
             to_seq = await self.known_seq(target, to, state, "#/after_seq")
             with suppress(HistoryEdited):  # another write came first: compute the figures again
@@ -159,20 +158,20 @@ class Histories(Changing):
         target: Target,
         to_seq: int,
         state: State,
-        append: Callable[[Forgotten], Awaitable[tuple[T, bool]]],
+        append: Append,
         progress: Callable[[], None],
         *,
         forget: bool = False,
-    ) -> T:
+    ) -> ReplyAndTail:
         """Return what ``append`` gives, as ``append_after`` does, of one state. Raises HistoryEdited."""
         gone, forgotten = await self._forgotten(target, to_seq, state, progress, forget=forget)
         noted = await self._erasures.note(target) if gone.media else ""
-        appended, freed = await append(forgotten)
+        reply, tail = await append(forgotten)
         with suppress(StoreUnavailable):  # the append is stored, and reads pass over what is left of forgotten messages
-            if noted and freed:  # they are erased, or noted by themselves
+            if noted and reply.freed:  # they are erased, or noted by themselves
                 await self._erasures.forget(noted)
             await self._clean(target, state.life, gone, to_seq, progress, stale=state.length - to_seq > _CHUNK)
-        return appended
+        return reply, tail
 
     async def _forgotten(
         self, target: Target, to_seq: int, state: State, progress: Callable[[], None], *, forget: bool
