@@ -182,19 +182,8 @@ def measure_entry(
         grounding, added, digits = _grounding(entry.grounding, body, start, end, template, measured.extra)
     else:
         body, grounding, added, digits = msgspec.json.encode(message), b"", None, 0
-    is_compaction = "native" in message and entry.status != "in_progress" and compaction_of(message) is not None
-    flags = (
-        (Flags.PINNED if entry.pinned and not is_compaction else 0)
-        | (Flags.LEFT_OUT if not entry.sent and not is_compaction else 0)
-        | (Flags.GROUNDED if grounding else 0)
-        | (Flags.NOTED if entry.metadata or entry.receipt else 0)
-        | (Flags.LEGACY_CALL if calls.legacy else 0)
-        | (Flags.IN_PROGRESS if entry.status == "in_progress" else 0)
-        | (Flags.COMPACTION if is_compaction else 0)
-        | (Flags.WORDLESS if entry.status == "interrupted" and not has_word(message) else 0)
-    )
     record = Record(
-        flags,
+        _flags(entry, message, calls),
         measured,
         size=len(body),
         calls=len(calls.opens),
@@ -205,6 +194,26 @@ def measure_entry(
         party=Party(entry.author, tuple(dict.fromkeys(entry.audience or ()))),
     )
     return record, body, grounding
+
+
+def _flags(entry: Entry, message: Mapping[str, Any], calls: Calls) -> int:
+    """The flags of an entry's record that follow from the entry."""
+    flags = 0
+    if entry.grounding is not None and entry.grounding.documents:
+        flags |= Flags.GROUNDED
+    if entry.metadata or entry.receipt:
+        flags |= Flags.NOTED
+    if calls.legacy:
+        flags |= Flags.LEGACY_CALL
+    if entry.status == "in_progress":
+        flags |= Flags.IN_PROGRESS
+    elif entry.status == "interrupted" and not has_word(message):
+        flags |= Flags.WORDLESS
+    if "native" in message and entry.status != "in_progress" and compaction_of(message) is not None:
+        return flags | Flags.COMPACTION  # which is neither pinned nor left out
+    if entry.pinned:
+        flags |= Flags.PINNED
+    return flags if entry.sent else flags | Flags.LEFT_OUT
 
 
 def in_place(record: Record, place: Place) -> Record:

@@ -81,13 +81,14 @@ def prepare(entries: Sequence[Entry], template: Template, now_ms: int, send: Nam
 
     ``send`` are names of members that are sent although no provider is known to take them.
     """
-    chance = int.from_bytes(urandom(_STAMP_BYTES))
+    random = urandom(_STAMP_BYTES + CHANCE_DIGITS * len(entries))
+    chance, digits = int.from_bytes(random[:_STAMP_BYTES]), random[_STAMP_BYTES:].translate(DIGIT_OF_BYTE).decode()
     stamp, named = stamp_of(now_ms, chance), ulid_of(stamp_of(ID_TIMES.next(now_ms), chance), STAMP_DIGITS)
     prepared: list[NewEntry] = []
-    for entry in entries:
+    for place, entry in enumerate(entries):
         message = as_stored(entry.message, send)
         calls = calls_of(message)
-        name = entry.id or named + urandom(CHANCE_DIGITS).translate(DIGIT_OF_BYTE).decode()
+        name = entry.id or named + digits[CHANCE_DIGITS * place : CHANCE_DIGITS * (place + 1)]
         record, body, grounding = measure_entry(entry, message, calls, template, content_digest(message, name))
         contents, compaction = _NO_CONTENTS, None
         if len(body) > LARGE:
