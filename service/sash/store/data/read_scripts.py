@@ -10,7 +10,7 @@ from sash.store.data.script_calls import if_ok, refusal, script
 from sash.store.redis.lua import SCRIPTS, ScriptCall
 
 
-class TailReply(NamedTuple):
+class TailReply(msgspec.Struct, frozen=True):
     """Stored values from ``read_window``: messages from ``first_seq`` on, bodies only of the newest of them."""
 
     fields: Sequence[bytes | None]

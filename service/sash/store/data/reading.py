@@ -81,7 +81,8 @@ class Reader:
     async def tail(self, target: Target, reply: TailReply) -> Tail:
         """Return the tail in a reply, with its values opened, when it is this work's turn."""
         messages = len(reply.records) // RECORD_BYTES
-        await self.turns.take(work_of(messages, messages if reply.details else 0))  # which have details is not read yet
+        work = work_of(messages, messages) if reply.details else messages  # which have details is not read yet
+        await self.turns.take(work)
         if self._data_keys.plain:
             return tail_of(PLAIN, target.name, reply)
         return await self._data_keys.reading(

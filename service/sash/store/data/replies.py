@@ -186,15 +186,15 @@ def state_of(
     sealer: AnySealer, name: str, fields: Sequence[bytes | None], length: int, *, expires_ms: int | None = None
 ) -> State:
     """Return a conversation's state, from the fields ``STATE_FIELDS`` of its hash, and ``agents`` if it was read."""
-    identity, version, life, change, settings, t0, t1, gn, ttl, user, edited, sealed, rich, _, *others = fields
-    compactions, created, updated, g0, g1, summary, *rest = others
+    identity, version, life, change, settings, t0, t1, gn, ttl, user, edited, sealed, rich, *others = fields
+    _, compactions, created, updated, g0, g1, summary, *rest = others
     check_identity(identity, name)
     if version is None or settings is None:
         raise Internal("The store holds a conversation without a version or settings.")
     return State(
         version=int(version),
         etag=etag_of(version, life, change),
-        made=made_of(life, edited),
+        made=(life or b"", edited or b""),
         settings=settings if settings[:1] == PLAIN_JSON else sealer.open(Kind.SETTINGS, settings),
         created_ms=int(created or 0),
         updated_ms=int(updated or 0),
@@ -220,47 +220,46 @@ def read_compactions(value: bytes) -> dict[str, int]:
     return dict(zip(words[::2], map(int, words[1::2]), strict=True))
 
 
-_NOTHING_BEFORE: Final = Records(b"")
-
-
 def tail_of(sealer: AnySealer, name: str, reply: TailReply) -> Tail:
     """Return the tail in a reply. Raises CannotOpen, UnknownKey."""
     state = state_of(sealer, name, reply.fields, reply.length)
-    first, pinned, documents = reply.first_seq, reply.pinned, reply.documents
-    stored: dict[int, Sequence[bytes]] = {}
-    for at in range(0, len(pinned), 2):
-        stored[int(pinned[at])] = _split(pinned[at + 1])
-    if reply.question:
-        stored[state.question] = reply.question
-    outside: dict[int, Message] = {}
-    front = _NOTHING_BEFORE
-    if stored:
-        outside = {seq: _message(sealer, seq, *stored[seq]) for seq in sorted(stored)}
-        if reply.details or not all(each.record.lone_text for each in outside.values()):
-            packed, details, _ = map(b"".join, zip(*map(stored.__getitem__, outside), strict=True))
-            front = unpack_many(packed, details)
-        else:
-            front = Records.texts([each.record for each in outside.values()])
-    tail = unpack_many(reply.records, reply.details)
-    bodies, bodies_seq = reply.bodies, reply.length - len(reply.bodies) + 1
+    first, bodies, documents = reply.first_seq, reply.bodies, None
+    records = unpack_many(reply.records, reply.details)
+    outside, front = _before(sealer, state, reply) if reply.pinned or reply.question else _NOTHING_BEFORE
+    bodies_seq = reply.length - len(bodies) + 1
     if state.sealed or sealer.active:
-        bodies = open_bodies(sealer, tail[bodies_seq - first :], bodies)
-    opened = None
-    if documents:
-        asked = outside[state.question].record if reply.question else tail[state.question - first]
-        opened = open_grounding(sealer, documents, asked)
+        bodies = open_bodies(sealer, records[bodies_seq - first :], bodies)
+    if reply.documents:
+        asked = outside[state.question].record if reply.question else records[state.question - first]
+        documents = open_grounding(sealer, reply.documents, asked)
     return Tail(
         state=state,
         first_seq=first,
-        records=tail,
+        records=records,
         bodies_seq=bodies_seq,
         bodies=bodies,
-        documents=opened,
+        documents=documents,
         outside=tuple(outside.values()),
         front=front,
         compaction=_message(sealer, *reply.compaction) if reply.compaction else None,
         indexed=reply.indexed,
     )
+
+
+_NOTHING_BEFORE: Final[tuple[Mapping[int, Message], Records]] = {}, Records(b"")
+
+
+def _before(sealer: AnySealer, state: State, reply: TailReply) -> tuple[Mapping[int, Message], Records]:
+    """Return the messages before the tail that windows need, by seq, ascending, and their records as columns."""
+    stored = {int(seq): _split(value) for seq, value in zip(reply.pinned[::2], reply.pinned[1::2], strict=True)}
+    if reply.question:
+        packed, details, body = reply.question
+        stored[state.question] = packed, details, body
+    messages = {seq: _message(sealer, seq, *stored[seq]) for seq in sorted(stored)}
+    if reply.details or not all(each.record.lone_text for each in messages.values()):
+        all_packed, all_details, _ = map(b"".join, zip(*map(stored.__getitem__, messages), strict=True))
+        return messages, unpack_many(all_packed, all_details)
+    return messages, Records.texts([each.record for each in messages.values()])
 
 
 def page_of(sealer: AnySealer, name: str, reply: PageReply, bodies: Sequence[bytes]) -> Page:

@@ -229,12 +229,13 @@ class Client:
 
     async def run(self, call: ScriptCall[T]) -> T:
         """Run a script and return its result. Raises StoreUnavailable, StoreFull, and what the call raises."""
-        (reply,) = await self._answer(call.script.name, [_words(call)], effect=call.script.effect)
-        return call.read(reply)
+        return call.read(await self.reply(call))
 
     async def reply(self, call: ScriptCall[Any]) -> Any:
         """Run a script and return its reply as it came, not read. Raises StoreUnavailable, StoreFull."""
-        (reply,) = await self._answer(call.script.name, [_words(call)], effect=call.script.effect)
+        script, keys = call.script, call.keys
+        words = [("EVALSHA", script.sha, len(keys), *keys, *call.arguments)]
+        (reply,) = await self._answer(script.name, words, script.effect)
         return reply
 
     async def commands(self, words: Commands, *, erases: bool = False) -> list[Any]:
@@ -249,7 +250,16 @@ class Client:
         """
         if not words:
             return []
-        return await self._answer("commands", words, effect="erases" if erases else _effect(words))
+        effect = "erases" if erases else _effect(words)
+        if self._cluster is None or len(set(slots := _slots(words))) == 1:
+            return await self._answer("commands", words, effect)
+        groups = {slot: [i for i, each in enumerate(slots) if each == slot] for slot in slots}
+        parts = [self._answer("commands", [words[i] for i in places], effect) for places in groups.values()]
+        replies: list[Any] = [None] * len(words)
+        for places, part in zip(groups.values(), await asyncio.gather(*parts), strict=True):
+            for place, reply in zip(places, part, strict=True):
+                replies[place] = reply
+        return replies
 
     async def scan(self, pattern: str) -> AsyncIterator[str]:
         """Yield what stands in place of ``*`` in each key that matches ``pattern``, on every node; some may come twice.
@@ -333,13 +343,32 @@ class Client:
             raise StoreUnavailable("The store is down, and nothing was sent to it: send the request again, later.")
         self._tries = True
 
-    async def _answer(self, call: str, words: Commands, *, effect: Effect) -> list[Any]:
+    async def _answer(self, call: str, words: Commands, effect: Effect) -> list[Any]:
+        """Return the replies to commands of one slot, sent again until there is an answer or the deadline has passed."""
         if is_try := self._is_down:
             self._take_try(call)
         started, failed = time.monotonic(), True
-        send = self._send if self._cluster is None else self._send_by_slot
+        deadline = started + self._timeout_seconds
+        asked: Server | None = None
         try:
-            replies = await send(words, started + self._timeout_seconds, effect=effect)
+            while True:
+                try:
+                    if asked is not None:
+                        replies = await _ask(asked, words, deadline, effect=effect)
+                    else:
+                        server = self._only or self._find(words)
+                        replies = await server.submit(words, deadline, effect=effect).future
+                    break
+                except NoScriptError:
+                    words, asked, pause = _with_sources(words), None, 0.0
+                except (MovedError, AskError, NodeLost) as error:
+                    asked, pause = await self._redirect(error)
+                except ResponseError as error:
+                    _raise_unless_later(error)
+                    asked, pause = None, _RETRY_SECONDS
+                if time.monotonic() + pause >= deadline:
+                    raise StoreUnavailable("The store cannot serve now; try again.")
+                await asyncio.sleep(pause)
             if self._setup.durability.unreadable:
                 raise StoreUnavailable(f"Nothing is served: {self.closed}.")
             failed = False
@@ -349,39 +378,6 @@ class Client:
             if is_try:
                 self._tries, self._is_down = False, self._is_down and failed
         return replies
-
-    async def _send_by_slot(self, words: Commands, deadline: float, *, effect: Effect) -> list[Any]:
-        """Return the replies to commands of any number of slots, in the order of the commands."""
-        slots = _slots(words)
-        if len(set(slots)) == 1:
-            return await self._send(words, deadline, effect=effect)
-        groups = {slot: [i for i, each in enumerate(slots) if each == slot] for slot in slots}
-        parts = [self._send([words[i] for i in places], deadline, effect=effect) for places in groups.values()]
-        replies: list[Any] = [None] * len(words)
-        for places, part in zip(groups.values(), await asyncio.gather(*parts), strict=True):
-            for place, reply in zip(places, part, strict=True):
-                replies[place] = reply
-        return replies
-
-    async def _send(self, words: Commands, deadline: float, *, effect: Effect) -> list[Any]:
-        """Return the replies; the commands are sent again until there is an answer or the deadline has passed."""
-        asked: Server | None = None
-        while True:
-            try:
-                if asked is not None:
-                    return await _ask(asked, words, deadline, effect=effect)
-                server = self._only or self._find(words)
-                return await server.submit(words, deadline, effect=effect).future
-            except NoScriptError:
-                words, asked, pause = _with_sources(words), None, 0.0
-            except (MovedError, AskError, NodeLost) as error:
-                asked, pause = await self._redirect(error)
-            except ResponseError as error:
-                _raise_unless_later(error)
-                asked, pause = None, _RETRY_SECONDS
-            if time.monotonic() + pause >= deadline:
-                raise StoreUnavailable("The store cannot serve now; try again.")
-            await asyncio.sleep(pause)
 
     def _find(self, words: Commands) -> Server:
         """Return the server that serves the commands' slot."""
@@ -423,12 +419,6 @@ async def _replies(server: Server, words: Commands, deadline: float) -> list[Any
     answer: Any
     (answer,) = await asyncio.gather(server.submit(words, deadline).future, return_exceptions=True)
     return answer if isinstance(answer, list) else []
-
-
-def _words(call: ScriptCall[Any]) -> tuple[Any, ...]:
-    """Return a call as a command, with the script's hash."""
-    script, keys, arguments, _ = call
-    return ("EVALSHA", script.sha, len(keys), *keys, *arguments)
 
 
 def _with_sources(words: Commands) -> Commands:

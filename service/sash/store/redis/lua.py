@@ -10,6 +10,8 @@ from hashlib import sha1
 from importlib.resources import files
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
+import msgspec
+
 T = TypeVar("T")
 
 Effect = Literal["reads", "erases", "adds"]
@@ -57,7 +59,7 @@ SCRIPTS["claim_erasure"] = _script(
 SCRIPTS["take"] = SCRIPTS["take"]._replace(effect="adds")
 
 
-class ScriptCall(NamedTuple, Generic[T]):
+class ScriptCall(msgspec.Struct, Generic[T], frozen=True):
     """A script with its keys, which share a slot, and its arguments; ``read`` turns the reply into the result."""
 
     script: Script

@@ -11,7 +11,7 @@ barrier, so that a slow disk costs one wait for many batches, and not one for ea
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -19,7 +19,7 @@ from hiredis import pack_command
 from redis.exceptions import AskError, ConnectionError, RedisError, TryAgainError  # noqa: A004 - redis' own
 
 from sash.problems import StoreUnavailable
-from sash.store.redis.durability import Barrier
+from sash.store.redis.durability import Barrier, Inspection
 from sash.store.redis.lua import Effect
 from sash.store.redis.redis_parts import NOT_ENOUGH_DATA, Socket
 
@@ -63,12 +63,11 @@ class Batch(msgspec.Struct, eq=False):
 
     commands: Commands
     packed: bytes
+    """The commands as the socket takes them."""
     future: "asyncio.Future[list[Any]]"
     deadline: float
     """Monotonic seconds."""
     effect: Effect = "reads"
-    expected: int = 1
-    """The number of replies."""
     replies: list[Any] = []
     error: Exception | None = None
 
@@ -82,15 +81,6 @@ class Batch(msgspec.Struct, eq=False):
         self.replies, self.error = [], None
 
 
-def make_batch(
-    loop: asyncio.AbstractEventLoop, commands: Commands, deadline: float, *, effect: Effect = "reads"
-) -> Batch:
-    """Return a batch to send. Raises UnicodeError or TypeError where a command cannot be encoded."""
-    expected = len(commands)
-    packed = pack_command(commands[0]) if expected == 1 else b"".join([pack_command(words) for words in commands])
-    return Batch(commands, packed, loop.create_future(), deadline, effect, expected)
-
-
 def key_of(commands: Commands) -> Any:
     """Return the first key among commands; None when there is none."""
     for words in commands:
@@ -100,59 +90,67 @@ def key_of(commands: Commands) -> Any:
 
 
 class Pipeline(asyncio.Protocol):
-    """One open socket.
+    """One open socket. It writes the batches of ``queue``; ``lost`` gets the error when it is closed."""
 
-    ``lost`` gets the error when it is closed. ``free`` is called when batches may be written again.
-    """
-
-    def __init__(self, socket: Socket, barrier: Barrier | None, observer: Observer, free: Callable[[], None]) -> None:
+    def __init__(self, socket: Socket, queue: deque[Batch], found: Inspection, observer: Observer) -> None:
         self._loop = asyncio.get_running_loop()
         self._transport, self._reader = socket
-        self.is_closing = self._transport.is_closing
-        """Whether the socket is closed, or will be: then nothing may be written."""
-        self.barrier = barrier
+        self._queue = queue
+        self.barrier = found.barrier
         self.sent: deque[Batch] = deque()
         self.lost: asyncio.Future[None] = self._loop.create_future()
         self._observer = observer
-        self._free = free
-        self.full = False
+        self._full = False
         """Whether the socket takes no more bytes now; nothing may be written."""
         self.heard = False
         """Whether bytes came since ``Server.listen`` looked."""
-        self.guard: Batch | None = None
+        self._guard: Batch | None = None
         """The barrier that was sent and is not answered; nothing may be written."""
         self._held: list[Batch] = []
         self._transport.set_protocol(self)
         self._transport.resume_reading()  # type: ignore[attr-defined] # the stream may have paused it
+        self.revise(found)
+        self._loop.call_soon(self.write)
+
+    def revise(self, found: Inspection) -> None:
+        """Note an inspection. Another barrier needs a new connection, because replies may wait for the old barrier."""
+        self._refusing = found if found.refused or found.shortage else None
+        if self.barrier != found.barrier:
+            self.abort()
 
     @property
     def unanswered(self) -> list[Batch]:
         """Return the batches that are not answered, or not yet safe, in the order in which they were sent."""
-        return [*self._held, *(batch for batch in self.sent if batch is not self.guard)]
+        return [*self._held, *(batch for batch in self.sent if batch is not self._guard)]
 
-    def write(self, queue: deque[Batch]) -> None:
-        """Send all batches of a queue in one write, without those whose request was cancelled."""
-        packed, commands, writing = [], 0, None
+    def write(self) -> None:
+        """Send the queue in one write, without what failed or was cancelled, if the socket takes something now.
+
+        A new connection sends what a closing one does not.
+        """
+        queue, transport = self._queue, self._transport
+        if not queue or self._full or self._guard is not None or transport.is_closing():
+            return
+        if self._refusing is not None:
+            refuse(queue, self._refusing)
+        parts, commands, writing = [], 0, None
         while queue:
             batch = queue.popleft()
             if not batch.future.done():
-                packed.append(batch.packed)
-                commands += batch.expected
+                parts.append(batch.packed)
+                commands += len(batch.commands)
                 self.sent.append(batch)
                 if batch.effect != "reads":
                     writing = batch
-        if not packed:
+        if not parts:
             return
         self._observer.sent(commands)
         if writing is not None and self.barrier is not None:
-            packed.append(self._guard(writing, self.barrier))
-        self._transport.write(b"".join(packed))
-
-    def _guard(self, writing: Batch, barrier: Barrier) -> bytes:
-        """Return the bytes of a barrier after batches that write; ``writing`` is one of them."""
-        self.guard = make_batch(self._loop, _barrier_behind(writing.commands, barrier), self.sent[-1].deadline)
-        self.sent.append(self.guard)
-        return self.guard.packed
+            words = _barrier_behind(writing.commands, self.barrier)
+            parts.append(b"".join(map(pack_command, words)))
+            self._guard = Batch(words, parts[-1], self._loop.create_future(), self.sent[-1].deadline)
+            self.sent.append(self._guard)
+        transport.write(b"".join(parts))
 
     def data_received(self, data: bytes) -> None:
         """Give each complete reply to the batch that waits for it."""
@@ -165,7 +163,7 @@ class Pipeline(asyncio.Protocol):
                 batch.replies.append(reply)
                 if isinstance(reply, RedisError):
                     _note(batch, reply)
-                if len(batch.replies) == batch.expected:
+                if len(batch.replies) == len(batch.commands):
                     sent.popleft()
                     self._answered(batch)
         except Exception as error:  # noqa: BLE001 - no reply after one that cannot be read is anybody's
@@ -173,11 +171,11 @@ class Pipeline(asyncio.Protocol):
 
     def _answered(self, batch: Batch) -> None:
         """Complete the batch's future, unless its writes are not safe yet."""
-        if batch is self.guard:
+        if batch is self._guard:
             self._release(batch)
         elif batch.error is not None:
             batch.fail(_split(batch) or batch.error)
-        elif batch.effect != "reads" and self.guard is not None:
+        elif batch.effect != "reads" and self._guard is not None:
             self._held.append(batch)
         elif not batch.future.done():
             batch.future.set_result(batch.replies)
@@ -189,20 +187,20 @@ class Pipeline(asyncio.Protocol):
             failure = StoreUnavailable(
                 "It is stored, but not as safely as it must be yet: send it again to be sure, a turn with the same ids."
             )
-        self.guard, self._held = None, []
+        self._guard, self._held = None, []
         for batch in held:
             batch.error = failure
             self._answered(batch)
-        self._free()
+        self._loop.call_soon(self.write)  # so that what the callers send now shares the next barrier
 
     def pause_writing(self) -> None:
         """Hold back new commands: the kernel takes no more bytes."""
-        self.full = True
+        self._full = True
 
     def resume_writing(self) -> None:
         """Send the commands that waited: the kernel takes bytes again."""
-        self.full = False
-        self._free()
+        self._full = False
+        self._loop.call_soon(self.write)
 
     def eof_received(self) -> None:
         """Fail all batches: the server closed its side."""
@@ -220,6 +218,14 @@ class Pipeline(asyncio.Protocol):
         if not self.lost.done():
             self.lost.set_exception(error)
         self.abort()
+
+
+def refuse(batches: Iterable[Batch], found: Inspection) -> None:
+    """Fail the batches that a server with this inspection does not take."""
+    for batch in batches:
+        problem = found.problem_of(batch.effect)
+        if problem is not None:
+            batch.fail(problem)
 
 
 def _note(batch: Batch, error: RedisError) -> None:

@@ -1,5 +1,8 @@
 """A server: its connections, its latest inspection, and the connection for each batch.
 
+The batches of one tick of the event loop go to one connection, which writes them together; the next tick's to the same one
+while it is idle, else to the one with the fewest batches.
+
 Every command may be sent twice, because scripts are idempotent by entry id or token. So a lost connection is made again, and
 sends the batches without an answer again, in order, until their deadline. In a cluster the batches return to their callers,
 because another node may serve the slot by then.
@@ -10,16 +13,18 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 import msgspec
+from hiredis import pack_command
 from redis.exceptions import NoPermissionError, ResponseError
 
 from sash.problems import StoreUnavailable
 from sash.store.redis.durability import INSPECT, Durability, Inspection
 from sash.store.redis.lua import Effect
 from sash.store.redis.permissions import denied_call
-from sash.store.redis.pipeline import Batch, Commands, Observer, Pipeline, make_batch
+from sash.store.redis.pipeline import Batch, Commands, Observer, Pipeline, refuse
 from sash.store.redis.redis_parts import Connect, ask, reason_of, take_over
 from sash.tasks import end_tasks
 
@@ -80,59 +85,30 @@ class Connection:
         self._connect = connect
         self._judge = judge
         self._setup = setup
-        self._refusing: Inspection | None = None  # why writes are refused
-        self._scheduled = False
-        self._loop = asyncio.get_running_loop()
-        self._task = self._loop.create_task(self._run())
+        self._task = asyncio.create_task(self._run())
 
     @property
     def waiting(self) -> int:
         """The number of commands that wait, sent or not."""
         sent = self.pipeline.sent if self.pipeline is not None else ()
-        return sum(batch.expected for batch in (*self.queue, *sent))
+        return sum(len(batch.commands) for batch in (*self.queue, *sent))
+
+    @property
+    def batches(self) -> float:
+        """The number of batches that wait, sent or not; without end while the connection is lost."""
+        return len(self.queue) + len(self.pipeline.sent) if self.pipeline is not None else math.inf
 
     @property
     def state(self) -> State:
         """The state: down, busy with commands, or idle."""
         return "down" if self.pipeline is None else "busy" if self.waiting else "idle"
 
-    def flush_soon(self) -> None:
-        """Send the queue now if it holds ``_ENOUGH`` batches, else at the end of this tick of the event loop.
-
-        With a barrier, all batches wait for the end of the tick, because one barrier serves them all.
-        """
-        pipeline = self.pipeline
-        if pipeline is None:
-            return
-        if len(self.queue) >= _ENOUGH and pipeline.barrier is None:
-            self._flush()
-        elif not self._scheduled:
-            self._scheduled = True
-            self._loop.call_soon(self._flush)
-
-    def _flush(self) -> None:
-        """Send the queue, unless the socket takes nothing now. A new connection sends what a closing one does not."""
-        self._scheduled = False
-        pipeline = self.pipeline
-        if pipeline is None or pipeline.full or pipeline.guard is not None or pipeline.is_closing():
-            return
-        if self._refusing is not None:
-            self._refuse(self._refusing)
-        pipeline.write(self.queue)
-
-    def _refuse(self, found: Inspection) -> None:
-        for batch in self.queue:
-            problem = found.problem_of(batch.effect)
-            if problem is not None:
-                batch.fail(problem)
-
     def revise(self, found: Inspection) -> None:
-        """Note an inspection. Another barrier needs a new connection, because replies may wait for the old barrier."""
-        self._refusing = found if found.refused or found.shortage else None
-        if found.shortage and self.pipeline is None:
-            self._refuse(found)
-        if self.pipeline is not None and self.pipeline.barrier != found.barrier:
-            self.pipeline.abort()
+        """Note an inspection. While there is no connection, only a full disk is a reason to refuse what waits."""
+        if self.pipeline is not None:
+            self.pipeline.revise(found)
+        elif found.shortage:
+            refuse(self.queue, found)
 
     def expire(self, now: float) -> None:
         """Fail the batches past their deadline. Where a sent one is overdue, the connection is closed."""
@@ -174,10 +150,9 @@ class Connection:
                 replies = await ask(connection, [*INSPECT, *self._setup.prepare])
                 _raise_errors(replies[len(INSPECT) :])
                 found = self._judge(replies[: len(INSPECT)])
-                self.pipeline = Pipeline(take_over(connection), found.barrier, self._setup.observer, self.flush_soon)
+                self.pipeline = Pipeline(take_over(connection), self.queue, found, self._setup.observer)
                 limit.reschedule(None)
                 self.trouble = ""
-                self.flush_soon()
                 await self.pipeline.lost
             finally:
                 await connection.disconnect(nowait=True)
@@ -206,6 +181,20 @@ def _raise_errors(replies: Sequence[Any]) -> None:
             raise reply
 
 
+class _Group:
+    """Connections that take the same batches."""
+
+    def __init__(self, connections: Sequence[Connection]) -> None:
+        self.connections = connections
+        self.current = connections[0]
+        """The connection of this tick's batches."""
+
+    def choose(self) -> Connection:
+        """Return the connection with the fewest batches, the first if all are lost: it is now the current one."""
+        self.current = min(self.connections, key=attrgetter("batches"))
+        return self.current
+
+
 class Server:
     """One server. Writes with a barrier use half of its connections, so that no read waits for a disk."""
 
@@ -222,24 +211,33 @@ class Server:
         self.silent_seconds = 0.0
         """Seconds in which a command waited, or there was no connection, and not one byte came."""
         self.connections = [Connection(connect, self._judge, setup) for _ in range(setup.connections)]
-        self._for_reads = self._for_writes = self.connections
+        self._reads = self._writes = _Group(self.connections)
 
     def submit(self, commands: Commands, deadline: float, *, effect: Effect = "reads") -> Batch:
         """Send commands by the end of this tick. They run in order on one connection; their future gets the replies.
 
-        Raises UnicodeError, TypeError where a command cannot be written.
+        They are sent at once where ``_ENOUGH`` batches wait. With a barrier, all wait for the end of the tick, because one
+        barrier serves them all. Raises UnicodeError, TypeError where a command cannot be written.
         """
-        batch = make_batch(self._loop, commands, deadline, effect=effect)
+        batch = Batch(commands, b"".join(map(pack_command, commands)), self._loop.create_future(), deadline, effect)
         if self._found is not None and self._found.shortage is not None:
             if effect == "erases":
                 self._durability.make_room()
-            problem = self._found.problem_of(effect)
-            if problem is not None:
-                batch.fail(problem)
+            refuse([batch], self._found)
+            if batch.future.done():
                 return batch
-        connection = _choose(self._for_reads if effect == "reads" else self._for_writes)
-        connection.queue.append(batch)
-        connection.flush_soon()
+        group = self._reads if effect == "reads" else self._writes
+        connection = group.current
+        queue, pipeline = connection.queue, connection.pipeline
+        if pipeline is None or (len(queue) >= _LONG_QUEUE if queue else pipeline.sent):
+            connection = group.choose()
+            queue, pipeline = connection.queue, connection.pipeline
+        queue.append(batch)
+        if pipeline is not None:  # else a new one sends the queue
+            if len(queue) == 1:
+                self._loop.call_soon(pipeline.write)
+            elif len(queue) >= _ENOUGH and pipeline.barrier is None:
+                pipeline.write()
         return batch
 
     @property
@@ -289,8 +287,8 @@ class Server:
     def _take(self, found: Inspection) -> Inspection:
         self._found = found
         half = len(self.connections) // 2 if found.barrier is not None else 0
-        self._for_reads = self.connections[:half] or self.connections
-        self._for_writes = self.connections[half:]
+        self._writes = _Group(self.connections[half:])
+        self._reads = _Group(self.connections[:half]) if half else self._writes
         for connection in self.connections:
             connection.revise(found)
         return found
@@ -330,18 +328,3 @@ class Server:
 def _is_busy(reply: Any) -> bool:
     """Return whether a server answered that it is busy, which is no result of an inspection."""
     return isinstance(reply, ResponseError) and str(reply).startswith("BUSY")
-
-
-def _choose(connections: Sequence[Connection]) -> Connection:
-    """Return a connection with batches of this tick, else the one with the fewest batches; the first if all are lost."""
-    chosen, fewest = connections[0], math.inf
-    for connection in connections:
-        pipeline, queued = connection.pipeline, len(connection.queue)
-        if pipeline is None:
-            continue
-        if 0 < queued < _LONG_QUEUE:
-            return connection
-        batches = queued + len(pipeline.sent)
-        if batches < fewest:
-            chosen, fewest = connection, batches
-    return chosen

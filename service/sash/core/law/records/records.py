@@ -95,6 +95,15 @@ class Records(Sequence[Record]):
     """Consecutive messages as columns. ``details`` are the messages' details, or None if no message is rich, nor needs its
     scripts. ``own_tokens`` are their tokens + 1 in the model's own vocabulary (0: not counted), or None."""
 
+    front_records: Sequence[Record] = ()
+    """The messages before the tail, if their details are read from here, and not from ``details``."""
+    whole: "Records | None" = None
+    """The records as they are stored, if some of these are of messages that are sent with less."""
+    window_flags = b""
+    """The flags that each message has in this window; empty where none has any."""
+    units: "Units | None" = None
+    """These messages' units, once they were asked for."""
+
     def __init__(
         self,
         packed: bytes,
@@ -105,25 +114,16 @@ class Records(Sequence[Record]):
         self.packed = packed
         self.front = front
         """The number of messages before those of a tail; other messages are between these and the tail."""
-        self.front_records: Sequence[Record] = ()
-        """The messages before the tail, if their details are read from here, and not from ``details``."""
         self.details: StoredDetails = details  # type: ignore[assignment] # code that needs them knows that they were read
         self.own_tokens: Number = None if own_tokens is None else np.asarray(own_tokens, np.int64)
-        self.whole: Records | None = None
-        """The records as they are stored, if some of these are of messages that are sent with less."""
         self.flags = packed[::RECORD_BYTES]
         self.roles = packed[1::RECORD_BYTES]
         self.calls = packed[2::RECORD_BYTES]
         self.more = packed[3::RECORD_BYTES]
-        self.window_flags = b""
-        """The flags that each message has in this window; empty where none has any."""
-        self._made: list[Record | None] = []
         self._columns: dict[bool, Row] = {}
         """The numbers of all messages, without or with the mixes."""
         self.costs: list[tuple[Model, Number]] = []
         """These messages' costs, for each model that was asked for."""
-        self.units: Units | None = None
-        """These messages' units, once they were asked for."""
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> "Records":
@@ -162,12 +162,15 @@ class Records(Sequence[Record]):
     def __getitem__(self, index):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN204 - as every sequence's
         if isinstance(index, slice):
             return self.taken(index)
-        if not self._made:
-            self._made = [None] * len(self)
         made = self._made[index]
         if made is None:
             made = self._made[index] = self.record(index % len(self.flags))
         return made
+
+    @lazy
+    def _made(self) -> list[Record | None]:
+        """The records that were asked for, at their places."""
+        return [None] * len(self)
 
     def record(self, index: int, details: Details | None = None) -> Record:
         """A message's record, with its details: these, or those that were read."""
