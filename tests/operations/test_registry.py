@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,18 @@ def test_a_lone_worker_needs_no_folder(tmp_path: Path, monkeypatch: pytest.Monke
     assert "sash_appended_messages_total 1.0" in exposed(metrics)
     ended(os.getpid())
     assert not list(tmp_path.iterdir())
+
+
+def test_a_thread_that_reads_loses_no_value():
+    """Values that are observed while a thread reads the figures are counted, each once."""
+    metrics, values = Metrics(), 20_000
+
+    def observe() -> None:
+        for number in range(values):
+            metrics.append_seconds.observe(number % 12 + 0.5)
+
+    thread = threading.Thread(target=observe)
+    thread.start()
+    while thread.is_alive():
+        metrics.registry.flat("sash_append")
+    assert sum(metrics.registry.flat("sash_append_duration").values()) == values

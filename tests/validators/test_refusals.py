@@ -19,7 +19,6 @@ from sash.core.providers.destinations.refusals import refusals
 from sash.core.providers.destinations.rules import RULES
 from sash.core.providers.destinations.rules.rule import ASKED, REPLY, Broken, Rule, answered, called
 from sash.operations.metrics import Metrics
-from sash.operations.served import tell_window
 from sash.operations.window_metrics import CHECKED_EVERY
 from sash.problems import FormatCannotCarry, InvalidEntry, WindowDoesNotFit
 from sash.windows.request import WindowRequest
@@ -135,10 +134,10 @@ def test_one_window_in_a_hundred_is_checked() -> None:
     broken = msgspec.structs.replace(made, body=json.dumps({"request": {"messages": [ASKED, REPLY]}}).encode())
     metrics, lines = Metrics(), [{} for _ in range(2 * CHECKED_EVERY)]
     for line in lines[:CHECKED_EVERY]:
-        tell_window(metrics, made, 0.001, line)
+        metrics.served_window(made, 0.001, line)
     assert not any("refused_by_rules" in line for line in lines)
     for line in lines[CHECKED_EVERY:]:
-        tell_window(metrics, broken, 0.001, line)
+        metrics.served_window(broken, 0.001, line)
     assert [line["refused_by_rules"] for line in lines if "refused_by_rules" in line] == [["ending"]]
     text = metrics.registry.exposition("")[0].decode()
     assert 'sash_requests_refused_by_rule_total{rule="ending"} 1' in text

@@ -38,7 +38,7 @@ from sash.core.providers.reading.native import needs_earlier
 from sash.core.providers.reading.native_entries import ReadEntries, chat_entries
 from sash.core.screens import SCREENS
 from sash.core.stored.record import Flags
-from sash.operations.logging import best_effort, describe, get_logger
+from sash.operations.logging import describe, get_logger, log_beside
 from sash.problems import (
     Internal,
     NotFound,
@@ -307,7 +307,10 @@ def follow_up(
     ``times`` are the append's start (``time.perf_counter``) and the seconds spent on counting.
     """
     context, line = request.context, request.line
-    with best_effort:
+    try:
+        context.store.tenants.note(target, wall_ms())
+        if reply.settings != DEFAULTS:
+            context.store.owners.touch(target, reply.settings)
         count = tokens = 0
         for entry, step in zip(entries, reply.entries, strict=True):
             if not step.duplicate:
@@ -316,10 +319,8 @@ def follow_up(
         line["appended"] = count
         line["appended_tokens"] = tokens
         context.watching.metrics.append(count, seconds=time.perf_counter() - times[0], tokenise_seconds=times[1])
-    with best_effort:
-        context.store.tenants.note(target, wall_ms())
-        if reply.settings != DEFAULTS:
-            context.store.owners.touch(target, reply.settings)
+    except Exception as error:  # noqa: BLE001 - a stored append is never answered with an error
+        log_beside(error)
     if reply.settings != DEFAULTS or context.settings.recall != "off":
         context.recall.indexer.appended(target, entries, reply)
 
@@ -334,8 +335,7 @@ async def window_after(request: Incoming, target: Target, query: WindowQuery, ta
         request.tell_made(target, made, state, time.perf_counter() - started)
     except Problem as problem:
         if isinstance(problem, WindowDoesNotFit) and not query.explain:
-            with best_effort:
-                context.watching.metrics.windows.does_not_fit(problem.model)
+            context.watching.metrics.windows.does_not_fit(problem.model)
         return no_window(request, problem)
     except Exception as error:  # noqa: BLE001 - a stored append is never answered with an error
         _log.error("window failed", operation="appendMessages", **describe(error))

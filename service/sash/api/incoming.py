@@ -8,8 +8,7 @@ from litestar import Request
 from sash.api.context import Context
 from sash.api.middleware.exchange import Exchange
 from sash.core.chat.bounds import IDS, WHAT_IDS_ARE
-from sash.operations.logging import best_effort
-from sash.operations.served import tell_window
+from sash.operations.logging import best_effort, log_beside
 from sash.problems import BadRequest, Pointer
 from sash.store.data.changing import no_entry
 from sash.store.data.claims import Claim
@@ -128,13 +127,14 @@ class Incoming(Request[Any, Any, Any]):
 
     def tell_made(self, target: Target, made: Made, state: State, seconds: float) -> None:
         """Report a conversation's window, made in ``seconds``, to the summariser, the metrics and the log line."""
-        view, metrics, summarizer = made.asked.plan.query.view, self.context.watching.metrics, self.context.summarizer
-        with best_effort:
-            tell_window(metrics, made, seconds, self.line, key=(target.name, made.head.model, view), target=target)
-        with best_effort:
-            metrics.windows.given()
-            if summarizer is not None and view is None:  # a summary is of what all may see
-                summarizer.notice(target, state, made.window, made.asked.plan.model)
+        context, plan = self.context, made.asked.plan
+        try:
+            context.watching.metrics.served_window(made, seconds, self.line, target)
+        except Exception as error:  # noqa: BLE001 - no figure of a window fails its answer
+            log_beside(error)
+        if context.summarizer is not None and plan.query.view is None:  # a summary is of what all may see
+            with best_effort:
+                context.summarizer.notice(target, state, made.window, plan.model)
 
 
 def taken(identity: str | None, pointer: str) -> BadRequest:

@@ -20,7 +20,6 @@ from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers.messages.members import Names
 from sash.core.providers.reading.native_entries import ReadEntries
 from sash.operations.logging import best_effort
-from sash.operations.served import tell_window
 from sash.problems import ReceiptGone, Unprocessable, WindowDoesNotFit
 from sash.processor import PROCESSOR
 from sash.store.data.layout import Target
@@ -134,11 +133,9 @@ async def window_of_receipt(
     try:
         made = await context.served.again(target, receipt, query, room, explain=explain)
     except ReceiptGone as problem:
-        with best_effort:
-            context.watching.metrics.windows.asked_again(problem.members["reason"])
+        context.watching.metrics.windows.asked_again(problem.members["reason"])
         raise
-    with best_effort:
-        context.watching.metrics.windows.asked_again("same")
+    context.watching.metrics.windows.asked_again("same")
     return made, receipt
 
 
@@ -169,8 +166,9 @@ async def build_window(request: Incoming) -> Answer:
         raise built
     made, counting_seconds = built
     with best_effort:
-        context.watching.metrics.counted(counting_seconds)
-        tell_window(context.watching.metrics, made, time.perf_counter() - started, request.line)
+        metrics = context.watching.metrics
+        metrics.counted(counting_seconds)
+        metrics.served_window(made, time.perf_counter() - started, request.line)
     return Answer(made.body)
 
 

@@ -1,6 +1,7 @@
 """The store's condition, from its servers' INFO: a name, a title, and a sentence that tells an operator what to do."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Literal
 
 import msgspec
@@ -51,7 +52,7 @@ class Condition(msgspec.Struct, frozen=True):
         return NAMES.index(self.name)
 
 
-class Observation(msgspec.Struct, frozen=True, kw_only=True):
+class Observation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The observations that a condition follows from."""
 
     kind: str
@@ -72,13 +73,22 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """If the embedded store does not answer, the state of its process, as in ``proc(5)``: ``D`` waits for a disk, ``T`` is
     stopped."""
 
+    @cached_property
+    def memory(self) -> Memory:
+        """The memory of all servers, from their INFO."""
+        return _memory_of(self.servers)
+
+    @property
+    def is_memory_full(self) -> bool:
+        """Whether the store is at its memory's limit, or said so in the last seconds."""
+        return self.refused_as_full or bool(self.memory.max and self.memory.used >= self.memory.max)
+
 
 WELL = Condition("well", "The store answers")
 STARTING = Condition("not-ready", "Sash is connecting to the store", "Wait two seconds.")
 
 
-def memory_of(servers: Sequence[Health]) -> Memory:
-    """The sums of the servers' INFO."""
+def _memory_of(servers: Sequence[Health]) -> Memory:
     infos = [each.found.info for each in servers if each.found is not None]
     lags = [lag for info in infos if (lag := _lag(info)) is not None]
     limits = [_number(info, "maxmemory") for info in infos]
@@ -89,12 +99,6 @@ def memory_of(servers: Sequence[Health]) -> Memory:
         evicted_keys=sum(_number(info, "evicted_keys") for info in infos),
         replication_lag_bytes=max(lags) if lags else None,
     )
-
-
-def memory_is_full(seen: Observation) -> bool:
-    """Whether the store is at its memory's limit, or said so in the last seconds."""
-    memory = memory_of(seen.servers)
-    return seen.refused_as_full or bool(memory.max and memory.used >= memory.max)
 
 
 def condition(seen: Observation) -> Condition:
@@ -158,10 +162,9 @@ def _without_room(seen: Observation) -> Condition | None:
     if seen.shortage:
         look = f"{_sentence(seen.shortage)} Writes get 507; reads and erasure go on."
         return Condition("full", "The store's disk is full", look, "SashStoreFull")
-    memory = memory_of(seen.servers)
-    if memory_is_full(seen):
+    if seen.is_memory_full:
         look = (
-            f"{_megabytes(memory.used)} of {_megabytes(memory.max)} are used: raise maxmemory, or shorten "
+            f"{_megabytes(seen.memory.used)} of {_megabytes(seen.memory.max)} are used: raise maxmemory, or shorten "
             "SASH_RETENTION_SECONDS and erase what nobody needs. Writes get 507; reads and erasure go on."
         )
         return Condition("full", "The store is full", look, "SashStoreFull")
@@ -202,7 +205,7 @@ def _slow(seen: Observation) -> Condition | None:
 
 
 def _nearly_full(seen: Observation) -> Condition | None:
-    memory, disk = memory_of(seen.servers), seen.disk
+    memory, disk = seen.memory, seen.disk
     if memory.max and memory.used >= _NEARLY * memory.max:
         share = f"{100 * memory.used / memory.max:.0f} %"
         look = f"{share} of {_megabytes(memory.max)} are used: raise maxmemory, or shorten SASH_RETENTION_SECONDS."

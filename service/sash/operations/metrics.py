@@ -7,18 +7,23 @@ Labels have fixed sets of values: operations, statuses, scripts, and published o
 import math
 import time
 from contextvars import ContextVar
-from typing import Any, Literal
+from functools import cache
+from typing import Any
 
 from prometheus_client.process_collector import ProcessCollector
 
 from sash import __version__
 from sash.operations.event_metrics import EventMetrics
-from sash.operations.logging import best_effort
+from sash.operations.genai import of_window
+from sash.operations.logging import best_effort, log_beside
 from sash.operations.registry import SECONDS, Registry
+from sash.operations.served import broken_rules, document_tokens, unseen_messages
 from sash.operations.tracing import OpenTelemetry
 from sash.operations.window_metrics import WindowMetrics
 from sash.problems import StoreFull
 from sash.processor import PROCESSOR
+from sash.store.data.layout import Target
+from sash.windows.answer import Made
 
 LINE: ContextVar[dict[str, Any] | None] = ContextVar("line", default=None)
 """The log line of the current request, also in its threads; None outside of a request."""
@@ -50,12 +55,12 @@ class Metrics:
         self.full_at = -math.inf
         """When a request was last refused because the store is full, in seconds of ``time.monotonic``."""
         self.appended_messages = counter("sash_appended_messages_total", "Messages stored.")
-        self.store_seconds = histogram("sash_store_duration_seconds", "Calls of the store, by script.", SECONDS, "call")
-        self.store_failures = counter(
-            "sash_store_failures_total", "Calls that the store refused or did not answer.", "call"
-        )
-        self.store_total = (0.0, 0)
-        """The sum of all calls' seconds, and the number of calls."""
+        seconds = histogram("sash_store_duration_seconds", "Calls of the store, by script.", SECONDS, "call")
+        failures = counter("sash_store_failures_total", "Calls that the store refused or did not answer.", "call")
+        self._store = cache(lambda call: (seconds(call).observe, failures(call)))
+        """The series of a call. Failures are created at 0, so that a rate includes the first one."""
+        self.store_lately: list[float] = []
+        """The seconds of each call of the store since the watch looked last."""
         self.sent = histogram("sash_store_batch_commands", "Commands sent in one write.", _SIZES).observe
         """Records the number of commands sent in one write."""
         self.reconnected = counter(
@@ -85,30 +90,69 @@ class Metrics:
 
     def append(self, messages: int, *, seconds: float, tokenise_seconds: float) -> None:
         """Record an append; ``messages`` does not include duplicates."""
-        self.appended_messages.inc(messages)
+        self.appended_messages.value += messages
         self.append_seconds.observe(seconds)
-        self.tokenise_seconds.observe(tokenise_seconds)
-        _took("tokenise_milliseconds", tokenise_seconds)
+        self.counted(tokenise_seconds)
         if self.spans is not None:
             self.spans.did("append", seconds)
 
     def counted(self, seconds: float) -> None:
-        """Record the counting of an input's tokens."""
+        """Record the counting of an input's tokens. A request may count repeatedly."""
         self.tokenise_seconds.observe(seconds)
-        _took("tokenise_milliseconds", seconds)
+        line = LINE.get()
+        if line is not None:
+            line["tokenise_milliseconds"] = line.get("tokenise_milliseconds", 0.0) + 1000 * seconds
 
     def answered(self, call: str, seconds: float, *, failed: bool) -> None:
         """Record a call of the store: a script, or plain commands."""
-        with best_effort:
-            self.store_seconds(call).observe(seconds)
-            total = self.store_total
-            self.store_total = (total[0] + seconds, total[1] + 1)
-            failures = self.store_failures(call)  # created at 0, so that a rate includes the first failure
+        try:
+            observe, failures = self._store(call)
+            observe(seconds)
+            self.store_lately.append(seconds)
             if failed:
                 failures.inc()
-            _took("store_milliseconds", seconds)
+            line = LINE.get()
+            if line is not None:
+                line["store_milliseconds"] = line.get("store_milliseconds", 0.0) + 1000 * seconds
             if self.spans is not None:
                 self.spans.asked_store(call, seconds, failed=failed)
+        except Exception as error:  # noqa: BLE001 - no figure of a call fails it
+            log_beside(error)
+
+    def served_window(self, made: Made, seconds: float, line: dict[str, Any], target: Target | None = None) -> None:
+        """Record a window that was made in ``seconds``, also in ``line``, its request's log line.
+
+        ``target`` is its conversation, with whose last window it is compared.
+        """
+        head, plan, windows = made.head, made.asked.plan, self.windows
+        if made.receipt:
+            windows.given.value += 1
+        if plan.query.explain:
+            return  # an explained window is read by people, and not sent to a provider
+        documents = document_tokens(made) if made.history.grounding_messages else (0, 0)
+        label = windows.count(head, documents, seconds)
+        model = label if label == head.model else windows.names.known(head.model)
+        if plan.query.view is not None:
+            windows.saw(label, unseen_messages(made))
+        elif documents[0] or head.dropped.tokens:
+            windows.count_savings(head, label, plan.model, documents[0])
+        if target is not None and made.window.seqs and head.dropped.messages:
+            windows.follow(made, label, target)
+        if self.spans is not None:
+            self.spans.built_window(target, of_window(head, model, made.receipt, plan.model.provider), seconds)
+        line |= {
+            "model": model,
+            "window_tokens": head.tokens.total,
+            "budget": head.budget,
+            "kept": head.kept.messages,
+            "dropped": head.dropped.messages,
+        }
+        if made.receipt:
+            line["receipt"] = made.receipt.decode()
+        if windows.is_sampled() and (broken := broken_rules(made)):
+            line["refused_by_rules"] = broken
+            for rule in broken:
+                windows.refused_by_rule(rule).inc()
 
     def answered_tool(self, tool: str, via: str, tokens: int) -> None:
         """Count a call of a history tool that was answered with a text of so many tokens."""
@@ -122,13 +166,6 @@ class Metrics:
         self.embedded_texts.inc(texts)
         if not texts:
             self.embedding_failures.inc()
-
-
-def _took(name: Literal["store_milliseconds", "tokenise_milliseconds"], seconds: float) -> None:
-    """Add a duration to a field of the request's log line, in milliseconds. A request may do the same work repeatedly."""
-    line = LINE.get()
-    if line is not None:
-        line[name] = line.get(name, 0.0) + 1000 * seconds
 
 
 class _Present:

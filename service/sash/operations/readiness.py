@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from sash import __version__
-from sash.operations.conditions import Observation, memory_is_full
+from sash.operations.conditions import Observation
 from sash.store.data.datakeys import DataKeys
 from sash.store.redis.client import Client
 from sash.store.redis.durability import Inspection
@@ -37,7 +37,7 @@ class Shard(msgspec.Struct, frozen=True):
 
 def shards_of(seen: Observation) -> list[Shard]:
     """What each server of the store serves."""
-    is_full = memory_is_full(seen)
+    is_full = seen.is_memory_full
     return [Shard(each.name, *_serves(each, seen.trouble, is_full=is_full)) for each in seen.servers]
 
 

@@ -6,13 +6,15 @@
               └─ flat ──▶ Statistics ──▶ the store ──▶ /stats: the whole deployment
 
 prometheus_client's own numbers take a lock and write a memory-mapped file at each increment, which costs a window of 32
-messages 8 % of its processor time. Here an increment is an addition. ``share`` writes the changes to the library's files
-every second and before each exposition. So no counter decreases from one scrape to the next, whichever worker answers.
+messages 8 % of its processor time. Here an increment is an addition, and a histogram's value is kept in a list, whose
+values are counted together. ``share`` counts them, and writes the changes to the library's files, several times a second
+and before each exposition. So no counter decreases from one scrape to the next, whichever worker answers.
 ``exposed.py`` bounds the number of series of an exposition.
 """
 
 import os
-from bisect import bisect_left
+import threading
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -48,12 +50,14 @@ class Registry:
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         self._numbers = values.ValueClass = _Numbers()
+        self._histograms: list[_Histogram] = []
+        self._counting = threading.Lock()
         self._bounds: dict[str, frozenset[str]] = {}
         self.provider_of: Callable[[str], str] = str
         """The provider of a model's label, by which histograms are exposed."""
 
     def counter(self, name: str, meaning: str, *labels: str) -> Any:
-        """A counter's number, whose ``inc`` checks nothing, unlike the library's. The name ends in ``_total``."""
+        """A counter's number, whose ``inc`` only adds to its ``value``. The name ends in ``_total``."""
         counter = Counter(name, meaning, labels, registry=self._registry)
         return cache(lambda *values: counter.labels(*values)._value) if labels else counter._value  # noqa: SLF001 - as below
 
@@ -62,19 +66,28 @@ class Registry:
     ) -> Any:
         """A histogram with these upper bounds of buckets; an exposition has those of ``exposed``, or all."""
         self._bounds[name] = frozenset(map(floatToGoString, (*(exposed or bounds), float("inf"))))
-        return _by_labels(_Histogram(name, meaning, labels, registry=self._registry, buckets=bounds))
+        histogram = _Histogram(name, meaning, labels, registry=self._registry, buckets=bounds)
+
+        def series(*values: str) -> _Histogram:
+            self._histograms.append(made := histogram.labels(*values) if values else histogram)
+            return made
+
+        return cache(series) if labels else series()
 
     def gauge(self, name: str, meaning: str, *labels: str, workers: Any = "livesum") -> Any:
         """A gauge; ``workers`` is the mode in which prometheus_client combines the workers' gauges."""
-        return _by_labels(Gauge(name, meaning, labels, registry=self._registry, multiprocess_mode=workers))
+        gauge = Gauge(name, meaning, labels, registry=self._registry, multiprocess_mode=workers)
+        return cache(gauge.labels) if labels else gauge
 
     def share(self) -> None:
         """Share the changed numbers with the other workers."""
+        self._count()
         for number in self._numbers.made:
             number.share()
 
     def exposition(self, accept: str) -> tuple[bytes, str]:
         """All workers' metrics in the format of ``accept`` (an Accept header), and the media type."""
+        self._count()
         registry = self._registry
         if _shared():
             registry = CollectorRegistry()
@@ -84,6 +97,7 @@ class Registry:
 
     def flat(self, *beginnings: str) -> Flat:
         """This process's counters and buckets with these beginnings of names. Buckets are not cumulative."""
+        self._count()
         flat: Flat = {}
         for family in self._registry.collect():
             below = 0.0
@@ -94,6 +108,12 @@ class Registry:
                     if number:
                         flat["|".join((name, *labels.values()))] = int(number)
         return flat
+
+    def _count(self) -> None:
+        """Count the values of histograms. It may run in a thread, while requests observe more."""
+        with self._counting:
+            for histogram in self._histograms:
+                histogram.count()
 
 
 def ended(worker: int) -> None:
@@ -106,16 +126,27 @@ def _shared() -> bool:
     return FOLDER_VARIABLE in os.environ
 
 
-def _by_labels(metric: Counter | Gauge | Histogram) -> Any:
-    return cache(metric.labels) if metric._labelnames else metric  # noqa: SLF001 - has no public attribute
-
-
 class _Histogram(Histogram):
-    """A histogram that finds its bucket by bisection."""
+    """A histogram whose values are kept in a list until they are counted, all together."""
 
-    def observe(self, amount: float, exemplar: Any = None) -> None:  # noqa: ARG002 - prometheus_client's signature
-        self._sum.value += amount
-        self._buckets[bisect_left(self._upper_bounds, amount)].value += 1
+    def _metric_init(self) -> None:
+        super()._metric_init()
+        self._values: list[float] = []
+        self.observe = self._values.append  # type: ignore[method-assign, assignment] # a function of C
+
+    def count(self) -> None:
+        """Count the values that were observed since the last call."""
+        values = self._values[:]
+        del self._values[: len(values)]
+        self._sum.value += sum(values)
+        values.sort()
+        below = 0
+        for bound, bucket in zip(self._upper_bounds, self._buckets, strict=True):
+            if below == len(values):
+                break
+            upto = bisect_right(values, bound)
+            bucket.value += upto - below
+            below = upto
 
 
 class _Number:

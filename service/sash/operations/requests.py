@@ -7,6 +7,7 @@ line has only a hash of the conversation. Neither contains message text.
 import re
 import time
 from collections import Counter, deque
+from functools import cache
 from http import HTTPStatus
 from typing import Any
 
@@ -27,8 +28,10 @@ _TITLES = {kind.slug: kind.title for kind in problem_types()}
 _SEEN = 500  # conversations; a minute may exceed it, and the next one removes the oldest
 
 
-_TIMES = ("milliseconds", "store_milliseconds", "tokenise_milliseconds")
-"""Fields of a log line that are written with two decimals."""
+_TIMES = frozenset({"store_milliseconds", "tokenise_milliseconds"})
+"""Sums of durations in a log line, which are written with two decimals."""
+_CONVERSATION = re.compile(r"/conversations/(?!import(?:/|\Z))([^/]+)")
+"""A path with a conversation's id. Handlers know the id from routing, before which a request may be refused."""
 READS = frozenset({"GET", "HEAD"})
 """Methods that change nothing. Of their lines only those with a window, or with a problem, name a conversation."""
 _PART = re.compile(r"(?<=/)(?![A-Za-z0-9_.:~$-]{1,40}(?:/|$))[^/]+")
@@ -99,7 +102,7 @@ class Requests:
         self._problems: dict[int, Counter[str]] = {}
         self._tenants: Counter[tuple[str, str]] = Counter()
         self._seen: dict[tuple[str, str], tuple[int, int, int]] = {}
-        self._answered = metrics.registry.counter(
+        answered = metrics.registry.counter(
             "sash_requests_total",
             "Requests answered, by operation and status. Status 0: the client disconnected before the answer.",
             *("operation", "status"),
@@ -108,49 +111,50 @@ class Requests:
             "sash_window_request_duration_seconds",
             "From start to end of requests whose answer has a window: reads, appends, and POST /window.",
             SECONDS,
-        )
-        self._seconds = metrics.registry.histogram(
+        ).observe
+        lasted = metrics.registry.histogram(
             "sash_request_duration_seconds", "From a request's start to its answer's end.", SECONDS, "operation"
         )
+        self._series = cache(
+            lambda operation, status: (answered(operation, status), lasted(operation).observe, str(status // 100))
+        )
+        """By operation and status: the number of requests, their durations, and the class of the status."""
 
     def answered(self, line: dict[str, Any], seconds: float, scope: Any, *, quiet: bool) -> None:
         """Record an answered request. ``line`` is its log line, with status and operation; a ``quiet`` one is not logged."""
-        status, operation = line["status"], line["operation"] or "none"
+        status, tokens = line["status"], line.get("window_tokens")
         try:
-            self._answered(operation, status).inc()
-            self._seconds(operation).observe(seconds)
-            if "window_tokens" in line:
-                self._window_seconds.observe(seconds)
+            number, lasted, by_status = self._series(line["operation"] or "none", status)
+            number.value += 1
+            lasted(seconds)
+            if tokens is not None:
+                self._window_seconds(seconds)
             if quiet:
                 return
-            kind = self._refused_as(line, scope) if "problem" in line else str(status // 100)
             now, tenant = int(time.time()) // 60, scope.get("sash.tenant")
+            has_problem = "problem" in line
+            kind = self._refused_as(line, scope) if has_problem else by_status
             minute = self._minutes.get(now) or self._begin(now)
             minute[kind] += 1
-            tokens = line.get("window_tokens")
             if tenant is not None and ((tenant, kind) in self._tenants or len(self._tenants) < _TENANTS):
                 self._tenants[tenant, kind] += 1
                 self._tenants[tenant, "tokens"] += tokens or 0
-            if tokens is not None or "problem" in line or line["method"] not in READS:
-                self._name(line, tenant, _conversation(scope["path"]), now)
+            if tokens is not None or has_problem or line["method"] not in READS:
+                line["tenant"] = tenant
+                found = _CONVERSATION.match(scope["path"])
+                if found is not None and tenant is not None:
+                    name = tenant, found[1]
+                    line["conversation"] = self._pseudonyms.of(*name)
+                    if tokens is not None:
+                        self._seen.pop(name, None)
+                        self._seen[name] = now, line["kept"] + line["dropped"], tokens
         except Exception as error:  # noqa: BLE001 - no figure of a request fails it
             log_beside(error)
         if self._log is not None and not quiet:
-            line["milliseconds"] = 1000 * seconds
-            for name in _TIMES:
-                if name in line:
-                    line[name] = int(line[name] * 100 + 0.5) / 100  # ``round`` with decimals takes a microsecond
+            line["milliseconds"] = int(seconds * 100_000 + 0.5) / 100  # ``round`` with decimals takes a microsecond
+            for time_field in _TIMES & line.keys():
+                line[time_field] = int(line[time_field] * 100 + 0.5) / 100
             self._log(line)
-
-    def _name(self, line: dict[str, Any], tenant: str | None, conversation: str | None, minute: int) -> None:
-        """Add the tenant and the conversation's pseudonym to a line, and keep the conversation of a window."""
-        line["tenant"] = tenant
-        if tenant is None or conversation is None:
-            return
-        line["conversation"] = self._pseudonyms.of(tenant, conversation)
-        if "window_tokens" in line:
-            self._seen.pop((tenant, conversation), None)
-            self._seen[tenant, conversation] = minute, line["kept"] + line["dropped"], line["window_tokens"]
 
     def _refused_as(self, line: dict[str, Any], scope: Any) -> str:
         """The first digit of a refusal's status, after it was recorded. To ask whether something is stored is no mistake."""
@@ -163,7 +167,7 @@ class Requests:
 
     def _refused(self, line: dict[str, Any], scope: Any, pointer: str | None) -> None:
         """Count and keep a refusal."""
-        tenant, conversation, problem = scope.get("sash.tenant"), _conversation(scope["path"]), line["problem"]
+        tenant, found, problem = scope.get("sash.tenant"), _CONVERSATION.match(scope["path"]), line["problem"]
         refusal = Refusal(
             at_ms=wall_ms(),
             request_id=line["request_id"],
@@ -173,7 +177,7 @@ class Requests:
             title=_TITLES[problem],
             pointer=pointer and _PART.sub("…", pointer),
             tenant=tenant,
-            conversation=conversation,
+            conversation=found and found[1],
         )
         self._metrics.refuse(problem)
         self.refusals.append(refusal)
@@ -218,9 +222,3 @@ class Requests:
         while self.refusals and self.refusals[0].at_ms < (minute - MINUTES) * 60_000:
             self.refusals.popleft()
         return self._minutes.setdefault(minute, Counter())
-
-
-def _conversation(path: str) -> str | None:
-    """The conversation's id in a path. Read from the path, because a request may be refused before routing."""
-    parts = path.split("/", 3)
-    return parts[2] if len(parts) > 2 and parts[1] == "conversations" and parts[2] not in {"", "import"} else None

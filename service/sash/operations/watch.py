@@ -31,7 +31,6 @@ from sash.operations.conditions import (
     Name,
     Observation,
     condition,
-    memory_of,
 )
 from sash.operations.logging import describe, get_logger
 from sash.operations.media_watch import MediaWatch
@@ -93,7 +92,6 @@ class Watch:
         self._gauges = _Gauges(metrics.registry)
         self._leads = os.environ.get(WORKER_VARIABLE, "0") == "0"
         self._began = time.monotonic()
-        self._calls: tuple[float, int] = (0.0, 0)
         self._slowest = (0.0, 0.0)
         self._told: str | None = None
         self._next_ask = 0.0
@@ -128,8 +126,6 @@ class Watch:
         young = self.condition is STARTING and time.monotonic() < self._began + _STARTING_SECONDS
         if young and (self._told is None or not any(each.found for each in servers)):
             return
-        if any(each.found for each in servers):  # else keep the last known figures
-            self.memory = memory_of(servers)
         self.disk = _disk(self._data_dir)
         seen = Observation(
             kind=self._client.kind,
@@ -143,6 +139,8 @@ class Watch:
             closed=self._closed,
             process_state=_process_state(self._data_dir) if any(each.is_silent for each in servers) else "",
         )
+        if any(each.found for each in servers):  # else keep the last known figures
+            self.memory = seen.memory
         self.condition, self.shards = condition(seen), shards_of(seen)
         self.media.look()
         self._gauges.set(self.condition, self.memory, self.disk)
@@ -165,9 +163,9 @@ class Watch:
 
     def _slowest_lately(self, probe_seconds: float) -> float:
         """Seconds of the slowest probe or the average call since the last look; a maximum is kept for _HELD_SECONDS."""
-        total, before, now = self._metrics.store_total, self._calls, time.monotonic()
-        self._calls = total
-        seconds = max(probe_seconds, (total[0] - before[0]) / max(1, total[1] - before[1]))
+        calls, now = self._metrics.store_lately, time.monotonic()
+        seconds = max(probe_seconds, sum(calls) / max(1, len(calls)))
+        calls.clear()
         if seconds >= self._slowest[0] or now > self._slowest[1] + _HELD_SECONDS:
             self._slowest = seconds, now
         return self._slowest[0]

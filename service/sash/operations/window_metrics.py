@@ -1,17 +1,21 @@
 """Metrics of windows, by model: counters by a model's label (model_names.py), histograms exposed by provider."""
 
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import cycle
+from typing import Any, NamedTuple
 
 from sash.core.counts.models.models import Model
 from sash.core.providers.destinations.rules import RULES
-from sash.operations.followups import Beginning, Followups
+from sash.operations.followups import Followups
 from sash.operations.logging import best_effort
 from sash.operations.model_names import OTHER, ModelNames
 from sash.operations.registry import FOLDER_VARIABLE, SECONDS, Registry
+from sash.operations.served import beginning, tokens_between
 from sash.problems import RECEIPT_REASONS
-from sash.windows.answer import WindowHead
+from sash.store.data.layout import Target
+from sash.windows.answer import Made, WindowHead
 
 TOKENS = tuple(sorted({float(round(2 ** (step / 4))) for step in range(89)}))
 """Bucket bounds from 1 to 4 million, four in each doubling: a quantile is accurate to a tenth."""
@@ -29,6 +33,18 @@ _STOPS = frozenset({"complete", "budget", "limit", "summary", "bytes", "images",
 _OUTCOMES = ("under", "exact", "over")
 
 
+class _WindowSeries(NamedTuple):
+    """The series of a model's label that each window adds to."""
+
+    label: str
+    seconds: Callable[[float], None]
+    tokens: Callable[[float], None]
+    fill: Callable[[float], None]
+    kept_messages: Any
+    dropped_messages: Any
+    dropped_tokens: Any
+
+
 class WindowMetrics:
     """Metrics of windows and of what providers billed for them."""
 
@@ -36,7 +52,8 @@ class WindowMetrics:
         counter, histogram = registry.counter, registry.histogram
         self.names = ModelNames(os.environ.get(FOLDER_VARIABLE))
         registry.provider_of = self.names.provider_of
-        self._begun: set[str] = set()
+        self._series: dict[str, _WindowSeries] = {}
+        """By label, which is the model's name, or ``other``."""
         self._last = Followups()
         self.served = counter("sash_windows_total", "Windows served, by stop_reason.", "model", "stop_reason")
         self.refused = counter(
@@ -112,8 +129,7 @@ class WindowMetrics:
             "Messages behind the first one of such windows that they left out, because they are for others.",
             "model",
         )
-        self.given = counter("sash_window_receipts_given_total", "Windows that were given with a receipt.").inc
-        """Counts a window that was given with a receipt."""
+        self.given = counter("sash_window_receipts_given_total", "Windows that were given with a receipt.")
         self.receipts = counter(
             "sash_window_receipts_total", "Windows asked for by receipt: made again, or the reason why not.", "outcome"
         )
@@ -133,20 +149,19 @@ class WindowMetrics:
 
         ``documents`` are tokens: of documents of its messages that were not repeated, and of those that did not fit.
         """
-        label = self.names.label(head.model)
-        if label not in self._begun:
-            self._begin(label)
-        self.served(label, head.stop_reason if head.stop_reason in _STOPS else OTHER).inc()
-        self.seconds(label).observe(seconds)
-        self.tokens(label).observe(head.tokens.total)
-        self.fill(label).observe(head.tokens.total / head.budget)
-        self.kept_messages(label).inc(head.kept.messages)
-        if head.dropped.messages:
-            self.dropped_messages(label).inc(head.dropped.messages)
-            self.dropped_tokens(label).inc(head.dropped.tokens)
-        if head.dropped.media_bytes or head.dropped.images or head.dropped.files:
-            self.dropped_images(label).inc(head.dropped.images + head.dropped.files)
-            self.dropped_media_bytes(label).inc(head.dropped.media_bytes)
+        series = self._series.get(head.model) or self._begin(head.model)
+        label, total, dropped = series.label, head.tokens.total, head.dropped
+        self.served(label, head.stop_reason if head.stop_reason in _STOPS else OTHER).value += 1
+        series.seconds(seconds)
+        series.tokens(total)
+        series.fill(total / head.budget)
+        series.kept_messages.value += head.kept.messages
+        if dropped.messages:
+            series.dropped_messages.value += dropped.messages
+            series.dropped_tokens.value += dropped.tokens
+        if dropped.media_bytes or dropped.images or dropped.files:
+            self.dropped_images(label).inc(dropped.images + dropped.files)
+            self.dropped_media_bytes(label).inc(dropped.media_bytes)
         saved, trimmed = documents
         if saved or head.grounding.truncated:
             self.saved_tokens(label).inc(saved)
@@ -175,43 +190,46 @@ class WindowMetrics:
 
     def _pay(self, label: str, what: str, millionths: float) -> None:
         """Add to the money of a kind: tokens times dollars for a million of them."""
-        self.nanodollars(label, what).inc(round(millionths * 1000))
+        self.nanodollars(label, what).value += round(millionths * 1000)
 
-    def _begin(self, label: str) -> None:
-        """Create a model's series at 0, so that rates include the first event."""
-        self._begun.add(label)
-        dropped, documents = (self.dropped_messages, self.dropped_tokens), (self.saved_tokens, self.trimmed_tokens)
-        media = self.dropped_images, self.dropped_media_bytes
-        views = self.views, self.unseen_messages
-        for metric in (self.refused, *dropped, *media, *documents, self.truncations, *views):
+    def _begin(self, model: str) -> _WindowSeries:
+        """The series of a model's label. They are created at 0, so that rates include the first event."""
+        label = self.names.label(model)
+        if label in self._series:
+            return self._series[label]
+        documents, media = (self.saved_tokens, self.trimmed_tokens), (self.dropped_images, self.dropped_media_bytes)
+        for metric in (self.refused, *media, *documents, self.truncations, self.views, self.unseen_messages):
             metric(label)
         for cut in ("stable", "sliding"):
             for metric in (self.followup_tokens, self.reused_tokens):
                 metric(label, cut)
-            for beginning in ("same", "moved"):
-                self.followups(label, cut, beginning)
+            for how in ("same", "moved"):
+                self.followups(label, cut, how)
+        self._series[label] = series = _WindowSeries(
+            label,
+            self.seconds(label).observe,
+            self.tokens(label).observe,
+            self.fill(label).observe,
+            self.kept_messages(label),
+            self.dropped_messages(label),
+            self.dropped_tokens(label),
+        )
+        return series
 
-    def follow(
-        self,
-        head: WindowHead,
-        key: Hashable,
-        seqs: Sequence[int],
-        beginning: Beginning,
-        tokens_of: Callable[[int, int], int],
-        *,
-        stable: bool,
-        model: Model,
-    ) -> None:
+    def follow(self, made: Made, label: str, target: Target) -> None:
         """Compare a conversation's window that left history out with the one before it, as ``Followups.follow`` does."""
-        reused = self._last.follow(key, seqs, beginning, tokens_of)
+        head, plan, window = made.head, made.asked.plan, made.window
+        seqs = sorted(window.seqs) if window.is_moved else window.seqs
+        key = target.name, head.model, plan.query.view
+        reused = self._last.follow(key, seqs, beginning(made, seqs), partial(tokens_between, made))
         if reused is None:
             return
-        label, cut = self.names.label(head.model), "stable" if stable else "sliding"
-        self.followups(label, cut, "same" if reused else "moved").inc()
-        self.followup_tokens(label, cut).inc(head.tokens.total)
-        self.reused_tokens(label, cut).inc(reused)
-        prices = model.prices_at(head.tokens.total)
-        if stable and prices.input_price and prices.cached_input_price is not None:
+        cut = "stable" if plan.query.stable else "sliding"
+        self.followups(label, cut, "same" if reused else "moved").value += 1
+        self.followup_tokens(label, cut).value += head.tokens.total
+        self.reused_tokens(label, cut).value += reused
+        prices = plan.model.prices_at(head.tokens.total)
+        if plan.query.stable and prices.input_price and prices.cached_input_price is not None:
             self._pay(label, "stable_cut", reused * (prices.input_price - prices.cached_input_price))
 
     def does_not_fit(self, model: str) -> None:
