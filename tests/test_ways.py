@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-MOST_FUNCTIONS = {"window": 101, "append": 160}
-MOST_MODULES = {"window": 36, "append": 52}
+MOST_FUNCTIONS = {"window": 88, "append": 145}
+MOST_MODULES = {"window": 35, "append": 51}
 MOST_CALLS = {
     "plain": 166,
     "anthropic": 258,

@@ -38,11 +38,10 @@ from sash.api import (
 )
 from sash.api.body import check_no_query
 from sash.api.context import Context, Recall, Watching
-from sash.api.direct import Direct
 from sash.api.events import event_handlers
 from sash.api.events.event_bodies import Events
 from sash.api.events.followers import Followers
-from sash.api.incoming import Incoming
+from sash.api.incoming import Direct, Incoming
 from sash.api.middleware import errors
 from sash.api.middleware.asgi import App
 from sash.api.middleware.browsers import Cors, loopback_hosts
@@ -232,7 +231,7 @@ def create_app(
     )
     app = cast("App", framework)
     middleware = Middleware(
-        Direct(framework, app, _DIRECT),
+        Direct(context, app, _DIRECT),
         once=Idempotent(app, store.claims, paths),
         keys=Callers(
             settings.api_keys, store.api_keys, required=settings.require_keys, metrics_key=settings.metrics_key

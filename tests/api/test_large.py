@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 from typing import Any
 
+import msgspec
 import pytest
 
 from sash.api.middleware.callers import Callers
-from sash.api.middleware.exchange import Shared
 from sash.api.middleware.large import Making, Sending
 from sash.api.middleware.layer import Middleware
 from sash.api.middleware.paths import Paths
@@ -35,9 +35,8 @@ def asker(app: Any, *, making_bytes: int = 2_000_000, held_bytes: int = 32_000_0
         metrics=metrics,
         requests=requests,
     )
-    middleware.shared = Shared(
-        middleware.shared.timeout_seconds, middleware.drain, Making(making_bytes), Sending(held_bytes)
-    )
+    budgets = {"making": Making(making_bytes), "sending": Sending(held_bytes)}
+    middleware.shared = msgspec.structs.replace(middleware.shared, **budgets)
 
     async def ask(take: Any) -> None:
         scope = {"type": "http", "method": "GET", "path": "/conversations/c/messages", "http_version": "1.1"}

@@ -173,7 +173,7 @@ async def test_figures_need_their_key_where_nothing_else_needs_one() -> None:
 
 
 async def test_a_plain_read_enters_little() -> None:
-    """A plain read enters at most 12 functions of Sash in 5 modules, log line included, and starts no task or timer."""
+    """A plain read enters at most 9 functions of Sash in 5 modules, log line included, and starts no task or timer."""
     entered: set[tuple[str, str]] = set()
     begun: list[str] = []
 
@@ -204,7 +204,7 @@ async def test_a_plain_read_enters_little() -> None:
         sys.setprofile(None)
     assert written.getvalue().count(b'"operation":"getConversation"') == 3
     assert ("sash.api.middleware.exchange", "Exchange.send") in entered
-    assert len(entered) <= 12, sorted(entered)
+    assert len(entered) <= 9, sorted(entered)
     assert len({module for module, _ in entered}) <= 5, sorted(entered)
     assert begun == []
 

@@ -12,9 +12,9 @@ from msgspec import Meta
 
 from sash.api.body import if_match, query_of, read_body, run_in_turn_if_large
 from sash.api.context import Context
-from sash.api.direct import Answer
 from sash.api.incoming import Incoming
 from sash.api.message_formats import MessageFormat, read_own, window_form
+from sash.api.middleware.exchange import Answer
 from sash.api.openapi.operation import documented
 from sash.api.schemas import (
     AppendedMessage,

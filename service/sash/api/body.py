@@ -35,8 +35,9 @@ _TAG = re.compile(r'(?:W/)?"([^"]*)"\s*(?:,\s*|\Z)')
 async def read_body(request: Incoming, media_type: re.Pattern[str] = JSON_BODY) -> bytes:
     """The body's bytes, unchanged. Raises UnsupportedMediaType, BadRequest, TooLarge."""
     headers = request.exchange.headers
-    refuse_coded(headers)
-    if not media_type.fullmatch(header(headers, b"content-type") or ""):
+    if b"content-encoding" in headers:
+        refuse_coded(headers)
+    if not media_type.fullmatch(headers.get(b"content-type", b"").decode("latin-1")):
         raise UnsupportedMediaType(
             "Send JSON in UTF-8: Content-Type: application/json.", headers={"Accept": "application/json"}
         )

@@ -1,11 +1,14 @@
-"""A request as handlers take it."""
+"""A request as handlers take it, and the calls of every turn, which come to their handlers directly."""
 
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
 
 from litestar import Request
+from litestar.handlers import HTTPRouteHandler
 
 from sash.api.context import Context
+from sash.api.middleware.asgi import App, Receive, Scope, Send
 from sash.api.middleware.exchange import Exchange
 from sash.core.chat.bounds import IDS, WHAT_IDS_ARE
 from sash.operations.logging import best_effort, log_beside
@@ -47,16 +50,17 @@ class Incoming(Request[Any, Any, Any]):
     It is empty where the first answer named no state.
     """
 
-    def __init__(self, scope: Any, receive: Any, send: Any, *, parses: bool = True) -> None:
+    def __init__(self, scope: Any, receive: Any, send: Any, context: Context | None = None) -> None:
         """The middleware has put the exchange and the tenant into ``scope``.
 
-        With ``parses`` false, the request cannot keep what the framework parses, such as the query.
+        The framework gives no ``context``. With one, the request cannot keep what the framework parses, such as the query.
         """
-        if parses:
+        if context is None:
             super().__init__(scope, receive, send)
+            context = scope["litestar_app"].state["context"]
         else:
             self.scope, self.receive, self.send = scope, receive, send
-        self.context = scope["litestar_app"].state["context"]
+        self.context = context
         self.exchange = exchange = scope["sash.exchange"]
         self.line = exchange.line
         self.tenant = scope["sash.tenant"]
@@ -140,3 +144,39 @@ class Incoming(Request[Any, Any, Any]):
 def taken(identity: str | None, pointer: str) -> BadRequest:
     """The problem of an id that is a path of the service."""
     return BadRequest.at(pointer, f"A conversation cannot be called {identity}: that is a path of its own")
+
+
+class Direct:
+    """An ASGI application that calls ``handlers`` directly, and the application ``others`` for the rest.
+
+    The framework's routing, arguments and response take a sixth of a window's processor time, and a handler that reads its
+    request and makes its answer by itself does not need them. A handler's path is of one word, such as ``/window``, or has
+    its parameter in the middle: ``/conversations/{id}/window``.
+    """
+
+    def __init__(self, context: Context, others: App, handlers: Sequence[HTTPRouteHandler]) -> None:
+        self._context = context
+        self._others = others
+        self._calls: dict[tuple[Any, ...], tuple[HTTPRouteHandler, Any, str]] = {
+            (method, len(parts), *parts[1::2]): (handler, handler.fn, _parameter(parts))
+            for handler in handlers
+            for parts in (path.split("/") for path in handler.paths)
+            for method in handler.http_methods
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        parts = scope.get("path", "").split("/")
+        found = self._calls.get((scope.get("method"), len(parts), *parts[1::2]))
+        if found is None or not all(parts[1:]):
+            await self._others(scope, receive, send)
+            return
+        scope["route_handler"], answer_to, parameter = found
+        if parameter:
+            scope["path_params"] = {parameter: parts[2]}
+        answer = await answer_to(Incoming(scope, receive, send, self._context))
+        await answer(scope, receive, send)
+
+
+def _parameter(parts: Sequence[str]) -> str:
+    """The name of a path's parameter, which the framework writes as ``{name:str}``; empty without one."""
+    return parts[2].strip("{}").partition(":")[0] if len(parts) > 2 else ""

@@ -29,6 +29,8 @@ def ready(request: Incoming) -> Ready:
 
     Nothing is asked for the answer. What a part of the store refuses is in ``degraded``, and more of it in ``GET /status``.
     """
+    if request.exchange.shared.drain.began:
+        raise StoreUnavailable("Not ready: the service is stopping.")
     context = request.context
     watch, servers = context.watching.watch, context.store.client.servers
     now = watch.condition

@@ -117,7 +117,7 @@ async def follow_owner(request: Incoming) -> "FollowedOwner":
 def _stream(request: Incoming, form: EventForm) -> EventStream:
     return EventStream(
         request.exchange,
-        keys=request.scope["sash.keys"],  # type: ignore[typeddict-item]
+        keys=request.exchange.shared.keys,
         authorization=(header(request.exchange.headers, b"authorization") or "").encode("latin-1"),
         tenant=request.tenant,
         form=form,

@@ -1,13 +1,14 @@
-"""One request and its answer, as the middleware keeps them while the request runs."""
+"""One request and its answer, as the middleware keeps them while the request runs, and the answer of every turn."""
 
 import asyncio
 import math
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from sash.api.middleware.asgi import Headers, Message, Scope, Send
+from sash.api.middleware.asgi import Headers, Message, Receive, Scope, Send
+from sash.api.middleware.callers import Callers
 from sash.api.middleware.connections import reset_when_closed
 from sash.api.middleware.drain import Drain
 from sash.api.middleware.errors import PROBLEM_TYPE, note, render
@@ -18,15 +19,35 @@ from sash.operations.tracing import Span
 from sash.problems import DeadlineExceeded, Problem, RequestTimeout
 from sash.store.data.claims import Claim
 
-_NO_SNIFFING = (b"x-content-type-options", b"nosniff")
 _NO_STORE = (b"cache-control", b"no-store")
 _ASK_AGAIN = (b"cache-control", b"private, no-cache")
 _CLOSE = (b"connection", b"close")
+_JSON = (b"content-type", b"application/json")
+
+
+class Answer(NamedTuple):
+    """An ASGI application that answers with ``body`` as JSON, and an ETag if it has one. A 304 is sent without a body.
+
+    The framework's response checks headers, cookies and media types for each answer.
+    """
+
+    body: bytes
+    etag: str = ""
+    status: int = 200
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
+        body, etag, status = self
+        headers: Headers = [(b"etag", f'"{etag}"'.encode())] if etag else []
+        if status != 304:
+            headers += (_JSON, (b"content-length", b"%d" % len(body)))
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
 
 class Shared(msgspec.Struct, frozen=True):
-    """What all exchanges of a process share: the deadline, draining, and the budgets of large answers."""
+    """What all exchanges of a process share: keys, the deadline, draining, and the budgets of large answers."""
 
+    keys: Callers
     timeout_seconds: float
     drain: Drain
     making: Making
@@ -41,19 +62,18 @@ class Exchange(msgspec.Struct, eq=False):
     task: asyncio.Task[Any]
     method: str
     http_version: str
-    request_id: str
     started: float
     deadline: float
     """In seconds of ``time.monotonic``, like ``started``."""
     line: dict[str, Any]
     headers: dict[bytes, bytes]
     """The request's headers; the first of a repeated name."""
+    more: Headers
+    """Headers of every answer, and those that this request adds."""
     claim: Claim | None = None
     """The claim of its Idempotency-Key, once it is taken."""
     shown: bytes = b""
     """A digest of the message that the answer shows, of an operation that a key binds to it."""
-    more: Headers = []
-    """Headers of this answer only."""
     body: RequestBody | None = None
     span: Span | None = None
     charge: int = 0
@@ -78,7 +98,7 @@ class Exchange(msgspec.Struct, eq=False):
                 headers = [(name, _with_head(value) if name == b"allow" else value) for name, value in headers]
             if b"cache-control" not in names:
                 headers.append(_ASK_AGAIN if b"etag" in names and self.method in READS else _NO_STORE)
-            headers += ((b"x-request-id", self.request_id.encode()), _NO_SNIFFING, *self.more)
+            headers += self.more
             if self.shared.drain.began and self.http_version.startswith("1"):
                 headers.append(_CLOSE)  # in HTTP/2 the server itself ends connections (GOAWAY)
             message["headers"] = headers

@@ -40,12 +40,7 @@ from sash.operations.logging import describe, get_logger, printable
 from sash.operations.metrics import LINE, Metrics
 from sash.operations.requests import READS, Requests
 from sash.operations.tracing import OpenTelemetry, begin_span
-from sash.problems import (
-    Internal,
-    MisdirectedRequest,
-    Problem,
-    StoreUnavailable,
-)
+from sash.problems import Internal, MisdirectedRequest, Problem
 from sash.processor import TENANT
 from sash.store.data.limits import RateLimits
 
@@ -64,6 +59,7 @@ _SHOWN_HOST = 100
 _SLASH_IN_NAME = (b"/models/", b"/owners/")  # a name may contain a slash, which clients encode
 _OWNERS = b"/owners/"
 _QUIET = OPEN_PATHS | {"/metrics", "/status"}  # polled every few seconds by machines, so not logged
+_NO_SNIFFING = (b"x-content-type-options", b"nosniff")
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _LOOK_SECONDS = 0.1
@@ -123,7 +119,7 @@ class Middleware:
         self._numbers = count()
         self._rest_of_ids = str(uuid4())[18:]
         self.drain = Drain(self.idle_seconds)
-        self.shared = Shared(timeout_seconds, self.drain, Making(), Sending())
+        self.shared = Shared(keys, timeout_seconds, self.drain, Making(), Sending())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -133,13 +129,9 @@ class Middleware:
             return
         if scope.get("root_path"):
             scope, send = within(scope, send)
-        headers = dict(reversed(scope["headers"]))  # the first header of a repeated name wins
-        exchange = self._begin(scope, headers, send)
-        self._running.add(exchange)
-        if self._timer is None:
-            self._cut_late()
+        exchange = self._begin(scope, send)
         try:
-            await self._answer(exchange, scope, headers, receive)
+            await self._answer(exchange, scope, receive)
         except asyncio.CancelledError:
             if not exchange.ends_by_cut():
                 raise
@@ -156,17 +148,17 @@ class Middleware:
         """Seconds since the latest request, not counting probes; 0 while a request runs."""
         return 0.0 if self._running else time.monotonic() - self._latest
 
-    def _new_id(self) -> str:
-        """A UUID of version 7: the time, a counter, and random digits that are the same for the whole process."""
-        milliseconds, number = time.time_ns() // 1_000_000, next(self._numbers) & 0xFFF
-        digits = f"{milliseconds << 16 | 0x7000 | number:016x}"
-        return f"{digits[:8]}-{digits[8:12]}-{digits[12:]}{self._rest_of_ids}"
-
-    def _begin(self, scope: Scope, headers: dict[bytes, bytes], send: Send) -> Exchange:
+    def _begin(self, scope: Scope, send: Send) -> Exchange:
+        """The exchange of a request, which runs from now on."""
         started, method = time.monotonic(), scope["method"]
         task: Any = asyncio.current_task()  # the server runs each request in a task
-        given = headers.get(b"x-request-id", b"")
-        request_id = given.decode("ascii") if given and _REQUEST_ID.fullmatch(given) else self._new_id()
+        headers = dict(reversed(scope["headers"]))  # the first header of a repeated name wins
+        given = headers.get(b"x-request-id")
+        if given and _REQUEST_ID.fullmatch(given):
+            request_id = given.decode("ascii")
+        else:  # a UUID of version 7: the time, a counter, and random digits that are the same for the whole process
+            milliseconds, number = time.time_ns() // 1_000_000, next(self._numbers) & 0xFFF
+            request_id = f"{milliseconds >> 16:08x}-{milliseconds & 0xFFFF:04x}-7{number:03x}{self._rest_of_ids}"
         line = {
             "request_id": request_id,
             "method": method if method in _METHODS else printable(method),
@@ -175,31 +167,43 @@ class Middleware:
             "milliseconds": 0.0,
             "bytes": 0,
         }
-        deadline = started + self.shared.timeout_seconds
-        exchange = Exchange(
-            self.shared, send, task, method, scope["http_version"], request_id, started, deadline, line, headers
-        )
+        shared = self.shared
+        more = [(b"x-request-id", request_id.encode()), _NO_SNIFFING]
+        deadline = started + shared.timeout_seconds
+        exchange = Exchange(shared, send, task, method, scope["http_version"], started, deadline, line, headers, more)
         LINE.set(line)
         scope["sash.exchange"] = exchange
         if scope["path"] not in OPEN_PATHS:
             self._latest = started
         if self._cors is not None:
-            exchange.more += self._cors.headers(headers.get(b"origin", b""))
+            more += self._cors.headers(headers.get(b"origin", b""))
         if self._spans is not None or b"traceparent" in headers:
             exchange.span = span = begin_span(self._spans, headers.get(b"traceparent", b""))
             if span is not None:
-                exchange.more.append((b"traceparent", span.context.traceparent.encode()))
+                more.append((b"traceparent", span.context.traceparent.encode()))
+        self._running.add(exchange)
+        if self._timer is None:
+            self._cut_late()
         return exchange
 
-    async def _answer(self, exchange: Exchange, scope: Scope, headers: dict[bytes, bytes], receive: Receive) -> None:
-        path, method = scope["path"], exchange.method
-        if method not in READS:
+    async def _answer(self, exchange: Exchange, scope: Scope, receive: Receive) -> None:
+        """Let the request in, and have the application answer it.
+
+        Raises MisdirectedRequest for a foreign Host, and NotFound for a slash in an id.
+        """
+        path, method, headers = scope["path"], exchange.method, exchange.headers
+        if not (is_read := method in READS):
             limit_bytes = self._max_import_bytes if path == _STREAMED else self._max_body_bytes
-            exchange.body = RequestBody(
-                receive, self.shared.timeout_seconds, limit_bytes, headers.get(b"content-length", b"")
-            )
+            length = headers.get(b"content-length", b"")
+            exchange.body = RequestBody(receive, self.shared.timeout_seconds, limit_bytes, length)
             receive = exchange.body.receive
-        self._check(scope, headers)
+        if self._hosts is not None and not self._hosts.fullmatch(headers.get(b"host", b"")):
+            raise _misdirected(headers.get(b"host", b""))
+        raw = scope.get("raw_path") or b""
+        if raw.startswith(_OWNERS):
+            scope["path"] = raw.decode("latin-1")  # the handler decodes the owner, which may contain a slash
+        if b"%" in raw and _ENCODED_SLASH.search(raw) and not raw.startswith(_SLASH_IN_NAME):
+            raise slash_in_id()
         if self._cors is not None and method == "OPTIONS" and headers.get(b"access-control-request-method"):
             await exchange.empty(self._cors.preflight)  # a browser's CORS preflight, which has no key
             return
@@ -208,8 +212,7 @@ class Middleware:
         else:
             await self._let_in(scope, headers, exchange.body)
         TENANT.set(scope["sash.tenant"])
-        scope["sash.keys"] = self._keys
-        if method in READS:
+        if is_read:
             scope["method"] = "GET"
             if path.endswith(_PAGE):
                 exchange.charge = await self.shared.making.take()
@@ -220,23 +223,6 @@ class Middleware:
         else:
             app = self._once if b"idempotency-key" in headers else self._app
             await app(scope, receive, exchange.send)
-
-    def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
-        """Raise MisdirectedRequest for a foreign Host, NotFound for a slash in an id, StoreUnavailable if not ready."""
-        if self._hosts is not None and not self._hosts.fullmatch(host := headers.get(b"host", b"")):
-            came = f"'Host: {host.decode('latin-1')[:_SHOWN_HOST]}' came" if host else "no Host came"
-            raise MisdirectedRequest(
-                "Without API keys the service answers only at localhost and loopback addresses: use one of them, "
-                "or set SASH_API_KEYS or SASH_ALLOW_ANONYMOUS. A proxy on this machine must send the header "
-                f"'Host: localhost'; {came}."
-            )
-        raw = scope.get("raw_path") or b""
-        if raw.startswith(_OWNERS):
-            scope["path"] = raw.decode("latin-1")  # the handler decodes the owner, which may contain a slash
-        if b"%" in raw and _ENCODED_SLASH.search(raw) and not raw.startswith(_SLASH_IN_NAME):
-            raise slash_in_id()
-        if self.drain.began and scope["path"] == "/readyz":
-            raise StoreUnavailable("Not ready: the service is stopping.")
 
     async def _let_in(self, scope: Scope, headers: dict[bytes, bytes], body: RequestBody | None) -> None:
         """Note the request's tenant, then count the request against its rate, and limit the body's size."""
@@ -257,7 +243,8 @@ class Middleware:
             exchange.made(None)
         line, span = exchange.line, exchange.span
         # A request may be refused before it is routed: by its key, or because the store is down.
-        line["operation"] = _operation(scope) or self._paths.operation(scope["method"], scope["path"])
+        operation = getattr(scope.get("route_handler"), "operation_id", None)
+        line["operation"] = operation or self._paths.operation(scope["method"], scope["path"])
         line["status"] = exchange.status
         line["bytes"] = exchange.size_bytes
         if span is not None:
@@ -281,6 +268,16 @@ class Middleware:
             self._timer = loop.call_later(_LOOK_SECONDS, self._cut_late, context=self._context)
 
 
+def _misdirected(host: bytes) -> MisdirectedRequest:
+    """The problem of a request to a foreign Host."""
+    came = f"'Host: {host.decode('latin-1')[:_SHOWN_HOST]}' came" if host else "no Host came"
+    return MisdirectedRequest(
+        "Without API keys the service answers only at localhost and loopback addresses: use one of them, "
+        "or set SASH_API_KEYS or SASH_ALLOW_ANONYMOUS. A proxy on this machine must send the header "
+        f"'Host: localhost'; {came}."
+    )
+
+
 def _problem_of(error: Exception, scope: Scope) -> Problem:
     """The problem that was raised. The framework's error for a stream has a group as cause. Another error is logged."""
     found: BaseException | None = error.__cause__ if isinstance(error.__cause__, ExceptionGroup) else error
@@ -288,14 +285,9 @@ def _problem_of(error: Exception, scope: Scope) -> Problem:
         found = found.exceptions[0]
     if isinstance(found, Problem):
         return found
-    _log.error("request failed", operation=_operation(scope), **describe(error))
+    operation = getattr(scope.get("route_handler"), "operation_id", None)  # the path is not logged: it holds ids
+    _log.error("request failed", operation=operation, **describe(error))
     return Internal("The service failed; nothing is known to be lost, try again.")
-
-
-def _operation(scope: Scope) -> str | None:
-    """The operation's id for the log; None at an unknown path. A path itself contains ids, which are never logged."""
-    operation: str | None = getattr(scope.get("route_handler"), "operation_id", None)
-    return operation
 
 
 def _route(scope: Scope) -> str:

@@ -56,14 +56,14 @@ class RequestBody:
             looked = time.monotonic()
         message = await self._receive()
         self.waiting = False
-        size = len(message.get("body", b""))
-        self._came_bytes += size
-        if self._announced_bytes and self._came_bytes == self._announced_bytes:
-            message["more_body"] = False  # the server tells so in one more message, a trip between threads later
-        self.ended = not message.get("more_body")
-        if self._came_bytes > self.limit_bytes:
+        size, more = len(message.get("body", b"")), message.get("more_body", False)
+        self._came_bytes = came_bytes = self._came_bytes + size
+        if more and 0 < came_bytes == self._announced_bytes:
+            message["more_body"] = more = False  # the server tells so in one more message, a trip between threads later
+        self.ended = not more
+        if came_bytes > self.limit_bytes:
             raise too_large_body(self.limit_bytes)
-        if message.get("more_body"):
+        if more:
             now = time.monotonic()
             self._waits = self._waits + 1 if now - looked > _AT_ONCE_SECONDS else 0
             self._behind_seconds = max(0.0, self._behind_seconds + now - began - size / _LEAST_BYTES_A_SECOND)
@@ -91,4 +91,4 @@ async def read_whole(receive: Callable[[], Awaitable[Any]]) -> bytes:
             raise BadRequest("The body ended early.")
         parts.append(message.get("body", b""))
         more = message.get("more_body", False)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    return b"".join(parts)
