@@ -59,11 +59,11 @@ def choose(spec: WindowSpec, history: History, allowed: Allowed) -> Window | Nee
         return older(plan.budget)
     if plan.is_dearer or history.records.details:
         view = _as_sent(view, spec)
-    order = history.order if plan.query.stable and allowed.cut is None else None
-    line = view if order is None else _line_of(order, spec)
-    if line is None:
-        return older()
-    choice = _Choice(spec, allowed, view, line, *view.of_history(plan.around), plan.budget)
+    choice = _Choice(spec, allowed, view, *view.of_history(plan.around), plan.budget)
+    if history.order is not None and plan.query.stable and allowed.cut is None:
+        if (line := _line_of(history.order, spec)) is None:
+            return older()
+        choice = msgspec.structs.replace(choice, line=line)
     if plan.going_on and (row := last_reply(history)) is not None:
         choice = msgspec.structs.replace(choice, goes_on=row, ending=plan.going_on)
     if not view.units.single or view.units.front:
@@ -119,14 +119,14 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
     spec: WindowSpec
     allowed: Allowed
     view: View
-    line: View
-    """The messages in the order of the log."""
     costs: Sequence[int]
     """The tokens that each unit takes of history's room; 0 for a required one."""
     required: int
     """The tokens of the required units."""
     budget: int
     """That of the plan, or what is below a price tier."""
+    line: View | None = None
+    """The messages in the order of the log; None where the view has them so."""
     spared: int = 0
     """Tokens above a price tier, which history leaves free: the required parts alone are above it."""
     goes_on: int | None = None
@@ -157,7 +157,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         summary = self.view.history.summary if spec.plan.query.summary == "always" else None
         room = self._room(summary) + self.required
         view = required(overlong(self.view, spec, room), spec, room, self._beside_messages)
-        line = view if self.line is self.view else overlong(self.line, spec, room)
+        line = self.line and overlong(self.line, spec, room)
         if view is self.view and line is self.line:
             return self
         costs, cost = view.of_history(spec.plan.around)
@@ -295,8 +295,8 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         room -= longest_opening(spec.plan.model) if self._is_opened else 0
         room -= spec.plan.going_on - self.ending
         length = cut_length(options, spec.plan.model, spec.plan.budget)
-        found = cut_seq(self.line, room, length * options.stable_step, BLOCK * length, spec)
-        if isinstance(found, NeedOlder) or self.line.history is history:
+        found = cut_seq(self.line or self.view, room, length * options.stable_step, BLOCK * length, spec)
+        if isinstance(found, NeedOlder) or self.line is None:
             return found
         seqs = self.line.history.seqs
         row = since(history, seqs[found.row]) if found.row < len(seqs) else found.row

@@ -53,7 +53,7 @@ def composed(taken: Walk, spec: WindowSpec, allowed: Allowed, budget: int, endin
     if taken.note or taken.summary is not None or plan.stands_in or view.systems:
         tokens["tools"] = _tools_tokens(view, plan, _lines(taken, plan), rows)
     tokens["total"] = sum(tokens.values())
-    missing = left_out(view, len(rows), taken.summary)
+    missing = history.length - len(rows) if taken.summary is None else left_out(view, len(rows), taken.summary)
     dropped = {
         "messages": missing,
         "tokens": _tokens_left_out(view, plan.model, taken, messages) if missing else 0,

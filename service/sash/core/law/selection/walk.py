@@ -100,7 +100,11 @@ def walk(state: Walk) -> Walk:
         state.room -= taken
         state.kept = sorted({*range(left, len(costs))} - view.always.keys(), reverse=True)
         stop = "budget" if left > least else _bound(state, begins, least) if least > begins else None
-    state.stop = state.rest = stop or _at_the_beginning(state)  # the units that it did not reach are left out
+    if stop is None:
+        history = view.history
+        is_all = history.first_seq == 1 and history.seen is None and not history.covered
+        stop = "complete" if is_all else _at_the_beginning(state)
+    state.stop = state.rest = stop  # the units that it did not reach are left out
     if state.skipped is not None and state.stop != "older":
         state.stop = "budget"
     if state.user_first and state.stop != "older":
