@@ -11,20 +11,20 @@ ROOT = Path(__file__).resolve().parent.parent
 MOST_FUNCTIONS = {"window": 88, "append": 145}
 MOST_MODULES = {"window": 35, "append": 51}
 MOST_CALLS = {
-    "plain": 166,
-    "anthropic": 258,
-    "gemini": 253,
-    "responses": 200,
-    "tools": 340,
-    "stable": 221,
-    "claude": 335,
-    "claude, tools": 795,
-    "results": 761,
-    "explain": 150,
-    "dedupe": 168,
-    "recall": 831,
-    "skip": 432,
-    "sent": 226,
+    "plain": 114,
+    "anthropic": 209,
+    "gemini": 205,
+    "responses": 154,
+    "tools": 294,
+    "stable": 173,
+    "claude": 291,
+    "claude, tools": 757,
+    "results": 663,
+    "explain": 113,
+    "dedupe": 119,
+    "recall": 773,
+    "skip": 381,
+    "sent": 196,
 }
 
 
