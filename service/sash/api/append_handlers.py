@@ -50,7 +50,6 @@ from sash.problems import (
 )
 from sash.store.data.append_script import Appended, AppendReply
 from sash.store.data.branches import NOTHING_SEALED, SealedTail, name_of
-from sash.store.data.conversations import Writing
 from sash.store.data.entries import prepare, wall_ms
 from sash.store.data.layout import Target
 from sash.store.data.replies import Message, Tail
@@ -138,14 +137,17 @@ async def append_messages(request: Incoming) -> Answer:
     sent = await _read(request, asked)
     try:
         entries, now, counting_seconds = await _counted(context, target, sent, query, repeats)
-        writing: Writing = {
-            "settings": DEFAULTS,
-            "if_match": expected,
-            "now_ms": now,
-            "repeats": repeats,
-            "token": request.key_token,
-        }
-        append = partial(context.store.conversations.append_and_read, target, entries, reach, **writing)
+        append = partial(
+            context.store.conversations.append_and_read,
+            target,
+            entries,
+            reach,
+            settings=DEFAULTS,
+            if_match=expected,
+            now_ms=now,
+            repeats=repeats,
+            token=request.key_token,
+        )
         if sent.after is None or repeats is not None:
             reply, tail = await append()
         else:

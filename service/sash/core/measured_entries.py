@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from sash.core.chat.audiences import Party
+from sash.core.chat.audiences import EVERYBODY, Party
 from sash.core.chat.messages import (
     BareEntry,
     Entry,
@@ -182,6 +182,7 @@ def measure_entry(
         grounding, added, digits = _grounding(entry.grounding, body, start, end, template, measured.extra)
     else:
         body, grounding, added, digits = msgspec.json.encode(message), b"", None, 0
+    named = entry.author is not None or entry.audience
     record = Record(
         _flags(entry, message, calls),
         measured,
@@ -191,7 +192,7 @@ def measure_entry(
         grounding=added,
         digits=digits,
         links=calls.links,
-        party=Party(entry.author, tuple(dict.fromkeys(entry.audience or ()))),
+        party=Party(entry.author, tuple(dict.fromkeys(entry.audience or ()))) if named else EVERYBODY,
     )
     return record, body, grounding
 

@@ -29,7 +29,7 @@ STAMP_DIGITS: Final = 14
 CHANCE_DIGITS: Final = CHANCE_BITS // 5
 _ULID: Final = re.compile(f"[0-7][{_DIGITS}]{{25}}")
 _UUID: Final = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_PYTHONS_DIGITS: Final = str.maketrans(_DIGITS, "0123456789abcdefghijklmnopqrstuv")
+_PYTHONS_DIGITS: Final = bytes.maketrans(_DIGITS.encode(), b"0123456789abcdefghijklmnopqrstuv")
 _ULID_BYTES: Final = 16
 
 
@@ -64,7 +64,7 @@ def short_form(identity: Identity) -> tuple[bytes | str, int | None]:
     """An identity's id in the form in which it is stored, and its stamp where this id does not tell it."""
     name, stamp = identity.id, identity.stamp
     if _ULID.fullmatch(name):
-        value = int(name.translate(_PYTHONS_DIGITS), 32)
+        value = int(name.encode().translate(_PYTHONS_DIGITS), 32)
         return value.to_bytes(_ULID_BYTES), None if value >> CHANCE_BITS == stamp else stamp
     if _UUID.fullmatch(name):
         return b"\0" + bytes.fromhex(name.replace("-", "")), stamp
