@@ -222,7 +222,7 @@ def columns_of(rows: Rows, roles: Number, texts: tuple[Number, Number], *, mixes
     if not len(given):
         return columns
     masks = rows.numbers(given, _MASK_BYTES, "<u8")[:, 0]
-    kinds = np.unique(masks).tolist()
+    kinds = {*masks.tolist()}
     union = reduce(or_, kinds, 0) & (-1 if mixes else ~_OF_MIXES)
     width, places = _layout(union)
     table = np.zeros((width, count), np.int64)

@@ -25,7 +25,7 @@ from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, TOO
 from sash.core.law.history.lines import Gap
 from sash.core.law.history.view import History, Order
 from sash.core.law.records.records import Records
-from sash.core.law.records.units import callers, group_units, is_short, late_in
+from sash.core.law.records.units import callers, group_units, late_in
 from sash.core.stored.record import RESULTS, Flags, WindowFlags
 from sash.core.stored.runs import runs
 
@@ -69,13 +69,12 @@ def _is_in_order(records: Records, *, is_whole: bool) -> bool:
     """Whether each result stands behind its call, and each call has its result. ``is_whole``: no message is before."""
     if records.plain:
         return True
-    asks, is_legacy = callers(records)
     if records.marked or FUNCTION in records.roles:
+        _, is_legacy = callers(records)
         is_answer = np.frombuffer(records.sent_roles, np.uint8) == FUNCTION
         if late_in(records) or (is_legacy[:-1] != is_answer[1:]).any() or is_legacy[-1] or (is_whole and is_answer[0]):
             return False
-    units = group_units(records)
-    return not is_short(records, asks, units.begins, units.ends).any()
+    return not group_units(records).lacks_results
 
 
 def _newest(records: Records, apart: set[int]) -> int:

@@ -28,7 +28,7 @@ class Units(msgspec.Struct, frozen=True, dict=True):
 
     ``starts`` are the indexes of the units' first records, and one more: the index after the last record; ``edges`` are the
     same as an array, or a range. ``front`` is the number of units before the tail. ``single``: every unit is one message, so
-    that a unit's index is its message's.
+    that a unit's index is its message's. ``lacks_results``: one has fewer results than calls, if only the last.
     """
 
     starts: Sequence[int]
@@ -36,6 +36,7 @@ class Units(msgspec.Struct, frozen=True, dict=True):
     front: int
     broken: frozenset[int] = frozenset()
     single: bool = False
+    lacks_results: bool = False
 
     @lazy
     def begins(self) -> Number:
@@ -73,35 +74,40 @@ def group_units(records: Records) -> Units:
 
 def callers(records: Records) -> tuple[Number, Number]:
     """Which messages make tool calls, and which a call in the form before these, as arrays: those that may be sent."""
-    asks = (np.frombuffer(records.roles, np.uint8) == ASSISTANT) & (np.frombuffer(records.unsent, np.uint8) == 0)
-    calls = np.frombuffer(records.calls, np.uint8)
+    asks, calls = np.frombuffer(records.roles, np.uint8) == ASSISTANT, np.frombuffer(records.calls, np.uint8)
+    if 1 in records.unsent:
+        asks &= np.frombuffer(records.unsent, np.uint8) == 0
+    if not records.marked:
+        return asks & (calls > 0), np.zeros(len(asks), bool)
     is_legacy = np.frombuffer(records.flags, np.uint8) & Flags.LEGACY_CALL != 0
     return asks & (calls > 0), asks & (calls == 0) & is_legacy
-
-
-def is_short(records: Records, asks: Number, first: Number, ends: Number) -> Number:
-    """Which units from ``first`` to ``ends`` have fewer results than calls; ``asks`` are the messages with tool calls."""
-    return asks[first] & (ends - first <= np.frombuffer(records.calls, np.uint8)[first])
 
 
 def _grouped(records: Records) -> Units:
     roles, flags = np.frombuffer(records.roles, np.uint8), np.frombuffer(records.flags, np.uint8)
     asks, is_legacy = callers(records)
-    is_beside = flags & Flags.LATE == 0
-    if records.left_out:  # a result that is not sent is none
-        is_beside &= np.frombuffer(records.left_out, np.uint8) == 0
-    is_result, is_answer = (roles == TOOL) & is_beside, (roles == FUNCTION) & is_beside
-    follows = np.zeros(len(records), bool)
+    is_result, is_answer = roles == TOOL, roles == FUNCTION
+    if records.left_out or records.marked:
+        is_beside = flags & Flags.LATE == 0
+        if records.left_out:  # a result that is not sent is none
+            is_beside &= np.frombuffer(records.left_out, np.uint8) == 0
+        is_result, is_answer = is_result & is_beside, is_answer & is_beside
+    follows = np.zeros(len(roles), bool)
     follows[1:] = is_result[1:] & (is_result | asks)[:-1] | is_answer[1:] & is_legacy[:-1]
     follows[records.front : records.front + 1] = False  # other messages are before the tail
-    starts = np.append(np.flatnonzero(np.logical_not(follows)), len(records))
+    starts = np.append(np.flatnonzero(np.logical_not(follows)), len(roles))
     first, ends = starts[:-1], starts[1:]
-    is_apart = (roles[first] == TOOL) | (roles[first] == FUNCTION) & (flags[first] & Flags.LATE != 0)
-    lacks = is_short(records, asks, first, ends) & (ends < len(records))
-    is_unsent = np.frombuffer(records.unsent, np.uint8)[first] != 0
-    is_mended = records.of_window()[first] & WindowFlags.MENDED != 0
-    broken = np.flatnonzero((is_unsent | is_apart | lacks) & ~is_mended)
-    return Units(starts.tolist(), starts, int(np.searchsorted(starts, records.front)), frozenset(broken.tolist()))
+    is_broken = roles[first] == TOOL
+    if records.marked:
+        is_broken |= (roles[first] == FUNCTION) & (flags[first] & Flags.LATE != 0)
+    lacks = asks[first] & (ends - first <= np.frombuffer(records.calls, np.uint8)[first])
+    is_broken |= lacks & (ends < len(roles))
+    if 1 in records.unsent:
+        is_broken |= np.frombuffer(records.unsent, np.uint8)[first] != 0
+    if records.window_flags:
+        is_broken &= records.of_window()[first] & WindowFlags.MENDED == 0
+    broken, front = frozenset(np.flatnonzero(is_broken).tolist()), int(np.searchsorted(starts, records.front))
+    return Units(starts.tolist(), starts, front, broken, lacks_results=True in lacks.tolist())
 
 
 def unit_at(units: Units, index: int) -> int:

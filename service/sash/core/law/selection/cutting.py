@@ -94,9 +94,9 @@ def _shared(view: View, spec: WindowSpec, results: Sequence[int], room: int) -> 
 
 def _cut(view: View, spec: WindowSpec, results: Sequence[int], limit: int) -> View:
     """The view with results cut to ``limit``, or to one line if that costs more or it is 0. None becomes longer."""
-    lines = _lines(view, spec, results, alone=not limit)
-    costs = {index: max(limit, line) for index, line in zip(results, lines, strict=True)}
-    less = {index: cost for index, cost in costs.items() if cost < view.costs[index]}
+    lines, costs = _lines(view, spec, results, alone=not limit), view.costs.tolist()
+    each = ((index, max(limit, line)) for index, line in zip(results, lines, strict=True))
+    less = {index: cost for index, cost in each if cost < costs[index]}
     return _sent(view, spec, [*less], [*less.values()], are_lines=not limit)
 
 
