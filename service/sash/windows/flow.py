@@ -223,9 +223,9 @@ def _documents_of(plan: Plan, bodies: Bodies, grounding: Mapping[int, StoredGrou
 def _edited(
     choice: Window, history: History, bodies: Bodies, model: Model
 ) -> Generator[Need, Any, tuple[Window, Bodies, Trimmed | None]]:
-    """Apply the window's edits, in a thread where there are many: each message is decoded, and a cut text is counted."""
-    changed = [*choice.edits]
-    if len(changed) > _FEW_EDITS or int(history.records.sizes()[changed].sum()) > _SMALL_BYTES:
+    """Apply the window's edits, in a thread where they are many or large: a cut text is counted. A line is soon written."""
+    are_many = sum(each.limit != 0 for each in choice.edits.values()) > _FEW_EDITS
+    if are_many or int(history.records.sizes()[[*choice.edits]].sum()) > _SMALL_BYTES:
         yield LongWork()
     return edited(choice, history, bodies, model)
 
