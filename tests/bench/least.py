@@ -26,6 +26,7 @@ import uvloop
 
 from sash.store.redis.embedded import EmbeddedStore
 from tests.bench import kinds
+from tests.bench.figures import into_readme
 from tests.bench.inprocess import ask, indexed, worker
 from tests.bench.kinds import Call
 from tests.bench.rig import ROOT, body_of, markdown
@@ -37,7 +38,7 @@ SECONDS = 5
 """For each call, of both versions together."""
 _DAY_SECONDS = 86_400
 _WARM = 40
-_TURN_NS = 3_000_000
+_TURN_NS = 8_000_000
 """Processor time of a call in a turn, with at least one request."""
 _QUANTILE = 0.005
 _WINDOW = "/conversations/{}/window?model=gpt-4o-mini"
@@ -152,6 +153,7 @@ def main() -> None:
     parser.add_argument(
         "--kinds", nargs="?", const="", metavar="WORD", help="compare kinds of window, those with the word"
     )
+    parser.add_argument("--readme", action="store_true", help="put the table into README.md beside this file")
     parser.add_argument("--turns", metavar="URL", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.turns:
@@ -165,7 +167,10 @@ def main() -> None:
     except EOFError:
         parser.exit(0, f"{version} does not run with these tests\n")
     rows = [(name, f"{old:,.0f}", f"{new:,.0f}", f"{new / old:.2f}") for name, (old, new) in found.items()]
-    print(markdown(("processor time, µs", version[:12], "now", "ratio"), rows), flush=True)
+    table = markdown(("processor time, µs", version[:12], "now", "ratio"), rows)
+    print(table, flush=True)
+    if options.readme:
+        into_readme(f"least {version}", f"{table}\n\n{time.strftime('%Y-%m-%d')}.")
     if options.kinds is None and any(new > MOST * old for old, new in found.values()):
         for tree in (version, str(ROOT)):
             run_version(tree, 4_000, 10)
