@@ -17,9 +17,9 @@ import msgspec
 
 from sash.core.chat.json_bodies import decode_json
 from sash.core.providers import CHAT, PROVIDERS
-from sash.windows.answer import WindowHead
 from sash.windows.asked import named_model
 from sash.windows.counted import Count, CountRequest, count_in_format, model_of
+from sash.windows.head import WindowHead
 from sash.windows.request import decode_request
 from sash.windows.stateless import window_of_request
 

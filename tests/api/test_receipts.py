@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from msgspec import inspect
 from rigs.dialogue import append, assistant, calling, result, statistics, user
 
+from sash.core.counts.models.models import unknown_model
 from sash.core.law.records.parameters import WindowQuery
 from sash.store.data.layout import target_at
 from sash.store.data.replies import State
@@ -22,11 +23,10 @@ from sash.store.redis.embedded import EmbeddedStore
 from sash.windows.receipts import (
     LONGEST,
     PARAMETERS,
-    Stub,
     query_of_receipt,
     read_receipt,
     receipt_of,
-    told_parameters,
+    told_of,
 )
 
 GPT = "gpt-4o-mini"
@@ -707,8 +707,8 @@ def test_any_parameters_come_back_from_a_receipt(data: st.DataObject) -> None:
         rich=False,
     )
     factor = data.draw(st.none() | st.floats(0.5, 900))
-    stub = Stub(target_at("t", "c-1"), state, 1, b"rules!", factor, told_parameters(query))
-    text = receipt_of(stub, b"{}", 100_000_000).decode()
+    told = told_of(query, msgspec.structs.replace(unknown_model("some-model"), correction=factor))
+    text = receipt_of(target_at("t", "c-1"), state, 1, b"rules!", told, b"{}", 100_000_000).decode()
     assert len(text) <= LONGEST
     read = read_receipt(text, "#")
     assert (read.then.question, read.correction, read.then.version) == (state.question, factor, state.version)

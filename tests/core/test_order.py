@@ -23,7 +23,7 @@ from sash.core.law.selection.choice import BLOCK
 from sash.problems import WindowDoesNotFit
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of, plan_of
-from sash.windows.flow import advance, window
+from sash.windows.flow import window
 from sash.windows.needs import Older, SeenHistory
 
 _AROUND_A_SYSTEM_TEXT = 4
@@ -45,12 +45,12 @@ def made(found: Talk, query: WindowQuery, first_seq: int = 1) -> Made:
         return SeenHistory(found.history(plan.model, first), bodies, {})
 
     flow = window(asked, seen(first_seq))
-    need = advance(flow)
+    need = flow.send(None)
     while not isinstance(need, Made):
         assert isinstance(need, Older), need
         assert need.first_seq < first_seq
         first_seq = need.first_seq
-        need = advance(flow, seen(first_seq))
+        need = flow.send(seen(first_seq))
     return need
 
 

@@ -22,7 +22,7 @@ from sash.core.law.render import Bodies
 from sash.problems import WindowDoesNotFit
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of, plan_of
-from sash.windows.flow import advance, window
+from sash.windows.flow import window
 from sash.windows.needs import Older, SeenHistory
 from sash.windows.request import WindowRequest
 from sash.windows.stateless import window_of_request
@@ -219,7 +219,7 @@ class Read:
         known = {seq: each for seq, each in documents.items() if seq in history.seqs}
         seen = SeenHistory(history, Bodies(1, bodies, {}), known)
         try:
-            need = advance(window(asked, seen))
+            need = window(asked, seen).send(None)
         except WindowDoesNotFit as problem:
             return problem.members
         assert isinstance(need, Made | Older)

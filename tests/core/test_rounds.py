@@ -22,7 +22,7 @@ from sash.core.law.render import Bodies
 from sash.problems import FormatCannotCarry, Internal, WindowDoesNotFit
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of, plan_of
-from sash.windows.flow import advance, window
+from sash.windows.flow import window
 from sash.windows.needs import Older, SeenHistory, Texts, WithMedia
 from sash.windows.stateless import answer_from
 
@@ -58,7 +58,7 @@ class Driver:
     def made(self) -> dict[str, Any]:
         """The window. Raises AssertionError if it takes more rounds than it may."""
         flow = window(self.asked, self.seen(self.first_seq))
-        need = advance(flow)
+        need = flow.send(None)
         while not isinstance(need, Made):
             self.rounds.append(need)
             older = [each.first_seq for each in self.rounds if isinstance(each, Older)]
@@ -71,9 +71,9 @@ class Driver:
             elif isinstance(need, Texts | WithMedia):
                 answer = Bodies(1, self.found.stored[1], {})
             else:
-                whole = self.seen(1)._replace(grounding=self.found.stored[2])
+                whole = msgspec.structs.replace(self.seen(1), grounding=self.found.stored[2])
                 answer = answer_from(need, whole, None)
-            need = advance(flow, answer)
+            need = flow.send(answer)
         told: dict[str, Any] = json.loads(need.body)
         return told
 

@@ -16,7 +16,7 @@ from sash.operations.registry import FOLDER_VARIABLE
 from sash.operations.requests import Requests
 from sash.problems import problem_types
 from sash.store.redis.lua import SCRIPTS
-from sash.windows.answer import WindowHead
+from sash.windows.head import WindowHead
 
 MOST_SERIES = 6_000
 STATUSES = (200, 304, 400, 404, 409, 422, 503)

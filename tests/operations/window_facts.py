@@ -1,6 +1,6 @@
 """The figures of a served window, for tests of metrics."""
 
-from sash.windows.answer import Dropped, Kept, WindowGrounding, WindowHead, WindowTokens
+from sash.windows.head import Dropped, Kept, WindowGrounding, WindowHead, WindowTokens
 
 
 def facts(

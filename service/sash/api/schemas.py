@@ -28,7 +28,7 @@ from sash.core.providers.form.request_limits import RequestLimits
 from sash.core.screens.forks import ScreenWays
 from sash.operations.summary import Prices
 from sash.problems import ProblemDocument, all_figures
-from sash.windows.answer import WindowHead
+from sash.windows.head import WindowHead
 
 Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 """RFC 3339, in UTC, to the millisecond."""

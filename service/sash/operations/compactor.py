@@ -36,7 +36,7 @@ from sash.store.data.replies import Message, State
 from sash.store.data.summaries import make_summary
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, Limits, plan_of
-from sash.windows.flow import advance, window
+from sash.windows.flow import window
 from sash.windows.needs import SeenHistory
 
 Vendor = Literal["openai", "anthropic"]
@@ -152,7 +152,8 @@ def _request(
     # Reasoning is left out: those that were made in shorter windows would make the request invalid.
     query = WindowQuery(model=model.id, format=form, reasoning="none", grounding="none", uncarried="drop")
     asked = Asked(plan_of(query, parts, Limits(model, 0, budget)))
-    made = advance(window(asked, SeenHistory(history, Bodies(1, [message.body for message in messages], {}), {})))
+    seen = SeenHistory(history, Bodies(1, [message.body for message in messages], {}), {})
+    made = window(asked, seen).send(None)
     if not isinstance(made, Made) or made.head.kept.first_seq != 1:
         return None
     request: dict[str, Any] = msgspec.json.decode(made.body)["request"]

@@ -6,7 +6,7 @@ Tokens of a window are predicted, so they are ``sash.…``; ``gen_ai.usage.…``
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sash.windows.answer import WindowHead
+from sash.windows.head import WindowHead
 
 Attributes = dict[str, Any]
 _PROVIDERS: Final = {"google": "gcp.gemini", "mistral": "mistral_ai", "x-ai": "x_ai"}

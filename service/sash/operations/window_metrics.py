@@ -15,7 +15,8 @@ from sash.operations.registry import FOLDER_VARIABLE, SECONDS, Registry
 from sash.operations.served import beginning, tokens_between
 from sash.problems import RECEIPT_REASONS
 from sash.store.data.layout import Target
-from sash.windows.answer import Made, WindowHead
+from sash.windows.answer import Made
+from sash.windows.head import WindowHead
 
 TOKENS = tuple(sorted({float(round(2 ** (step / 4))) for step in range(89)}))
 """Bucket bounds from 1 to 4 million, four in each doubling: a quantile is accurate to a tenth."""

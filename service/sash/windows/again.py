@@ -27,7 +27,7 @@ from sash.windows.answer import Made
 from sash.windows.asked import limits_of, plan_of
 from sash.windows.gone import amended, changed, differs, erased, lost
 from sash.windows.model_rules import ModelRules
-from sash.windows.receipts import Receipt, told_parameters
+from sash.windows.receipts import Receipt, told_of
 from sash.windows.stored import Windows, reach_of_query
 from sash.windows.tail import Room, no_limit
 
@@ -113,11 +113,10 @@ class ServedWindows:
         if receipt.correction is not None:
             model = corrected_by(model, Correction(receipt.correction, receipt.constant))
         try:
-            told = msgspec.structs.replace(query, explain=True) if explain else query
-            plan = plan_of(told, parts, limits_of(query, settings, {**self._models, name: model}))
-            asked = self._windows.asked(target, plan, tail.state, settings, receipt.rules, told_parameters(query))
-            if explain:
-                asked = msgspec.structs.replace(asked, receipt=lambda _body, _total: receipt.text.encode())
-            return await self._windows.make(target, asked, tail, room)
+            wanted = msgspec.structs.replace(query, explain=True) if explain else query
+            limits = limits_of(query, settings, {**self._models, name: model})
+            plan = plan_of(wanted, parts, limits, told_of(query, limits.model))
+            own = (lambda _body, _total: receipt.text.encode()) if explain else None
+            return await self._windows.make(target, plan, settings, tail, room, rules=receipt.rules, receipt=own)
         except Unprocessable:
             return None

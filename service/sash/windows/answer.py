@@ -4,30 +4,29 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial, reduce
 from operator import or_
-from typing import Annotated, Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import msgspec
 import numpy as np
-from msgspec import Meta
 
-from sash.core.chat.messages import Metadata
 from sash.core.counts.costs.counting import is_estimate
 from sash.core.counts.costs.message_cost import is_guessed
 from sash.core.counts.costs.request_shapes import parts_in, parts_of
-from sash.core.counts.models.models import NO_WINDOW, Model
+from sash.core.counts.models.models import Model
 from sash.core.law.documents.documents import Documents
-from sash.core.law.fixed_parts.cost import Cost, cost_of, input_prices
+from sash.core.law.fixed_parts.cost import Cost, input_prices
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.history.enclosing import with_records
 from sash.core.law.history.view import History, Order
 from sash.core.law.limits.lost_media import lost_seqs
 from sash.core.law.limits.unreadable import unreadable_in
-from sash.core.law.recall import Recollection, Searched
+from sash.core.law.recall import Recollection
 from sash.core.law.records.explained import Explained
-from sash.core.law.render import Bodies, Body, Marked, chat_messages, chat_request, other_messages
+from sash.core.law.render import Bodies, Body, chat_messages, chat_request, other_messages
 from sash.core.law.selection.explain import documents_told
 from sash.core.law.selection.window import Window
-from sash.core.providers import PROVIDERS, render_request
+from sash.core.providers import render_request
 from sash.core.providers.messages.endings import REPLY_AT_END
 from sash.core.providers.messages.mends import (
     FOREIGN_MEMBERS,
@@ -41,149 +40,27 @@ from sash.core.providers.messages.mends import (
 from sash.core.providers.messages.pieces import Object
 from sash.core.providers.openai.server_mends import USER_FIRST
 from sash.core.stored.stored_grounding import NO_SOURCE, StoredGrounding
-from sash.windows.asked import Asked
-from sash.windows.cache_hints import Hints
-from sash.windows.edits import Trimmed, cheaper, sparing
+from sash.windows.asked import Asked, WindowPlan
+from sash.windows.cache_hints import Hints, hints_of
+from sash.windows.edits import cheaper, sparing
+from sash.windows.head import (
+    NO_DOCUMENTS,
+    Dropped,
+    Kept,
+    Mended,
+    SentDocument,
+    Trimmed,
+    WindowGrounding,
+    WindowHead,
+    WindowRecalled,
+    WindowTokens,
+)
 from sash.windows.marked import marked_in, with_foreign_members
 from sash.windows.tokens_sent import is_sent_as_counted, savings
 
-_encode = msgspec.json.Encoder().encode
-
-
-class WindowTokens(msgspec.Struct, frozen=True):
-    """The prediction of ``prompt_tokens``: ``total`` is the sum of the other figures, which are tokens by kind of part."""
-
-    total: int
-    priming: int
-    system: int
-    few_shots: int
-    tools: int
-    summary: int
-    messages: int
-    grounding: int
-    reasoning: int
-
-
-class Kept(msgspec.Struct, frozen=True):
-    """The messages that are sent: their number, and the first and last sequence number, which are null if there is none."""
-
-    messages: int
-    first_seq: int | None
-    last_seq: int | None
-
-
-class Dropped(msgspec.Struct, frozen=True):
-    """Parts of the history that the window leaves out, in messages and in tokens of the encoding."""
-
-    messages: int
-    tokens: int
-    duplicates: int
-    grounding_messages: int
-    grounding_tokens: int
-    reasoning_tokens: Annotated[int, Meta(description="Reasoning of messages that are sent without it.")]
-    images: Annotated[int, Meta(description="Pictures of sent messages that are sent as one line of text.")]
-    files: Annotated[int, Meta(description="Files and sounds of sent messages that are sent as one line of text.")]
-    media_bytes: Annotated[int, Meta(description="Bytes that these pictures, files and sounds have as JSON.")]
-
-
-class SentDocument(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A document that is sent, and where it is from, for citations. ``seq`` is its message's."""
-
-    seq: int
-    id: str | None = None
-    title: str | None = None
-    url: str | None = None
-    metadata: Metadata | None = None
-
-
-class WindowGrounding(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Documents of the sent messages: their number, the number that is sent, and whether one was cut, shortened or left
-    out."""
-
-    documents: int
-    documents_kept: int
-    truncated: bool
-    documents_shortened: Annotated[int, Meta(description="Kept documents that are sent at a shorter level.")]
-    sources: Annotated[
-        list[SentDocument],
-        Meta(description="The kept documents, as they are sent. Only where one has a title, an address or metadata."),
-    ] = []
-
-
-class WindowRecalled(msgspec.Struct, frozen=True):
-    """Older messages in the window that are relevant to the question, their tokens, and the range that was searched."""
-
-    messages: int
-    tokens: int
-    seqs: list[int]
-    searched: Searched
-
-
-class Mended(msgspec.Struct, frozen=True):
-    """Messages that are sent otherwise than they were stored, because their provider would refuse them."""
-
-    messages: int
-    reasons: Annotated[dict[str, int], Meta(title="MendReasons", description="The number of messages by mend.")]
-
-
-class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A window's members, except ``request``, whose bytes are spliced in after them."""
-
-    conversation_id: str | None
-    version: int | None
-    etag: Annotated[str | None, Meta(description="The conversation's state, as the header `ETag` has it.")]
-    model: str
-    encoding: Annotated[str, Meta(description="The vocabulary that the tokens were counted with.")]
-    exact: Annotated[bool, Meta(description="Whether the count is the provider's own; false for an estimate.")]
-    context_window: Annotated[
-        int | None, Meta(description="The model's context window in tokens; null if Sash does not know it.")
-    ]
-    max_input_tokens: int | None
-    reserve: int
-    budget: Annotated[int, Meta(description="The largest number of tokens for the window.")]
-    format: str
-    tokens: WindowTokens
-    kept: Kept
-    dropped: Dropped
-    grounding: WindowGrounding
-    stop_reason: str
-    summary_used: bool
-    note: Annotated[int, Meta(description="The number of left-out messages that the note names; 0 without a note.")]
-    trimmed: Trimmed | None = None
-    mended: Mended | None = None
-    names: Annotated[
-        dict[str, str],
-        Meta(
-            title="SentNames",
-            description="Tools that are sent with another name, because the model's server refuses their own: each sent "
-            "name with the tool's own. A call of the reply has the sent name.",
-        ),
-    ] = {}
-    waiting_for: Annotated[list[str], Meta(description="Ids of the calls at the end that wait for their results.")] = []
-    cost: Cost | None = None
-    correction: Annotated[
-        float | None, Meta(description="The factor that corrects the estimate, computed from reported bills.")
-    ] = None
-    model_assumed: Annotated[
-        str | None,
-        Meta(description="The model or family whose figures stand in for a name that no source lists."),
-    ] = None
-    recalled: WindowRecalled | None = None
-    unknown_view: Annotated[
-        str | None,
-        Meta(
-            description="The view, where it is none of the conversation's `agents`: the window has what is for all, and may "
-            "be meant for another. `GET /conversations/{conversation_id}` lists them."
-        ),
-    ] = None
-    explain: list[Any] | None = None
-    receipt: Annotated[
-        str | None,
-        Meta(
-            description="The window's name, at most 160 characters: `GET …/window?receipt=` makes it again. Null without a "
-            "stored conversation."
-        ),
-    ] = None
+_encode, _replace = msgspec.json.Encoder().encode, msgspec.structs.replace
+_NO_MORE: Final[Mapping[str, Any]] = MappingProxyType({})
+NO_GROUNDING: Final[Mapping[int, StoredGrounding]] = MappingProxyType({})
 
 
 class Made(msgspec.Struct, frozen=True):
@@ -201,87 +78,98 @@ class Made(msgspec.Struct, frozen=True):
     """The window's receipt, if its history is stored."""
 
 
-_NO_DOCUMENTS = WindowGrounding(0, 0, truncated=False, documents_shortened=0)
-
-
 def made(
     asked: Asked,
     history: History,
     window: Window,
     bodies: Bodies,
     documents: Documents,
-    hints: Hints | None,
     trimmed: Trimmed | None,
+    *,
+    is_woken: bool,
 ) -> Made:
-    """The JSON of a window whose edits are applied. Raises FormatCannotCarry."""
-    plan = asked.plan
-    query, parts, model = plan.query, plan.parts, plan.model
-    is_changed = history.order is not None or parts.changed or window.renamed or window.goes_on or window.lined
-    mends = _told(window, history, plan) if is_changed else Mends()
-    seqs = window.seqs
-    request = _request(asked, history, window, bodies, documents, mends)
-    is_opened = window.opening or (parts.few_shots and plan.opening)
-    if is_opened and PROVIDERS[query.format].is_chat_form and USER_FIRST.name not in mends.of(0):
-        window = sparing(sparing(window, "priming", window.opening), "few_shots", plan.opening)
-    if plan.is_recounted or mends.sent or mends.joins:
-        window = cheaper(window, *savings(window, history, plan, mends, bodies))
-    if hints is not None:
-        request = _with_hints(asked, request, hints)
-    known, total = model.context_window < NO_WINDOW, window.tokens["total"]
-    is_text = not history.records.details and window.summary is None
-    exact = plan.text_is_exact if is_text else model.exact and _is_exact(plan, history, window)
-    if exact and PROVIDERS[query.format].fills:
-        exact = is_sent_as_counted(window, history, plan, mends, bodies)
-    head = WindowHead(
+    """The JSON of a window whose edits are applied. Raises FormatCannotCarry.
+
+    ``is_woken``: more may be sent than texts as they are stored, or more be told (``WindowPlan.is_woken``).
+    """
+    plan, hints, more = asked.plan, None, _NO_MORE
+    if is_woken:
+        request, window, hints, more = _woken(asked, history, window, bodies, documents, trimmed)
+    else:
+        request = chat_messages(plan.parts, window, bodies, NO_GROUNDING)
+        if window.summary is not None:
+            more = {"exact": plan.model.exact and _is_exact(plan, history, window)}
+    seqs, total = window.seqs, window.tokens["total"]
+    prices = input_prices(plan.model, total) if plan.model.price_tiers else plan.flat_prices
+    head = _replace(
+        plan.head,
         conversation_id=asked.conversation if asked.version is not None else None,
         version=asked.version,
         etag=asked.etag,
-        model=model.id,
-        encoding=model.counted_with,
-        exact=exact,
-        context_window=model.context_window if known else None,
-        max_input_tokens=model.max_input_tokens if known else None,
-        reserve=plan.reserve,
-        budget=plan.budget,
-        format=query.format,
         tokens=WindowTokens(**window.tokens),
-        kept=Kept(len(seqs), seqs[0], max(seqs) if window.is_moved else seqs[-1]) if seqs else Kept(0, None, None),
+        kept=Kept(len(seqs), seqs[0], max(seqs) if window.is_moved else seqs[-1]) if seqs else plan.head.kept,
         dropped=Dropped(**window.dropped),
-        grounding=_documents_of(asked, window, documents) if documents.sources else _NO_DOCUMENTS,
         stop_reason=window.stop_reason,
-        trimmed=trimmed,
-        cost=cost_of(total, plan.flat_prices or input_prices(model, total)),
-        correction=model.correction,
-        model_assumed=model.assumed,
         summary_used=window.summary is not None,
         note=window.note,
-        recalled=_recalled(window.recalled) if window.recalled else None,
-        names={sent: own for own, sent in parts.names.items()} if parts.names else {},
-        mended=Mended(len(mends.told), mends.reasons()) if mends.told else None,
-        waiting_for=[*window.waiting_for],
-        unknown_view=query.view if asked.is_unknown_view else None,
-        explain=window.explain and _explain(asked, window, documents, mends),
+        cost=Cost(round(total * prices.uncached / 1e6, 9), prices.tier) if prices is not None else None,
+        **more,
     )
-    before, named = _encode(head)[:-1] + b',"request":', asked.receipt
-    after = b"}" if named is None else b""
+    before, after = _encode(head)[:-1] + b',"request":', b"}" if asked.receipt is None else b""
     if isinstance(request, list):
-        body = chat_request(parts, request, before=before, after=after)
+        body = chat_request(plan.parts, request, before=before, after=after)
     else:
         body = before + _encode(request) + after
     receipt = b""
-    if named is not None:
-        receipt = named(body, head.tokens.total)
+    if asked.receipt is not None:
+        receipt = asked.receipt(body, total)
         body = b"".join((body, b',"receipt":"', receipt, b'"}'))
     return Made(body, asked, history, window, head, documents, hints, bodies, receipt)
 
 
-def _told(window: Window, history: History, plan: Plan) -> Mends:
+def _woken(
+    asked: Asked, history: History, window: Window, bodies: Bodies, documents: Documents, trimmed: Trimmed | None
+) -> tuple[Object | list[Body], Window, Hints | None, dict[str, Any]]:
+    """The request, the window at the tokens that are sent, the hints for the prompt cache, and more members of the head."""
+    plan, query, parts = asked.plan, asked.plan.query, asked.plan.parts
+    mends = _told(window, history, plan)
+    request = _request(plan, history, window, bodies, documents, mends)
+    hints = hints_of(asked, window) if query.cache != "none" else None
+    is_opened = window.opening or (parts.few_shots and plan.opening)
+    if is_opened and plan.form.is_chat_form and USER_FIRST.name not in mends.of(0):
+        window = sparing(sparing(window, "priming", window.opening), "few_shots", plan.opening)
+    if plan.is_recounted or mends.sent or mends.joins:
+        window = cheaper(window, *savings(window, history, plan, mends, bodies))
+    if hints is not None:
+        request = _with_hints(plan, request, hints)
+    is_text = not history.records.details and window.summary is None
+    exact = plan.text_is_exact if is_text else plan.model.exact and _is_exact(plan, history, window)
+    if exact and plan.form.fills:
+        exact = is_sent_as_counted(window, history, plan, mends, bodies)
+    more = {
+        "exact": exact,
+        "grounding": _documents_of(plan, window, documents) if documents.sources else NO_DOCUMENTS,
+        "trimmed": trimmed,
+        "recalled": _recalled(window.recalled) if window.recalled else None,
+        "mended": Mended(len(mends.told), mends.reasons()) if mends.told else None,
+        "waiting_for": [*window.waiting_for],
+        "unknown_view": query.view if asked.is_unknown_view else None,
+        "explain": window.explain and _explain(plan, window, documents, mends),
+    }
+    return request, window, hints, more
+
+
+def _told(window: Window, history: History, plan: WindowPlan) -> Mends:
     """The mends that are made before the request is written."""
-    mends = Mends()
+    mends, parts = Mends(), plan.parts
     if history.order is not None:
         _note(mends, history.order, history, window)
-    if plan.parts.changed:
-        mends.add_names(plan.parts.changed, 0)
+    if parts.changed:
+        mends.add_names(parts.changed, 0)
+    if parts.has_foreign:
+        mends.add(FOREIGN_MEMBERS, 0)
+    if parts.has_odd_tools:
+        mends.add(TOOL_SCHEMA, 0)
     for seq in window.renamed:
         mends.add(TOOL_NAMES, seq)
     if window.goes_on:
@@ -308,9 +196,9 @@ def _note(mends: Mends, order: Order, history: History, window: Window) -> None:
         mends.add(UNANSWERED_CALL, seq)
 
 
-def _explain(asked: Asked, window: Window, documents: Documents, mends: Mends) -> list[Explained]:
+def _explain(plan: Plan, window: Window, documents: Documents, mends: Mends) -> list[Explained]:
     """A line for each message by ascending seq, with its documents and its mends."""
-    lines, sources, sent, mode = window.explain or [], documents.sources, window.grounding, asked.plan.query.grounding
+    lines, sources, sent, mode = window.explain or [], documents.sources, window.grounding, plan.query.grounding
     if not (sources or mends.told):
         return lines
 
@@ -326,21 +214,16 @@ def _explain(asked: Asked, window: Window, documents: Documents, mends: Mends) -
 
 
 def _request(
-    asked: Asked, history: History, window: Window, bodies: Bodies, documents: Documents, mends: Mends
+    plan: WindowPlan, history: History, window: Window, bodies: Bodies, documents: Documents, mends: Mends
 ) -> Object | list[Body]:
     """The window's ``request``: its messages as JSON for chat completions, or an object to be encoded."""
-    form, parts = asked.plan.query.format, asked.plan.parts
+    form, parts, model, drops = plan.query.format, plan.parts, plan.model, plan.query.uncarried == "drop"
     sources = documents.sources
-    grounding: Mapping[int, StoredGrounding] = {seq: each.grounding for seq, each in sources.items()} if sources else {}
+    grounding = {seq: each.grounding for seq, each in sources.items()} if sources else NO_GROUNDING
     is_rich = history.records.details
-    if parts.has_foreign:
-        mends.add(FOREIGN_MEMBERS, 0)
-    if parts.has_odd_tools:
-        mends.add(TOOL_SCHEMA, 0)
     for seq in with_foreign_members(window, history, form) if is_rich else ():
         mends.add(FOREIGN_MEMBERS, seq)
-    drops, model = asked.plan.query.uncarried == "drop", asked.plan.model
-    if not PROVIDERS[form].is_chat_form:
+    if not plan.form.is_chat_form:
         return render_request(
             form,
             other_messages(form, parts, window, bodies, grounding),
@@ -350,12 +233,12 @@ def _request(
             model=model.known_as,
             maker=model.provider,
             drops=drops,
-            hinted=asked.plan.query.cache == "auto",
+            hinted=plan.query.cache == "auto",
             now=history.now,
             came=partial(_came, history),
         )
-    if not (asked.plan.refused or is_rich or parts.odd_shots):
-        return chat_messages(parts, window, bodies, grounding, Marked(), mends)
+    if not (plan.refused or is_rich or parts.odd_shots):
+        return chat_messages(parts, window, bodies, grounding)
     return chat_messages(parts, window, bodies, grounding, marked_in(window, history, model, drops=drops), mends)
 
 
@@ -365,12 +248,10 @@ def _came(history: History, seq: int) -> int:
     return details[history.seqs.index(seq)].identity.created_ms // 1000 if seq and details else 0
 
 
-def _with_hints(asked: Asked, request: Object | list[Body], hints: Hints) -> Object:
+def _with_hints(plan: WindowPlan, request: Object | list[Body], hints: Hints) -> Object:
     """The request with hints for the prompt cache."""
-    given: Object = (
-        msgspec.json.decode(chat_request(asked.plan.parts, request)) if isinstance(request, list) else request
-    )
-    return PROVIDERS[asked.plan.query.format].mark(given, hints.kind, hints.places, hints.key)
+    given: Object = msgspec.json.decode(chat_request(plan.parts, request)) if isinstance(request, list) else request
+    return plan.form.mark(given, hints.kind, hints.places, hints.key)
 
 
 def _recalled(recollection: Recollection) -> WindowRecalled:
@@ -378,12 +259,12 @@ def _recalled(recollection: Recollection) -> WindowRecalled:
     return WindowRecalled(len(seqs), recollection.tokens, seqs, recollection.searched)
 
 
-def _documents_of(asked: Asked, window: Window, documents: Documents) -> WindowGrounding:
+def _documents_of(plan: Plan, window: Window, documents: Documents) -> WindowGrounding:
     """The documents that the window may send. To explain, others were read too."""
-    asks_all = asked.plan.query.grounding == "all"
+    asks_all = plan.query.grounding == "all"
     sources, sent = documents.sources, {window.question, *(window.seqs if asks_all else ())}
-    if asked.plan.query.grounding == "none":
-        return _NO_DOCUMENTS
+    if plan.query.grounding == "none":
+        return NO_DOCUMENTS
     given = sum(len(source.grounding.documents) for seq, source in sources.items() if seq in sent)
     kept = sum(chosen.kept for chosen in window.grounding.values())
     cut = any(chosen.cut for chosen in window.grounding.values())

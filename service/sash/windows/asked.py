@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cached_property
+from typing import Any
 
 import msgspec
 
-from sash.core.counts.models.models import Model, find_model, unknown_model
+from sash.core.counts.models.models import NO_WINDOW, Model, find_model, unknown_model
 from sash.core.law.fixed_parts.at_destination import at_destination
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts
 from sash.core.law.fixed_parts.plan import Plan
@@ -15,7 +17,10 @@ from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.selection.caching import cut_length, settled
 from sash.core.law.selection.choice import BLOCK
 from sash.core.law.selection.sending import decided_reasoning
+from sash.core.providers import PROVIDERS
+from sash.core.providers.form.provider import Provider
 from sash.problems import Pointer, UnknownModel, Unprocessable
+from sash.windows.head import NO_DOCUMENTS, Dropped, Kept, WindowHead, WindowTokens
 from sash.windows.request import HistoryRequest
 
 _DEFAULT_RESERVE = 1024
@@ -29,16 +34,73 @@ class Limits(msgspec.Struct, frozen=True):
     budget: int
 
 
+class WindowPlan(Plan, frozen=True, dict=True, eq=False):
+    """A plan, and what follows from it for the answer."""
+
+    told: tuple[Any, ...] = ()
+    """What the receipts of stored conversations' windows say of it (``receipts.told_of``)."""
+
+    @cached_property
+    def form(self) -> Provider:
+        """The form of the request."""
+        return PROVIDERS[self.query.format]
+
+    @cached_property
+    def is_estimate(self) -> bool:
+        """Whether tokens are estimated, which reported bills may correct."""
+        return not self.model.exact or self.model.vocabulary is not None
+
+    @cached_property
+    def is_woken(self) -> bool:
+        """Whether of texts alone, too, more may be sent than these as they are stored, or more be told."""
+        query, parts = self.query, self.parts
+        is_asked = query.explain or query.view is not None or query.recall_max_tokens > 0 or query.history_tools
+        are_mended = parts.changed or parts.names or parts.has_foreign or parts.has_odd_tools or parts.odd_shots
+        has_turns = self.is_opened or self.going_on or (parts.few_shots and self.opening)
+        is_written = not self.form.is_chat_form or self.is_recounted or self.refused or query.cache != "none"
+        return bool(is_asked or are_mended or has_turns or is_written)
+
+    @cached_property
+    def head(self) -> WindowHead:
+        """The answer's head without a conversation, of a window without a message."""
+        model, is_known = self.model, self.model.context_window < NO_WINDOW
+        return WindowHead(
+            conversation_id=None,
+            version=None,
+            etag=None,
+            model=model.id,
+            encoding=model.counted_with,
+            exact=self.text_is_exact,
+            context_window=model.context_window if is_known else None,
+            max_input_tokens=model.max_input_tokens if is_known else None,
+            reserve=self.reserve,
+            budget=self.budget,
+            format=self.query.format,
+            tokens=WindowTokens(*[0] * len(WindowTokens.__struct_fields__)),
+            kept=Kept(0, None, None),
+            dropped=Dropped(*[0] * len(Dropped.__struct_fields__)),
+            grounding=NO_DOCUMENTS,
+            stop_reason="",
+            summary_used=False,
+            note=0,
+            names={sent: own for own, sent in self.parts.names.items()},
+            correction=model.correction,
+            model_assumed=model.assumed,
+        )
+
+
 class Asked(msgspec.Struct, frozen=True):
     """A request for a window: its plan, and what is the conversation's own."""
 
-    plan: Plan
+    plan: WindowPlan
     conversation: str | None = None
-    """The stored conversation, to which the texts of shortened results refer."""
+    """The conversation, to which the texts of shortened results refer."""
     version: int | None = None
     """The version of the stored conversation; None for a history in the request, which is not stored."""
     etag: str | None = None
     """The entity tag of the stored conversation, with its quotes."""
+    receipt: Callable[[bytes, int], bytes] | None = None
+    """Names the window of a stored conversation, from the answer's bytes and its tokens."""
     recall: str | None = None
     """The stored conversation's recall mode, if messages may be recalled."""
     recall_reserve: int = 0
@@ -48,8 +110,6 @@ class Asked(msgspec.Struct, frozen=True):
     """The conversation's ``prompt_cache_key``, with ``cache=auto``."""
     is_unknown_view: bool = False
     """Whether the query's view is none of the conversation's agents."""
-    receipt: Callable[[bytes, int], bytes] | None = None
-    """Names the window of a stored conversation, from the answer's bytes and its tokens."""
 
     @property
     def block(self) -> int:
@@ -57,13 +117,13 @@ class Asked(msgspec.Struct, frozen=True):
         return BLOCK * cut_length(self.plan.query, self.plan.model, self.plan.budget)
 
 
-def plan_of(query: WindowQuery, parts: FixedParts, limits: Limits) -> Plan:
+def plan_of(query: WindowQuery, parts: FixedParts, limits: Limits, told: tuple[Any, ...] = ()) -> WindowPlan:
     """The plan of a window with these fixed parts and limits."""
     model, reserve, budget = limits.model, limits.reserve, limits.budget
     query = decided_reasoning(settled(query, model, budget), model)
     if parts.fixed.has_media or parts.fixed.tools:
         parts = at_destination(parts, model)
-    return Plan(query, parts, model, reserve, budget)
+    return WindowPlan(query, parts, model, reserve, budget, told)
 
 
 def limits_of(query: WindowQuery, settings: ConversationSettings, models: Mapping[str, Model]) -> Limits:

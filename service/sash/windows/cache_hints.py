@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 from sash.core.law.selection.caching import caching_of
 from sash.core.law.selection.window import Window
-from sash.core.providers import PROVIDERS
 from sash.core.providers.form.cache_marks import CacheKind, Places
 from sash.windows.asked import Asked
 
@@ -20,7 +19,7 @@ class Hints(NamedTuple):
 
 def hints_of(asked: Asked, window: Window) -> Hints:
     """The hints of a window."""
-    query, model, form = asked.plan.query, asked.plan.model, PROVIDERS[asked.plan.query.format]
+    query, model, form = asked.plan.query, asked.plan.model, asked.plan.form
     rules, places = caching_of(model), places_of(window, window.question, stable=bool(query.stable))
     if rules is None or not form.takes_marks(rules.kind):
         return Hints(None, places, "")

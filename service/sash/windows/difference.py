@@ -12,7 +12,8 @@ from sash.core.counts.models.families import ROLES
 from sash.core.law.render import sent_bodies
 from sash.core.providers import PROVIDERS
 from sash.core.providers.openai.server_mends import whole_body
-from sash.windows.answer import Made, WindowTokens
+from sash.windows.answer import Made
+from sash.windows.head import WindowTokens
 from sash.windows.window_costs import WindowCosts
 
 MessageChange = Annotated[

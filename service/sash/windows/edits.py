@@ -39,19 +39,13 @@ from sash.core.providers.reading.interrupted import calls_in, text_alone, withou
 from sash.core.providers.reading.own_parts import without_reasoning
 from sash.core.providers.writing.turns import is_of
 from sash.core.stored.record import RESULTS, Record
+from sash.windows.head import Trimmed
 
 _encode = msgspec.json.Encoder().encode
 _members: Any = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 """A message of which no member is decoded."""
 _replace = msgspec.structs.replace
 _NOTHING: Final[Mapping[int, int]] = MappingProxyType({})
-
-
-class Trimmed(msgspec.Struct, frozen=True):
-    """Tool results that are sent shortened or as one line: their number, and the tokens that were cut."""
-
-    messages: int
-    tokens: int
 
 
 def with_result_lines(window: Window, history: History, order: Order, bodies: Bodies, model: Model) -> Window:

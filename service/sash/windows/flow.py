@@ -3,13 +3,14 @@
 ::
 
     flow = window(asked, seen)          a generator: nothing is read here
-    found = advance(flow)               a Need, or the Made window
-    found = advance(flow, answer)       … once the driver has read what was needed
+    found = flow.send(None)             a Need, or the Made window, which is the last
+    found = flow.send(answer)           … once the driver has read what was needed
 
 ``stored.py`` answers from the store and ``stateless.py`` from the request.
 """
 
 from collections.abc import Generator, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -37,8 +38,8 @@ from sash.core.stored.stored_grounding import StoredGrounding
 from sash.problems import WindowDoesNotFit
 from sash.windows.answer import Made, made
 from sash.windows.asked import Asked
-from sash.windows.cache_hints import hints_of
-from sash.windows.edits import Trimmed, edited, with_line_to_go_on, with_result_lines, with_sent_names
+from sash.windows.edits import edited, with_line_to_go_on, with_result_lines, with_sent_names
+from sash.windows.head import Trimmed
 from sash.windows.needs import (
     DocumentsOf,
     FilledBodies,
@@ -69,125 +70,137 @@ from sash.windows.recalling import (
     without_later_results,
 )
 
-Flow = Generator[Need, Any, Made]
+Flow = Generator[Need | Made, Any, None]
+"""Its needs, and at last the window."""
 _FEW_EDITS: Final = 8
 """Messages that are changed within some ten milliseconds at most, such as results that are cut."""
 _SMALL_BYTES: Final = 65_536
 """The bytes of messages that are changed within a few milliseconds."""
 _MOST_TRIES = 8
 """Budgets that are tried for a refused window. The first is nearly always enough."""
+_NO_RECORDS: Final[Mapping[int, Record]] = MappingProxyType({})
 _replace = msgspec.structs.replace
-
-
-def advance(flow: Flow, answer: Any = None) -> Need | Made:
-    """Give a flow the answer to its last need. Returns its next need, or the window.
-
-    Raises WindowDoesNotFit, FormatCannotCarry.
-    """
-    try:
-        return flow.send(answer)
-    except StopIteration as end:
-        window: Made = end.value
-        return window
 
 
 def window(asked: Asked, seen: SeenHistory) -> Flow:
     """Make the window that is asked for. Raises WindowDoesNotFit, FormatCannotCarry."""
-    if asked.plan.query.history_tools:
-        asked = _with_tools(asked, seen.history.length, seen.history.length)
-    if not asked.plan.query.recall_max_tokens:
-        return (yield from _made(asked, seen, {}))
-    asked, seen, recalled = yield from _recall(asked, seen)
-    try:
-        return (yield from _made(asked, seen, recalled))
-    except WindowDoesNotFit:
-        if not (asked.recollection and asked.recollection.lines):
-            raise
-        # A recalled message may bring words with it, such as a turn of the user before the assistant.
-        return (yield from _made(_replace(asked, recollection=NOTHING), seen, {}))
-
-
-def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Flow:
-    """Choose the messages, read their bodies, and write the answer. ``recalled`` are the messages that must be in."""
+    plan, recalled = asked.plan, _NO_RECORDS
+    if plan.query.recall_max_tokens or plan.query.history_tools:
+        asked, seen, recalled = yield from _begun(asked, seen)
+    drafted = seen
     while True:
         seen = (yield from _with(asked, seen, recalled)) if recalled else seen
-        choice, history, documents = _chosen(asked, seen)
+        try:
+            choice, history, documents = _chosen(asked, seen)
+        except WindowDoesNotFit:
+            if not (asked.recollection and asked.recollection.lines):
+                raise
+            # A recalled message may bring words with it, such as a turn of the user before the assistant.
+            asked, seen, recalled = _replace(asked, recollection=NOTHING), drafted, _NO_RECORDS
+            continue
         if isinstance(choice, NeedOlder):
             seen = yield seen.older(choice)
             continue
-        if asked.recollection is not None:
-            choice = recollected(choice, asked.recollection, history)
-        bodies, lost = yield from _bodies(choice, history, seen)
-        if lost != seen.history.lost:  # each time there are more: lines take less room, and older messages come in
-            seen = seen._replace(history=with_lost(seen.history, lost))
-            continue
-        if history.order is not None:
-            choice = with_result_lines(choice, history, history.order, bodies, asked.plan.model)
-        trimmed = None
-        if choice.edits:
-            choice, bodies, trimmed = yield from _edited(choice, history, bodies, asked.plan.model)
-        if choice.goes_on:  # a reply without its calls may end a request, so the messages as they are sent decide
-            choice = with_line_to_go_on(choice, bodies, asked.plan.parts.few_shots, asked.plan.model)
-        if asked.plan.parts.names:
-            choice, bodies = with_sent_names(choice, history, bodies, asked.plan.parts.names, asked.plan.model)
-        hints = hints_of(asked, choice) if asked.plan.query.cache != "none" else None
-        if asked.plan.query.history_tools:
-            asked = _with_tools(asked, first_seen(choice, history), seen.history.length)
-        return made(asked, history, choice, bodies, documents, hints, trimmed)
+        bodies, seqs = seen.bodies, choice.seqs
+        if seen.has_media:
+            filled = yield _with_media(choice, history, seen)
+            if filled.lost != seen.history.lost:  # lines take less room: older messages may come in
+                seen = _replace(seen, history=with_lost(seen.history, filled.lost))
+                continue
+            bodies = filled.bodies
+        elif seqs and (choice.is_moved or seqs[0] < bodies.first_seq):
+            seqs = sorted(seqs)
+            bodies = bodies if bodies.have(seqs) else (yield Texts(seqs, seen.history))
+        is_rich = history.records.details or history.order is not None or choice.edits or documents.sources
+        trimmed, is_woken = None, plan.is_woken or bool(is_rich)
+        if is_woken:
+            asked, choice, bodies, trimmed = yield from _as_sent(asked, choice, history, bodies)
+        yield made(asked, history, choice, bodies, documents, trimmed, is_woken=is_woken)
+        return
 
 
-def _with_tools(asked: Asked, first: int, length: int) -> Asked:
-    return _replace(asked, plan=_replace(asked.plan, parts=with_history_tools(asked.plan.parts, first, length)))
+def _begun(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked, SeenHistory, Mapping[int, Record]]]:
+    """The request with the tools that read its history, and with its recollection, as ``_recall`` gives it."""
+    if asked.plan.query.history_tools:
+        asked = _with_tools(asked, seen.history.length, seen.history)
+    return (yield from _recall(asked, seen)) if asked.plan.query.recall_max_tokens else (asked, seen, _NO_RECORDS)
+
+
+def _as_sent(
+    asked: Asked, choice: Window, history: History, bodies: Bodies
+) -> Generator[Need, Any, tuple[Asked, Window, Bodies, Trimmed | None]]:
+    """The window with what is sent in place of its messages as they are stored: lines, cuts and other names; and the
+    request with what its tools tell of it."""
+    plan, trimmed = asked.plan, None
+    if history.order is not None:
+        choice = with_result_lines(choice, history, history.order, bodies, plan.model)
+    if choice.edits:
+        choice, bodies, trimmed = yield from _edited(choice, history, bodies, plan.model)
+    if choice.goes_on:  # a reply without its calls may end a request, so the messages as they are sent decide
+        choice = with_line_to_go_on(choice, bodies, plan.parts.few_shots, plan.model)
+    if plan.parts.names:
+        choice, bodies = with_sent_names(choice, history, bodies, plan.parts.names, plan.model)
+    if plan.query.history_tools:
+        asked = _with_tools(asked, first_seen(choice, history), history)
+    return asked, choice, bodies, trimmed
+
+
+def _with_tools(asked: Asked, first: int, history: History) -> Asked:
+    return _replace(asked, plan=_replace(asked.plan, parts=with_history_tools(asked.plan.parts, first, history.length)))
 
 
 def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, History, Documents]:
-    """The chosen messages, and the history and the documents that they were chosen from."""
-    plan, history = asked.plan, seen.history
-    documents = _documents_of(plan, seen.bodies, seen.grounding) if seen.grounding else plan.no_documents
-    if asked.plan.query.view is not None:
-        found = as_seen_by(history, asked.plan.query.view, asked.plan.model, asked.block)
-        if found is None:
-            return older(asked.plan.budget), history, documents
-        history = found
-    if history.summary is not None:
-        found = compacted(history, asked.plan.query)
-        if found is None:
-            return older(asked.plan.budget), history, documents
-        history = found
-    if history.records.details or history.records.front:
-        found = arranged(history, drops=asked.plan.query.unanswered == "drop")
-        if found is None:
-            return older(asked.plan.budget), history, documents
-        history = found
-    choice = _build(asked, history, documents)
-    if isinstance(choice, NeedOlder) and asked.plan.query.view is not None:
-        choice = back_for_view(seen.history, history, choice, asked.plan.budget, asked.block)
-    return choice, history, documents
-
-
-def _build(asked: Asked, history: History, documents: Documents) -> Window | NeedOlder:
-    """The window that is asked for, or NeedOlder.
+    """The chosen messages, and the history and the documents that they were chosen from.
 
     Raises:
         WindowDoesNotFit: the required parts are over the budget. A budget of ``needed`` was tried and is enough, unless the
             model takes no such request, or eight budgets were not enough.
     """
+    plan, view = asked.plan, asked.plan.query.view
+    documents = _documents_of(plan, seen.bodies, seen.grounding) if seen.grounding else plan.no_documents
+    history: History | None = seen.history
+    if (
+        seen.history.records.details
+        or seen.history.records.front
+        or seen.history.summary is not None
+        or view is not None
+    ):
+        history = _arranged(asked, seen.history)
+    if history is None:
+        return older(plan.budget), seen.history, documents
     spec = WindowSpec(
-        plan=asked.plan,
+        plan=plan,
         documents=documents,
         # The path of the messages, to which a seq is added.
         path=f"/conversations/{asked.conversation}/messages/" if asked.conversation else "",
         recall_reserve=asked.recall_reserve,
     )
     try:
-        return build_window(history, spec)
-    except WindowDoesNotFit as found:
-        problem = found
-    enough = _enough(history, spec, problem)
-    if isinstance(enough, NeedOlder):
-        return enough
-    enough.model = asked.plan.model.id
-    raise enough
+        choice = build_window(history, spec)
+    except WindowDoesNotFit as problem:
+        enough = _enough(history, spec, problem)
+        if not isinstance(enough, NeedOlder):
+            enough.model = plan.model.id
+            raise enough from None
+        choice = enough
+    if isinstance(choice, NeedOlder) and view is not None:
+        choice = back_for_view(seen.history, history, choice, plan.budget, asked.block)
+    if isinstance(choice, Window) and asked.recollection is not None:
+        choice = recollected(choice, asked.recollection, history)
+    return choice, history, documents
+
+
+def _arranged(asked: Asked, history: History) -> History | None:
+    """The history as the agent sees it, behind its compaction, in the order that is sent; None to ask for older messages."""
+    plan = asked.plan
+    found: History | None = history
+    if plan.query.view is not None:
+        found = as_seen_by(history, plan.query.view, plan.model, asked.block)
+    if found is not None and found.summary is not None:
+        found = compacted(found, plan.query)
+    if found is not None and (found.records.details or found.records.front):
+        found = arranged(found, drops=plan.query.unanswered == "drop")
+    return found
 
 
 def _enough(history: History, spec: WindowSpec, problem: WindowDoesNotFit) -> WindowDoesNotFit | NeedOlder:
@@ -230,17 +243,12 @@ def _edited(
     return edited(choice, history, bodies, model)
 
 
-def _bodies(choice: Window, history: History, seen: SeenHistory) -> Generator[Need, Any, FilledBodies]:
-    """The bodies of a window's messages, with their pictures and files; and the media that are lost."""
-    bodies, lost = seen.bodies, seen.history.lost
+def _with_media(choice: Window, history: History, seen: SeenHistory) -> WithMedia:
+    """The need of a window's messages, with their pictures and files."""
     seqs = sorted(choice.seqs) if choice.is_moved else choice.seqs
-    if seen.has_media:
-        lines = {history.seqs[row] for row, each in choice.edits.items() if each.limit == 0}
-        lined = {history.seqs[row]: each.media for row, each in choice.edits.items() if each.media}
-        bodies, lost = yield WithMedia(seqs, [seq for seq in seqs if seq not in lines], lined, seen.history)
-    elif not bodies.have(seqs):
-        bodies = yield Texts(seqs, seen.history)
-    return FilledBodies(bodies, lost)
+    lines = {history.seqs[row] for row, each in choice.edits.items() if each.limit == 0}
+    lined = {history.seqs[row]: each.media for row, each in choice.edits.items() if each.media}
+    return WithMedia(seqs, [seq for seq in seqs if seq not in lines], lined, seen.history)
 
 
 def _with(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Generator[Need, Any, SeenHistory]:
@@ -249,18 +257,18 @@ def _with(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Ge
     before = {seq: record for seq, record in recalled.items() if seq < history.first_seq}
     history = with_recalled(history, recalled)
     has_media = seen.has_media or any(record.media for record in before.values())
-    seen = seen._replace(history=history, has_media=has_media)
+    seen = _replace(seen, history=history, has_media=has_media)
     given = _with_documents(before) if asked.plan.query.explain or asked.plan.query.grounding == "all" else {}
     if given.keys() <= seen.grounding.keys():
         return seen
     grounding = yield DocumentsOf(given)
     seqs = sorted(given)
     if has_media:
-        bodies, lost = yield WithMedia(seqs, seqs, {}, history)
-        seen = seen._replace(history=with_lost(history, lost))
+        filled: FilledBodies = yield WithMedia(seqs, seqs, {}, history)
+        bodies, seen = filled.bodies, _replace(seen, history=with_lost(history, filled.lost))
     else:
         bodies = yield Texts(seqs, history)
-    return seen._replace(grounding={**seen.grounding, **grounding}, bodies=bodies)
+    return _replace(seen, grounding={**seen.grounding, **grounding}, bodies=bodies)
 
 
 def _with_documents(records: Mapping[int, Record]) -> dict[int, Record]:
@@ -328,5 +336,5 @@ def _text_of(seq: int, seen: SeenHistory) -> Generator[Need, Any, tuple[str, See
     if not seq:
         return "", seen
     if not seen.bodies.have([seq]):
-        seen = seen._replace(bodies=(yield Texts([seq], seen.history)))
+        seen = _replace(seen, bodies=(yield Texts([seq], seen.history)))
     return said_in(msgspec.json.decode(seen.bodies.body(seq))), seen

@@ -17,7 +17,7 @@ _MORE = 64
 """The smallest number of older messages to request."""
 
 
-class SeenHistory(NamedTuple):
+class SeenHistory(msgspec.Struct, frozen=True):
     """What was read of a history so far: its newest messages, their bodies, and the documents that a window may send.
 
     Nothing is left out of this history, so it alone tells which older messages to ask for.
@@ -70,7 +70,7 @@ class WithMedia(msgspec.Struct, frozen=True):
     history: History
 
 
-class FilledBodies(NamedTuple):
+class FilledBodies(msgspec.Struct, frozen=True):
     """The answer to a WithMedia: the bodies that were read so far, and the numbers of media that turned out to be lost, by
     the seq of their message."""
 

@@ -190,7 +190,7 @@ class Recaller:
         """
         records, first_seq = old.records, old.first_seq
         # A sealed body opens with the whole row, of which the details tell whether the message has an author.
-        has_mixed = names or model.ratios is not None or read.state.sealed
+        has_mixed = names or model.ratios is not None or read.tail.state.sealed
         needed = Flags.RICH | Flags.LATE | (Flags.MIXED if has_mixed else 0)
         whole: dict[int, Record] = {}
         wanted: list[tuple[int, int]] = []
@@ -205,7 +205,7 @@ class Recaller:
             else:
                 wanted.append((first, last))
         if wanted:
-            found = await self._reader.stretches(read.target, wanted, state=read.state)
+            found = await self._reader.stretches(read.target, wanted, state=read.tail.state)
             for (first, last), stretch in zip(wanted, found, strict=True):
                 whole |= zip(range(first, last + 1), stretch, strict=True)
         vocabulary = model.vocabulary

@@ -24,6 +24,7 @@ from msgspec import inspect
 from xxhash import xxh3_64_digest, xxh3_64_intdigest
 
 from sash.core.chat.bounds import RECEIPTS
+from sash.core.counts.models.models import Model
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers.destinations.cloud_names import OF_NAMES
 from sash.problems import BadRequest, Unprocessable
@@ -71,19 +72,6 @@ class _Rest(msgspec.Struct, array_like=True, frozen=True):
 _decode = msgspec.msgpack.Decoder(_Rest).decode
 
 
-class Stub(msgspec.Struct, frozen=True):
-    """What the receipt of a window that is being made says, except for the answer's checksum and tokens."""
-
-    target: Target
-    state: State
-    column: int
-    rules: bytes
-    correction: float | None
-    parameters: msgspec.Raw
-    """As ``told_parameters`` gives them."""
-    constant: int = 0
-
-
 class Receipt(msgspec.Struct, frozen=True):
     """A receipt that was read. ``parameters`` are those that are not the default, or their digest; ``total`` is the window's
     ``tokens.total``, ``correction`` the factor of its estimate, and ``constant`` the tokens beside it."""
@@ -99,12 +87,16 @@ class Receipt(msgspec.Struct, frozen=True):
     constant: int
 
 
-def receipt_of(stub: Stub, body: bytes, total: int) -> bytes:
-    """The receipt of an answer: ``body`` is all of it except the receipt, and ``total`` the window's tokens."""
-    state, column = stub.state, stub.column
-    life, change = state.made[0], state.etag[-8:]
+def receipt_of(
+    target: Target, state: State, column: int, rules: bytes, told: tuple[Any, ...], body: bytes, total: int
+) -> bytes:
+    """The receipt of an answer: ``body`` is all of it except the receipt, and ``total`` the window's tokens.
+
+    ``rules`` is the digest of the model's figures, and ``told`` what ``told_of`` gives.
+    """
+    life, change = state.made[0], state.etag[-8:].encode()
     parts = (
-        zlib.crc32(stub.target.name.encode()) & _NAME,
+        zlib.crc32(target.name.encode()) & _NAME,
         state.version,
         state.length,
         state.length - state.question,
@@ -112,17 +104,21 @@ def receipt_of(stub: Stub, body: bytes, total: int) -> bytes:
         state.grounding_messages,
         state.grounding_tokens[column],
         total,
-        stub.rules,
-        stub.correction,
+        rules,
     )
-    constant = (stub.constant,) if stub.constant else ()
-    packed = _encode((*parts, stub.parameters, *constant))
-    for shorter in (_with_short_model, _digest):
-        if len(packed) > _ROOM:
-            packed = _encode((*parts, shorter(bytes(stub.parameters)), *constant))
+    packed = _encode((*parts, *told))
+    if len(packed) > _ROOM:
+        packed = _shorter(parts, *told)
     checksum = xxh3_64_digest(life + packed, xxh3_64_intdigest(body))
-    text = b2a_base64(checksum + packed).translate(_TO_URL, b"=\n")
-    return b"w1." + life + change.encode() + text
+    return b"w1." + life + change + b2a_base64(checksum + packed).translate(_TO_URL, b"=\n")
+
+
+def _shorter(parts: tuple[Any, ...], correction: float | None, parameters: msgspec.Raw, *constant: int) -> bytes:
+    """The fields of a receipt whose parameters are too long: with a deflated name of the model, or a digest of all."""
+    packed = _encode((*parts, correction, _with_short_model(bytes(parameters)), *constant))
+    if len(packed) > _ROOM:
+        packed = _encode((*parts, correction, _digest(bytes(parameters)), *constant))
+    return packed
 
 
 def _digest(packed: bytes) -> bytes:
@@ -239,10 +235,14 @@ def packed_parameters(query: WindowQuery) -> msgspec.Raw:
     return msgspec.Raw(_encode(found))
 
 
-def told_parameters(query: WindowQuery) -> msgspec.Raw:
-    """The parameters as a receipt has them, if they are short: a digest where one is a text."""
+def told_of(query: WindowQuery, model: Model) -> tuple[Any, ...]:
+    """What receipts have of the query and the model: a correction, the parameters, and a constant if there is one.
+
+    Where a parameter is a text, there is a digest in place of the parameters.
+    """
     packed = packed_parameters(query)
-    return msgspec.Raw(_encode(_digest(bytes(packed)))) if query.recall_query else packed
+    told = msgspec.Raw(_encode(_digest(bytes(packed)))) if query.recall_query else packed
+    return model.correction, told, *((model.constant,) if model.constant else ())
 
 
 def query_of_receipt(receipt: Receipt, given: WindowQuery, pointer: str) -> tuple[WindowQuery, bool]:

@@ -40,7 +40,7 @@ from sash.core.stored.stored_summary import Summary
 from sash.problems import EntryConflict, Internal, Problem
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of, plan_of
-from sash.windows.flow import advance, window
+from sash.windows.flow import window
 from sash.windows.needs import (
     DocumentsOf,
     LongWork,
@@ -104,9 +104,9 @@ def window_of_request(
         seen = chat.seen(1 if _needs_all(asked.plan.query) else chat.filling(plan.budget, wanted.limit))
     counting_seconds = time.perf_counter() - started
     flow = window(asked, seen)
-    found = advance(flow)
+    found = flow.send(None)
     while not isinstance(found, Made):
-        found = advance(flow, answer_from(found, seen, chat))
+        found = flow.send(answer_from(found, seen, chat))
     return found, counting_seconds
 
 

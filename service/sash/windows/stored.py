@@ -1,6 +1,6 @@
 """Windows of stored conversations."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, Final
 
@@ -10,13 +10,12 @@ from sash.core.counts.models.families import TOOL
 from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts, decode_settings
 from sash.core.law.fixed_parts.history_tools import check_names
-from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.history.compaction import readable
 from sash.core.law.records.parameters import WindowQuery
+from sash.core.law.render import Bodies
 from sash.core.law.selection.caching import below_a_tier, cache_key, cut_length
 from sash.core.law.selection.choice import BLOCK
 from sash.core.law.selection.walk import SKIP_HORIZON
-from sash.core.providers import PROVIDERS
 from sash.core.providers.messages.members import NO_NAMES, Names
 from sash.problems import GroundingDoesNotFit, WindowDoesNotFit, edited_too_fast
 from sash.processor import PROCESSOR
@@ -28,8 +27,8 @@ from sash.store.data.replies import State, Tail
 from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.usage import Calibrations
 from sash.windows.answer import Made
-from sash.windows.asked import Asked, limits_of, plan_of
-from sash.windows.flow import advance, window
+from sash.windows.asked import Asked, WindowPlan, limits_of, plan_of
+from sash.windows.flow import window
 from sash.windows.model_rules import ModelRules
 from sash.windows.needs import (
     DocumentsOf,
@@ -47,8 +46,8 @@ from sash.windows.needs import (
     with_lost,
 )
 from sash.windows.recaller import Recaller, is_long, require_recall
-from sash.windows.receipts import Stub, receipt_of, told_parameters
-from sash.windows.tail import GrowingTail, Room, no_limit
+from sash.windows.receipts import receipt_of, told_of
+from sash.windows.tail import SHORT, GrowingTail, Room, no_limit
 from sash.windows.vocabulary_counts import Counts
 
 _ATTEMPTS = 8
@@ -59,15 +58,13 @@ _PLANS: Final = 16
 """Plans that are kept for the same settings: as many queries and corrections as conversations are mostly asked with."""
 
 
-class Asking(msgspec.Struct, frozen=True, eq=False):
-    """What follows from a window's query alone. There is one for a query, so that plans are found by it."""
+class Asking(msgspec.Struct, frozen=True):
+    """What follows from a window's query alone."""
 
     reach: Reach
     """What the first read asks for."""
     follows: bool
     """Whether the window depends on the conversation alone, and not on reported bills (estimated models) or on an index."""
-    told: msgspec.Raw
-    """The parameters, as a receipt has them."""
 
 
 class Windows:
@@ -96,40 +93,45 @@ class Windows:
         """What follows from a query; cached, as every turn has the same query. Raises UnknownModel, Unprocessable."""
 
     def _asking(self, query: WindowQuery) -> Asking:
-        reach, told = reach_of_query(query, self.models), told_parameters(query)
+        reach = reach_of_query(query, self.models)
         if query.model is None:  # then it depends on the conversation's settings
-            return Asking(reach, follows=False, told=told)
+            return Asking(reach, follows=False)
         model = limits_of(query, _NO_RESERVE, self.models).model
-        return Asking(reach, follows=model.exact and not model.vocabulary and not query.recall_max_tokens, told=told)
+        return Asking(reach, follows=model.exact and not model.vocabulary and not query.recall_max_tokens)
 
-    async def _plan(self, tenant: str, query: WindowQuery, settings: ConversationSettings, parts: FixedParts) -> Plan:
-        """The plan of a window, with the model's estimate corrected by the tenant's bills."""
-        plan = self._kept_plan(query, settings, parts, self.models, None)
-        if plan.model.exact and plan.model.vocabulary is None:
-            return plan
-        models = await self._calibrations.correct(tenant, self.models, plan.model.id)
-        if models is self.models:
-            return plan
-        found = models[plan.model.id]
-        return self._kept_plan(query, settings, parts, models, (found.margin, found.constant))
-
-    def _kept_plan(
+    def _planned(
         self,
         query: WindowQuery,
         settings: ConversationSettings,
         parts: FixedParts,
         models: Mapping[str, Model],
-        correction: tuple[float, int] | None,
-    ) -> Plan:
-        """The plan by these models, which is kept with the fixed parts, as these are with the settings."""
-        key = self.asking(query), correction
-        plan: Plan | None = parts.plans.get(key)
-        if plan is None:
-            plan = plan_of(query, parts, limits_of(query, settings, models))
-            if len(parts.plans) == _PLANS:
-                parts.plans.clear()
-            parts.plans[key] = plan
+        correction: tuple[float, int] | None = None,
+    ) -> WindowPlan:
+        """The plan by these models, which is kept with the fixed parts, as these are with the settings.
+
+        Raises UnknownModel, Unprocessable, RecallIsOff.
+        """
+        limits = limits_of(query, settings, models)
+        plan = plan_of(query, parts, limits, told_of(query, limits.model))
+        if query.history_tools:
+            require_recall(self._recaller.mode(settings))
+            check_names(parts)
+        if len(parts.plans) == _PLANS:
+            parts.plans.clear()
+        parts.plans[query if correction is None else (query, correction)] = plan
         return plan
+
+    async def _corrected(
+        self, tenant: str, query: WindowQuery, settings: ConversationSettings, parts: FixedParts, plan: WindowPlan
+    ) -> WindowPlan:
+        """The plan with the model's estimate corrected by the tenant's bills."""
+        models = await self._calibrations.correct(tenant, self.models, plan.model.id)
+        if models is self.models:
+            return plan
+        found = models[plan.model.id]
+        correction = found.margin, found.constant
+        kept: WindowPlan | None = parts.plans.get((query, correction))
+        return kept or self._planned(query, settings, parts, models, correction)
 
     async def read(self, target: Target, query: WindowQuery, room: Room = no_limit) -> tuple[Made, State]:
         """The window and the conversation's state. ``room`` waits for the memory of pictures and files.
@@ -163,14 +165,11 @@ class Windows:
         """The window of a tail. If the history was edited meanwhile, the tail is read again. ``room`` is as in ``read``."""
         for _ in range(_ATTEMPTS):
             settings, parts = decode_settings(tail.state.settings, self.send)
-            plan = await self._plan(target.tenant, query, settings, parts)
-            if query.history_tools:
-                require_recall(self._recaller.mode(settings))
-                check_names(parts)
-            rules, told = self._rules.digest(plan.model.id), self.asking(query).told
-            asked = self.asked(target, plan, tail.state, settings, rules, told)
+            plan: WindowPlan = parts.plans.get(query) or self._planned(query, settings, parts, self.models)
+            if plan.is_estimate:
+                plan = await self._corrected(target.tenant, query, settings, parts, plan)
             try:
-                return await self.make(target, asked, tail, room), tail.state
+                return await self.make(target, plan, settings, tail, room), tail.state
             except WindowDoesNotFit as problem:
                 problem.detail += _of_a_long_question(problem, tail.state)
                 raise
@@ -178,47 +177,50 @@ class Windows:
                 tail = await self._reader.window(target, reach_of(plan.query, plan.model, plan.budget))
         raise edited_too_fast()
 
-    def asked(
+    async def make(
         self,
         target: Target,
-        plan: Plan,
-        state: State,
+        plan: WindowPlan,
         settings: ConversationSettings,
-        rules: bytes,
-        told: msgspec.Raw,
-    ) -> Asked:
-        """What the window of one state is asked for; its receipt has ``rules``, the model's digest, and ``told``, the
-        parameters."""
-        query, model = plan.query, plan.model
-        return Asked(
+        tail: Tail,
+        room: Room,
+        *,
+        rules: bytes = b"",
+        receipt: Callable[[bytes, int], bytes] | None = None,
+    ) -> Made:
+        """Make the window of one state. Raises HistoryEdited, WindowDoesNotFit, FormatCannotCarry.
+
+        ``rules`` is the digest of the model's figures, if they are not those of now; ``receipt`` names the window, if it has
+        a name already.
+        """
+        query, model, state = plan.query, plan.model, tail.state
+        apart = {message.seq: message.body for message in tail.outside if message.body} if tail.outside else {}
+        asked = Asked(
             plan,
             target.id,
             state.version,
             f'"{state.etag}"',
-            self._recaller.mode(settings) if query.recall_max_tokens else None,
+            receipt
+            or partial(receipt_of, target, state, model.column, rules or self._rules.digest(model.id), plan.told),
+            recall=self._recaller.mode(settings) if query.recall_max_tokens else None,
             cache_key=cache_key(target.name, state.life) if query.cache == "auto" else "",
             is_unknown_view=query.view is not None and _is_unknown(query.view, state),
-            receipt=partial(
-                receipt_of, Stub(target, state, model.column, rules, model.correction, told, model.constant)
-            ),
         )
-
-    async def make(self, target: Target, asked: Asked, tail: Tail, room: Room) -> Made:
-        """Make the window of one state. Raises HistoryEdited, WindowDoesNotFit, FormatCannotCarry."""
-        read = GrowingTail(self._reader, self._conversations.media, target, tail, room)
-        seen = await self._seen(asked, read)
-        flow, answer, quick = window(asked, seen), None, _is_quick(asked, read, seen)
+        bodies = Bodies(tail.bodies_seq, tail.bodies, apart)
+        read = GrowingTail(self._reader, self._conversations.media, target, room, tail, bodies)
+        seen = await self._seen(plan, read)
+        flow, answer, quick = window(asked, seen), None, _is_quick(plan, read, seen)
         while True:
-            found = advance(flow, answer) if quick else await PROCESSOR.run(advance, flow, answer)
+            found = flow.send(answer) if quick else await PROCESSOR.run(flow.send, answer)
             if isinstance(found, Made):
                 return found
             if isinstance(found, Older):
                 await read.read_older(found.first_seq)
-                answer = seen = await self._seen(asked, read)
+                answer = seen = await self._seen(plan, read)
             else:
                 answer = None if isinstance(found, LongWork) else await self._answer(found, asked, read)
             ranks = isinstance(answer, Searchable) and is_long(answer.old)
-            quick = _is_quick(asked, read, seen) and not ranks and not isinstance(found, SingleBodies | LongWork)
+            quick = _is_quick(plan, read, seen) and not ranks and not isinstance(found, SingleBodies | LongWork)
             if quick:
                 await self._reader.turns.take(read.work)
 
@@ -232,46 +234,49 @@ class Windows:
                 await read.read_bodies(seqs, history)
                 front = range(history.records.front)
                 await read.fill(filled, lined, {history.seqs[row]: history.records[row] for row in front})
-                return FilledBodies(read.bodies, {**read.lost})
+                return FilledBodies(read.bodies, read.lost)
             case Search(text, last_seq):
                 mode = asked.recall or ""
-                return await self._recaller.read(read.target, text, mode, last_seq, read.state, ahead=read.indexed)
+                tail = read.tail
+                return await self._recaller.read(read.target, text, mode, last_seq, tail.state, ahead=tail.indexed)
             case WholeRecords(seqs, old):
                 names = asked.plan.query.view is not None
                 return await self._recaller.whole(asked.plan.model, read, old, seqs, names=names)
             case DocumentsOf(records):
-                return await self._reader.grounding(read.target, records, state=read.state)
+                return await self._reader.grounding(read.target, records, state=read.tail.state)
             case SingleBodies(records):
                 return await read.apart(records)
 
-    async def _seen(self, asked: Asked, read: GrowingTail) -> SeenHistory:
+    async def _seen(self, plan: WindowPlan, read: GrowingTail) -> SeenHistory:
         """What was read, with all messages counted for the model. Raises HistoryEdited."""
-        vocabulary = asked.plan.model.vocabulary
-        if vocabulary is not None and len(read.own_tokens) < len(read.records):
-            read.own_tokens = await self._counts.of(read, vocabulary)
-        if vocabulary is not None and (uncounted := read.uncounted()):
-            read.count(await self._counts.each(read, vocabulary, uncounted))
-        mode = "all" if asked.plan.query.explain else asked.plan.query.grounding  # each document has a line
-        grounding = await read.grounding(mode, asked.plan.query.view) if read.state.grounding_messages else {}
-        history = read.history(asked.plan.model, asked.plan.query.view)
+        query, vocabulary = plan.query, plan.model.vocabulary
+        if vocabulary is not None:
+            if len(read.own_tokens) < len(read.tail.records):
+                read.own_tokens = await self._counts.of(read, vocabulary)
+            if uncounted := read.uncounted():
+                read.count(await self._counts.each(read, vocabulary, uncounted))
+        history, grounding, tail = read.history(plan.model, query.view), {}, read.tail
+        if history.grounding_messages:  # to explain, each document has a line
+            grounding = await read.grounding("all" if query.explain else query.grounding, query.view)
         if grounding:
             await read.read_bodies(sorted(grounding), history)
-        has_media = bool(read.records.details or read.outside) and read.has_media
+        has_media = bool(tail.records.details or tail.outside) and read.has_media
         if has_media and grounding:
             await read.fill(grounding)  # their documents' places are those in the whole message
             history = with_lost(history, read.lost)
         return SeenHistory(history, read.bodies, grounding, has_media)
 
 
-def _is_quick(asked: Asked, read: GrowingTail, seen: SeenHistory) -> bool:
+def _is_quick(plan: WindowPlan, read: GrowingTail, seen: SeenHistory) -> bool:
     """Whether choosing and writing takes a few milliseconds at most, and so needs no thread."""
-    if seen.grounding or not read.is_short:
+    records = read.tail.records
+    calls = TOOL in records.roles
+    if seen.grounding or len(records.flags) > SHORT or ((calls or records.details) and not read.is_short):
         return False
-    if not PROVIDERS[asked.plan.query.format].is_chat_form and read.is_large:
+    if not plan.form.is_chat_form and read.is_large:
         return False  # the whole messages are decoded, and encoded in another form
     # A summary and results that are cut are counted in the model's own vocabulary.
-    may_count = TOOL in read.records.roles or seen.history.summary is not None
-    return not (may_count and asked.plan.model.vocabulary is not None)
+    return not (calls or seen.history.summary is not None) or plan.model.vocabulary is None
 
 
 def reach_of_query(query: WindowQuery, models: Mapping[str, Model]) -> Reach:

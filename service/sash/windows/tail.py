@@ -25,7 +25,7 @@ from sash.store.data.reading import Reader, work_of
 from sash.store.data.replies import Tail
 from sash.store.data.stored_messages import STEP_BYTES
 
-_SHORT = 2000
+SHORT = 2000
 """Plain messages from which a window is built in a few milliseconds; with more, it is built in a thread."""
 _RARE = 100
 """What a message whose details are decoded adds to the work, in plain messages: its pictures may be sent as lines."""
@@ -37,6 +37,7 @@ _MANY_BYTES = 2 * 1024 * 1024
 
 
 NO_LINES: Final[Mapping[int, Sequence[int]]] = MappingProxyType({})
+NO_BODIES: Final[Mapping[int, bytes]] = MappingProxyType({})
 NO_RECORDS: Final[Mapping[int, Record]] = MappingProxyType({})
 Room = Callable[[int], Awaitable[None]]
 """Waits until there is memory for so many bytes of an answer."""
@@ -46,82 +47,75 @@ async def no_limit(size_bytes: int) -> None:
     """Room for any answer."""
 
 
-class GrowingTail:
+class GrowingTail(msgspec.Struct, eq=False):
     """The messages that were read of one state of a conversation. A read raises HistoryEdited if the state has changed."""
 
-    def __init__(self, reader: Reader, media: MediaContents, target: Target, tail: Tail, room: Room) -> None:
-        self._reader = reader
-        self._media = media
-        self._room = room
-        self.target = target
-        self.state = tail.state
-        self.first_seq = tail.first_seq
-        self.records = tail.records
-        self.outside = {message.seq: message for message in tail.outside} if tail.outside else {}
-        self._front = tail.front
-        self._documents = tail.documents
-        self._compaction = tail.compaction
-        self.indexed = tail.indexed
-        apart = {seq: message.body for seq, message in self.outside.items() if message.body} if tail.outside else {}
-        self.bodies = Bodies(tail.bodies_seq, tail.bodies, apart)
-        """The bodies that were read so far."""
-        self.own_tokens: Sequence[int] = ()
-        """The records' tokens in the model's own vocabulary, as ``Records.own_tokens`` has them."""
-        self._filled: set[int] = set()
-        self._bare: dict[int, bytes] = {}
-        """Bodies as they were read, of which only some pictures and files were put into their places."""
-        self._lost: set[bytes] = set()
-        self.lost: dict[int, Sequence[int]] = {}
-        """The numbers of media that turned out to be lost, by the seq of their message."""
-        self.filled_bytes = 0
-        """Bytes of the bodies that have their pictures and files in their places."""
+    _reader: Reader
+    _media: MediaContents
+    target: Target
+    _room: Room
+    tail: Tail
+    """Records of what was read so far."""
+    bodies: Bodies
+    """The bodies that were read so far."""
+    own_tokens: Sequence[int] = ()
+    """The records' tokens in the model's own vocabulary, as ``Records.own_tokens`` has them."""
+    _filled: frozenset[int] = frozenset()
+    _bare: Mapping[int, bytes] = NO_BODIES
+    """Bodies as they were read, of which only some pictures and files were put into their places."""
+    _lost: frozenset[bytes] = frozenset()
+    lost: Mapping[int, Sequence[int]] = NO_LINES
+    """The numbers of media that turned out to be lost, by the seq of their message."""
+    filled_bytes: int = 0
+    """Bytes of the bodies that have their pictures and files in their places."""
 
     @property
     def work(self) -> int:
         """The work of its window, in messages of a plain chat that a window is chosen from."""
-        detailed = self.records.having(Flags.RICH | Flags.MIXED).count(1) if self.records.details else 0
-        rare = len(self.records.rare) if detailed else 0
-        return work_of(len(self.records.flags), detailed) + _RARE * rare
+        records = self.tail.records
+        detailed = records.having(Flags.RICH | Flags.MIXED).count(1) if records.details else 0
+        return work_of(len(records.flags), detailed) + (_RARE * len(records.rare) if detailed else 0)
 
     @property
     def is_short(self) -> bool:
         """Whether its window takes a few milliseconds at most, and so is built without a thread."""
-        records = self.records
-        if not records.details and TOOL not in records.roles:
-            return len(records.flags) <= _SHORT
-        if self.work > _SHORT:
+        records = self.tail.records
+        if self.work > SHORT:
             return False
         return TOOL not in records.roles or max(self.filled_bytes, records.sizes().max()) <= LARGE_BYTES
 
     @property
     def is_large(self) -> bool:
         """Whether it takes more than a few milliseconds to decode all its messages."""
-        return self.filled_bytes > LARGE_BYTES or int(self.records.sizes().sum()) > _MANY_BYTES
+        return self.filled_bytes > LARGE_BYTES or int(self.tail.records.sizes().sum()) > _MANY_BYTES
 
     async def read_older(self, first_seq: int) -> None:
         """Read records from ``first_seq`` on, and put them before the tail."""
-        older = await self._reader.records(self.target, first_seq, self.first_seq - 1, state=self.state)
-        self.records = older.before(self.records)
-        self.first_seq = first_seq
-        self.outside = {seq: message for seq, message in self.outside.items() if seq < first_seq}
-        self._front = self._front[: len(self.outside)]
+        tail = self.tail
+        older = await self._reader.records(self.target, first_seq, tail.first_seq - 1, state=tail.state)
+        outside = tuple(message for message in tail.outside if message.seq < first_seq)
+        records, front = older.before(tail.records), tail.front[: len(outside)]
+        self.tail = msgspec.structs.replace(tail, first_seq=first_seq, records=records, outside=outside, front=front)
 
     def uncounted(self) -> dict[int, Record]:
         """Records of the messages before the tail that have no count in the model's own vocabulary yet."""
-        return {seq: each.record for seq, each in self.outside.items() if each.record.own_tokens is None}
+        return {each.seq: each.record for each in self.tail.outside if each.record.own_tokens is None}
 
     def count(self, records: Mapping[int, Record]) -> None:
         """Replace records of messages before the tail by these, which have counts in the model's vocabulary."""
-        replaced = {seq: msgspec.structs.replace(self.outside[seq], record=record) for seq, record in records.items()}
-        self.outside |= replaced
+        replace = msgspec.structs.replace
+        outside = tuple(
+            replace(each, record=records[each.seq]) if each.seq in records else each for each in self.tail.outside
+        )
+        self.tail = replace(self.tail, outside=outside)
 
     async def read_bodies(self, seqs: Sequence[int], history: History) -> None:
         """Read the bodies of messages in ``history``, except those that were read before. ``seqs`` are ascending."""
-        bodies = self.bodies
-        index = bisect_left(seqs, self.first_seq)
-        oldest = seqs[index] if index < len(seqs) else self.state.length + 1
+        bodies, first = self.bodies, self.tail.first_seq
+        index = bisect_left(seqs, first)
+        oldest = seqs[index] if index < len(seqs) else self.tail.state.length + 1
         if oldest < bodies.first_seq:
-            records = self.records[oldest - self.first_seq : bodies.first_seq - self.first_seq]
+            records = self.tail.records[oldest - first : bodies.first_seq - first]
             if records.sizes().sum() <= STEP_BYTES:
                 bodies = Bodies(oldest, [*await self._read([(oldest, records)]), *bodies.tail], bodies.outside)
         missing = [seq for seq in seqs[: bisect_left(seqs, bodies.first_seq)] if seq not in bodies.outside]
@@ -135,15 +129,15 @@ class GrowingTail:
     @property
     def has_media(self) -> bool:
         """Whether a message that was read has pictures or files that are stored beside it."""
-        return 1 in self.records.having(Flags.MEDIA) or any(each.record.media for each in self.outside.values())
+        return 1 in self.tail.records.having(Flags.MEDIA) or any(each.record.media for each in self.tail.outside)
 
     def media(
         self, seqs: Iterable[int], recalled: Mapping[int, Record] = NO_RECORDS
     ) -> dict[int, tuple[StoredMedium, ...]]:
         """The pictures and files of messages that were read, by seq, where these stand beside the messages."""
-        first = self.first_seq
-        found = {first + index: self.records.details[index].media for index in self.records.where(Flags.MEDIA)}
-        found |= {seq: message.record.media for seq, message in self.outside.items() if message.record.media}
+        first, records = self.tail.first_seq, self.tail.records
+        found = {first + index: records.details[index].media for index in records.where(Flags.MEDIA)}
+        found |= {each.seq: each.record.media for each in self.tail.outside if each.record.media}
         found |= {seq: record.media for seq, record in recalled.items() if record.media}
         return {seq: found[seq] for seq in seqs if seq in found and seq not in self._filled}
 
@@ -169,15 +163,16 @@ class GrowingTail:
         wanted = {each.name: each for seq, found in media.items() for each in found if each.name not in known[seq]}
         size = sum(each.length for each in wanted.values())
         await self._room(size)
-        contents = await self._media.read(self.target, wanted.values(), made=self.state.made)
+        contents = await self._media.read(self.target, wanted.values(), made=self.tail.state.made)
         self._lost |= wanted.keys() - contents.keys()
         whole: dict[int, Pieces] = {}
         for seq, found in media.items():
             if lost := self._lost.intersection(each.name for each in found):
-                fillers, self.lost[seq] = fillers_of(bodies[seq], found, lost)
+                fillers, numbers = fillers_of(bodies[seq], found, lost)
+                self.lost = {**self.lost, seq: numbers}
                 instead[seq] = {**fillers, **instead.get(seq, {})}
             whole[seq] = pieces_of(bodies[seq], found, {**contents, **instead.get(seq, {})})
-        self._bare |= {seq: bodies[seq] for seq in instead}
+        self._bare = {**self._bare, **{seq: bodies[seq] for seq in instead}}
         tail, outside = [*self.bodies.tail], {**self.bodies.outside}
         for seq, body in whole.items():
             if seq >= self.bodies.first_seq:
@@ -194,51 +189,54 @@ class GrowingTail:
         return dict(zip(records, found, strict=True))
 
     async def _read(self, stretches: Sequence[tuple[int, Records]]) -> list[bytes]:
-        return await self._reader.bodies(self.target, stretches, state=self.state)
+        return await self._reader.bodies(self.target, stretches, state=self.tail.state)
 
     async def grounding(self, mode: str, view: str | None = None) -> dict[int, StoredGrounding]:
         """Documents that the window may send, by seq: the newest question's, or those of all messages that were read.
 
         With a ``view`` whose newest question is another one, they are read for it.
         """
-        if mode == "none" or not self.state.grounding_messages:
+        if mode == "none" or not self.tail.state.grounding_messages:
             return {}
         if mode == "latest" and (view is None or self._is_question_of(view)):
-            return {self.state.question: self._documents} if self._documents else {}
+            return {self.tail.state.question: self.tail.documents} if self.tail.documents else {}
         grounded = self._grounded() if self.is_short else await PROCESSOR.run(self._grounded)
-        return await self._reader.grounding(self.target, grounded, state=self.state)
+        return await self._reader.grounding(self.target, grounded, state=self.tail.state)
 
     def _is_question_of(self, view: str) -> bool:
         """Whether the agent may see the newest user message."""
-        seq, before = self.state.question, self.outside.get(self.state.question)
-        if seq < self.first_seq:
-            return before is None or before.record.party.is_seen(view)
-        record: Record = self.records[seq - self.first_seq]
+        tail, seq = self.tail, self.tail.state.question
+        if seq < tail.first_seq:
+            return all(each.record.party.is_seen(view) for each in tail.outside if each.seq == seq)
+        record: Record = tail.records[seq - tail.first_seq]
         return record.party.is_seen(view)
 
     def _grounded(self) -> dict[int, Record]:
         """Records of the messages that have documents."""
-        records = {self.first_seq + i: self.records[i] for i in self.records.where(Flags.RICH)}
-        records |= {seq: message.record for seq, message in self.outside.items()}
+        tail = self.tail
+        records = {tail.first_seq + row: tail.records[row] for row in tail.records.where(Flags.RICH)}
+        records |= {message.seq: message.record for message in tail.outside}
         return {seq: record for seq, record in records.items() if record.grounding is not None}
 
     def history(self, model: Model, view: str | None) -> History:
         """The tail in the form of the core, for a window of a model in its form, and a view."""
-        state, last, summary, column = self.state, self._compaction, self.state.summary, model.column
+        tail, state, column = self.tail, self.tail.state, model.column
+        last, summary, records = tail.compaction, state.summary, tail.records
         if last is not None or view is not None or summary is not None:
             appended = (last.seq, last.record, last.body) if last is not None else None
             summary = newest_summary(summary, appended, model.format, view, model)
-        seqs: Sequence[int] = range(self.first_seq, state.length + 1)
-        records = (
-            Records(self.records.packed, self.records.details, self.own_tokens) if self.own_tokens else self.records
-        )
-        if self.outside:
-            before = [each.record for each in self.outside.values()]
-            front = self._front.counted([each.own_tokens for each in before])
-            records, seqs = front.before(records, front=len(front)), [*self.outside, *seqs]
+        seqs: Sequence[int] = range(tail.first_seq, state.length + 1)
+        if self.own_tokens:
+            records = Records(records.packed, records.details, self.own_tokens)
+        details = tail.records.details
+        if tail.outside:
+            before = [each.record for each in tail.outside]
+            front = tail.front.counted([each.own_tokens for each in before])
+            records = front.before(records, front=len(front))
+            seqs = [*(each.seq for each in tail.outside), *seqs]
             records.front_records = () if front.details else before
         return History(
-            first_seq=self.first_seq,
+            first_seq=tail.first_seq,
             records=records,
             length=state.length,
             column=column,
@@ -248,10 +246,8 @@ class GrowingTail:
             seqs=seqs,
             asked=seqs.index(state.question) if state.question else -1,
             summary=summary,
-            lost={**self.lost},
-            now=self.records.details[-1].identity.created_ms // 1000
-            if self.records.details and len(self.records)
-            else 0,
+            lost=self.lost,
+            now=details[-1].identity.created_ms // 1000 if details and len(tail.records) else 0,
         )
 
 

@@ -48,10 +48,10 @@ class Counts:
 
     async def of(self, read: GrowingTail, vocabulary: Vocabulary) -> "array[int]":
         """Tokens + 1 of each message of the tail. Raises HistoryEdited, StoreUnavailable."""
-        first, last = read.first_seq, read.state.length
+        first, last = read.tail.first_seq, read.tail.state.length
         if last < first:
             return array("I")
-        column = await self._counted(read, vocabulary, range(first, last + 1), read.records)
+        column = await self._counted(read, vocabulary, range(first, last + 1), read.tail.records)
         return column.since(first)
 
     async def each(self, read: GrowingTail, vocabulary: Vocabulary, records: Mapping[int, Record]) -> dict[int, Record]:
@@ -68,7 +68,7 @@ class Counts:
         self, read: GrowingTail, vocabulary: Vocabulary, seqs: Sequence[int], records: Records
     ) -> Column:
         """The column of the messages ``seqs``, which are ascending, with all of these counted."""
-        target, state = read.target, read.state
+        target, state = read.target, read.tail.state
         last = min(-(-seqs[-1] // BLOCK) * BLOCK, state.length)  # whole blocks, because they are written again whole
         column = await self._columns.read(target, vocabulary.name, seqs[0], last, made=state.made)
         missing = [seq for seq in seqs if not column.counts[seq - column.first_seq]]

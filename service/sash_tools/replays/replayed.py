@@ -27,7 +27,7 @@ from sash.core.stored.stored_summary import Summary
 from sash.problems import FormatCannotCarry, WindowDoesNotFit
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of, plan_of
-from sash.windows.flow import advance, window
+from sash.windows.flow import window
 from sash.windows.needs import SeenHistory
 from sash.windows.stateless import (
     answer_from,
@@ -116,9 +116,9 @@ class Replayed:
             recalling = replace(asked.plan.query, recall_query=recall_query)
             asked = replace(asked, plan=replace(asked.plan, query=recalling))
         flow = window(asked, seen)
-        found = advance(flow)
+        found = flow.send(None)
         while not isinstance(found, Made):
-            found = advance(flow, answer_from(found, seen, None))
+            found = flow.send(answer_from(found, seen, None))
         return found
 
     def _seen(self, length: int) -> SeenHistory:

@@ -92,17 +92,41 @@ def chat_messages(
     window: Window,
     bodies: Bodies,
     grounding: Mapping[int, StoredGrounding],
-    marked: Marked,
-    mends: Mends,
+    marked: Marked | None = None,
+    mends: Mends | None = None,
 ) -> list[Body]:
     """The window's messages for chat completions, as JSON. Only messages that are ``marked`` as odd are decoded.
 
-    ``mends`` gathers the changes. Raises FormatCannotCarry.
+    ``mends`` gathers the changes of what is ``marked``. Raises FormatCannotCarry.
     """
-    kept, few_shots, lines = sent_bodies(window, bodies, grounding), parts.few_shots, window.lines
-    strict = refused_by(marked.maker, marked.model) if marked.maker else 0
-    if strict & LISTS:
-        marked = _with_lists(marked, zip(window.seqs, kept, strict=True), strict & LISTS)
+    kept, few_shots, strict = sent_bodies(window, bodies, grounding), parts.few_shots, 0
+    lines: Mapping[int, Sequence[bytes]] = window.lines
+    if marked is not None and mends is not None:
+        strict = refused_by(marked.maker, marked.model) if marked.maker else 0
+        if strict & LISTS:
+            marked = _with_lists(marked, zip(window.seqs, kept, strict=True), strict & LISTS)
+        few_shots, kept, lines = _as_marked(parts, window, bodies, kept, marked, mends, strict)
+    if lines or window.recalled is not None:
+        _, kept = _with_others(window, kept, lines)
+    said = _lines(window) if window.summary is not None or window.note else ()
+    sent = [*parts.system, *few_shots, *said, *kept]
+    if marked is not None and mends is not None:
+        sent = _as_server_takes(sent, parts, marked, mends, strict)
+    return sent or [b""]
+
+
+def _as_marked(
+    parts: FixedParts,
+    window: Window,
+    bodies: Bodies,
+    kept: list[Body],
+    marked: Marked,
+    mends: Mends,
+    strict: int,
+) -> tuple[tuple[bytes, ...], list[Body], Mapping[int, Sequence[bytes]]]:
+    """The few-shots, the messages and the lines behind these, as the provider takes each. ``strict`` is what it refuses."""
+    few_shots: tuple[bytes, ...] = parts.few_shots
+    lines: Mapping[int, Sequence[bytes]] = window.lines
     if marked.beside or marked.odd:
         writing = RequestWriting(CHAT, mends, drops=marked.drops)
         for index, seq in enumerate(window.seqs):
@@ -116,10 +140,11 @@ def chat_messages(
         odds = parts.odd_shots or repeat(0)
         shots = [(body, odd | strict) for body, odd in zip(few_shots, odds, strict=False)]
         few_shots = tuple(_as_taken(body, odd, marked, mends, 0) if odd else body for body, odd in shots)
-    if lines or window.recalled is not None:
-        _, kept = _with_others(window, kept, lines)
-    said = _lines(window) if window.summary is not None or window.note else ()
-    sent = [*parts.system, *few_shots, *said, *kept]
+    return few_shots, kept, lines
+
+
+def _as_server_takes(sent: list[Body], parts: FixedParts, marked: Marked, mends: Mends, strict: int) -> list[Body]:
+    """The messages as the provider accepts them together. ``strict`` is what it refuses."""
     if any(map(IDS.__and__, (*marked.odd.values(), *parts.odd_shots))):
         sent = with_own_ids([body for body in sent if body], mends, are_short=bool(strict & IDENTITY))
     if strict:
@@ -128,14 +153,12 @@ def chat_messages(
         sent = with_user_first(sent, marked.maker, marked.model, mends)
         sent = with_calls_apart(sent, marked.maker, marked.model, mends)
         sent = with_words_apart(sent, marked.maker, marked.model, mends)
-    return sent or [b""]
+    return sent
 
 
 def chat_request(parts: FixedParts, messages: list[Body], *, before: bytes = b"", after: bytes = b"") -> bytes:
     """``before``, the ``request`` of these messages for chat completions, and ``after``."""
-    tools = b',"tools":' + parts.tools if parts.tools else b""
-    choice = b',"tool_choice":' + parts.tool_choice if parts.tools and parts.tool_choice else b""
-    head, end = before + b'{"messages":[', b"".join((b"]", tools, choice, b"}", after))
+    head, end = before + b'{"messages":[', parts.chat_end + after
     first = messages[0]
     messages[0] = head + first if isinstance(first, bytes) else (head, *first)
     last = messages[-1]
@@ -248,11 +271,11 @@ def _lines(window: Window) -> tuple[bytes, ...]:
 def sent_bodies(window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> list[Body]:
     """The kept messages in order, with their documents."""
     seqs, first_seq = window.seqs, bodies.first_seq
-    is_run = bool(seqs) and not window.is_moved and seqs[-1] - seqs[0] == len(seqs) - 1
-    if is_run and seqs[0] >= first_seq:  # as nearly always
-        kept = [*bodies.tail[seqs[0] - first_seq : seqs[-1] - first_seq + 1]]
-    else:
-        kept = bodies.of(seqs)
+    start, end = (seqs[0] - first_seq, seqs[-1] - first_seq + 1) if seqs else (0, 0)
+    is_run = start >= 0 and end - start == len(seqs) and not window.is_moved  # as nearly always
+    kept = [*bodies.tail[start:end]] if is_run else bodies.of(seqs)
+    if not (bodies.edited or window.grounding):
+        return kept
     for seq in bodies.edited.keys() | window.grounding.keys():
         place = seqs.index(seq) if window.is_moved else bisect_left(seqs, seq)
         if place < len(seqs) and seqs[place] == seq:

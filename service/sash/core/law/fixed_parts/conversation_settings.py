@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
 
@@ -90,7 +90,7 @@ class ConversationSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     ] = None
 
 
-class FixedParts(msgspec.Struct, frozen=True):
+class FixedParts(msgspec.Struct, frozen=True, dict=True):
     """The parts at the beginning of every window of a conversation, encoded and measured once."""
 
     fixed: Fixed
@@ -112,6 +112,15 @@ class FixedParts(msgspec.Struct, frozen=True):
     """The names of the mends of these parts, where they are those of one destination (``at_destination.py``)."""
     plans: dict[Any, Any] = msgspec.field(default_factory=dict)
     """Plans of windows with these parts (``plan.py``), by what they were asked with."""
+
+    @cached_property
+    def chat_end(self) -> bytes:
+        """What stands behind the messages of a chat completion's request."""
+        if not self.tools:
+            return b"]}"
+        return b"".join(
+            (b'],"tools":', self.tools, b',"tool_choice":' if self.tool_choice else b"", self.tool_choice, b"}")
+        )
 
 
 encode_settings = msgspec.json.Encoder().encode

@@ -1,4 +1,4 @@
-"""cost_of: what the input of a window costs at list prices."""
+"""What the input of a window costs at list prices."""
 
 from typing import Annotated, NamedTuple
 
@@ -35,11 +35,6 @@ class Cost(msgspec.Struct, frozen=True):
 
     usd: Annotated[float, Meta(description="Without a prompt cache. What the cache served is told by the bill.")]
     tier: ReachedTier
-
-
-def cost_of(total: int, prices: InputPrices | None) -> Cost | None:
-    """The cost of ``total`` tokens that no cache serves; None if the model's prices are unknown."""
-    return Cost(round(total * prices.uncached / 1e6, 9), prices.tier) if prices is not None else None
 
 
 def input_prices(model: Model, total: int) -> InputPrices | None:
