@@ -195,17 +195,17 @@ class Windows:
         """
         query, model, state = plan.query, plan.model, tail.state
         apart = {message.seq: message.body for message in tail.outside if message.body} if tail.outside else {}
-        asked = Asked(
-            plan,
-            target.id,
-            state.version,
-            f'"{state.etag}"',
-            receipt
-            or partial(receipt_of, target, state, model.column, rules or self._rules.digest(model.id), plan.told),
-            recall=self._recaller.mode(settings) if query.recall_max_tokens else None,
-            cache_key=cache_key(target.name, state.life) if query.cache == "auto" else "",
-            is_unknown_view=query.view is not None and _is_unknown(query.view, state),
-        )
+        if receipt is None:
+            rules = rules or self._rules.digest(model.id)
+            receipt = partial(receipt_of, target, state, model.column, rules, plan.told)
+        asked = Asked(plan, target.id, state.version, f'"{state.etag}"', receipt)
+        if plan.is_woken:  # as by recall, hints and views
+            asked = msgspec.structs.replace(
+                asked,
+                recall=self._recaller.mode(settings) if query.recall_max_tokens else None,
+                cache_key=cache_key(target.name, state.life) if query.cache == "auto" else "",
+                is_unknown_view=query.view is not None and _is_unknown(query.view, state),
+            )
         bodies = Bodies(tail.bodies_seq, tail.bodies, apart)
         read = GrowingTail(self._reader, self._conversations.media, target, room, tail, bodies)
         seen = await self._seen(plan, read)
