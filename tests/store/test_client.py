@@ -146,6 +146,19 @@ async def test_a_cancelled_request_does_not_hold_the_next(store: EmbeddedStore) 
         assert (await slow, waiting.cancelled()) == ([None], True)
 
 
+async def test_calls_take_a_connection_on_which_nothing_waits(store: EmbeddedStore) -> None:
+    """While a slow call holds one connection, later calls take the other, one by one, or few together."""
+    async with connected(store.url, connections=2) as client:
+        await until(lambda: client.load.idle == 2)
+        slow = asyncio.create_task(client.commands([("BLPOP", "t{none}", "2")]))
+        await asyncio.sleep(0.02)
+
+        assert [await echo(client, f"q{n}") for n in range(10)] == [f"q{n}" for n in range(10)]
+        assert await asyncio.gather(*(echo(client, f"r{n}") for n in range(4))) == [f"r{n}" for n in range(4)]
+        assert not slow.done()
+        assert await slow == [None]
+
+
 async def test_a_call_that_is_half_answered_is_asked_again(store: EmbeddedStore, tmp_path: Path) -> None:
     """When the connection is lost between two replies of a call, all its commands and the calls behind it are sent again."""
     async with relayed(store.url, tmp_path) as (relay, url), connected(url) as client:
