@@ -180,7 +180,10 @@ class Talk:
         if not isinstance(built, Window):
             return SeenHistory(history, Bodies(1, [], {}), {}).older(built)
         cut = built.cut and Cut(*(row and row - history.oldest_bound for row in built.cut))
-        return msgspec.structs.replace(built, rows=[seq - 1 for seq in built.seqs], cut=cut)
+        edits = {
+            seq - 1: built.edits[row] for seq, row in zip(built.seqs, built.rows, strict=True) if row in built.edits
+        }
+        return msgspec.structs.replace(built, rows=[seq - 1 for seq in built.seqs], edits=edits, cut=cut)
 
     def _built(self, history: History, ask: "Ask") -> Window | NeedOlder:
         spec = WindowSpec(

@@ -10,10 +10,11 @@ from sash.core.counts.models.families import TOOL
 from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts, decode_settings
 from sash.core.law.fixed_parts.history_tools import check_names
+from sash.core.law.fixed_parts.plan import below_a_tier
 from sash.core.law.history.compaction import readable
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.render import Bodies
-from sash.core.law.selection.caching import below_a_tier, cache_key, cut_length
+from sash.core.law.selection.caching import cache_key, cut_length
 from sash.core.law.selection.choice import BLOCK
 from sash.core.law.selection.walk import SKIP_HORIZON
 from sash.core.providers.messages.members import NO_NAMES, Names

@@ -34,7 +34,6 @@ from sash.core.law.history.lines import go_on_tokens
 from sash.core.law.history.notes import Line
 from sash.core.law.records.costs import text_costs
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.law.selection.caching import below_a_tier
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.destinations.destination import meet
 from sash.core.providers.form.request_limits import NO_LIMITS
@@ -279,6 +278,13 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
             overflow=query.grounding_overflow,
             dedupe=query.dedupe != "none",
         )
+
+
+def below_a_tier(query: WindowQuery, model: Model, budget: int) -> int:
+    """The tokens that a window may have, with ``price=auto`` without reaching a higher price tier."""
+    if query.price != "auto" or not model.price_tiers:
+        return budget
+    return min(budget, model.price_tiers[0].above)
 
 
 class WindowSpec(msgspec.Struct, frozen=True, kw_only=True):

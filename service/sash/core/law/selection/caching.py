@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from sash.core.counts.models.models import Model
+from sash.core.law.fixed_parts.plan import below_a_tier
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers import PROVIDERS
 from sash.core.providers.form.cache_marks import CachePrices, Caching
@@ -42,13 +43,6 @@ def _rules(name: str, maker: str, form: str, prices: CachePrices) -> Caching | N
 def cache_key(name: str, life: str) -> str:
     """A conversation's ``prompt_cache_key``: a digest keyed by its random life, from which no id can be derived."""
     return blake2b(name.encode(), key=life.encode()[:64], digest_size=_KEY_BYTES).hexdigest()
-
-
-def below_a_tier(query: WindowQuery, model: Model, budget: int) -> int:
-    """The tokens that a window may have, with ``price=auto`` without reaching a higher price tier."""
-    if query.price != "auto" or not model.price_tiers:
-        return budget
-    return min(budget, model.price_tiers[0].above)
 
 
 def cut_length(query: WindowQuery, model: Model, budget: int) -> int:
