@@ -8,23 +8,23 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-MOST_FUNCTIONS = {"window": 88, "append": 145}
-MOST_MODULES = {"window": 35, "append": 51}
+MOST_FUNCTIONS = {"window": 73, "append": 128}
+MOST_MODULES = {"window": 34, "append": 50}
 MOST_CALLS = {
-    "plain": 114,
-    "anthropic": 209,
-    "gemini": 205,
-    "responses": 154,
-    "tools": 294,
-    "stable": 173,
-    "claude": 291,
-    "claude, tools": 757,
-    "results": 663,
-    "explain": 113,
-    "dedupe": 119,
-    "recall": 773,
-    "skip": 381,
-    "sent": 196,
+    "plain": 103,
+    "anthropic": 203,
+    "gemini": 199,
+    "responses": 148,
+    "tools": 282,
+    "stable": 160,
+    "claude": 283,
+    "claude, tools": 743,
+    "results": 647,
+    "explain": 104,
+    "dedupe": 106,
+    "recall": 759,
+    "skip": 368,
+    "sent": 190,
 }
 
 

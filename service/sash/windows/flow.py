@@ -237,7 +237,7 @@ def _edited(
     choice: Window, history: History, bodies: Bodies, model: Model
 ) -> Generator[Need, Any, tuple[Window, Bodies, Trimmed | None]]:
     """Apply the window's edits, in a thread where they are many or large: a cut text is counted. A line is soon written."""
-    are_many = sum(each.limit != 0 for each in choice.edits.values()) > _FEW_EDITS
+    are_many = len([each for each in choice.edits.values() if each.limit != 0]) > _FEW_EDITS
     if are_many or int(history.records.sizes()[[*choice.edits]].sum()) > _SMALL_BYTES:
         yield LongWork()
     return edited(choice, history, bodies, model)

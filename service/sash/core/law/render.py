@@ -279,7 +279,7 @@ def sent_bodies(window: Window, bodies: Bodies, grounding: Mapping[int, StoredGr
     for seq in bodies.edited.keys() | window.grounding.keys():
         place = seqs.index(seq) if window.is_moved else bisect_left(seqs, seq)
         if place < len(seqs) and seqs[place] == seq:
-            kept[place] = body = bodies.body(seq)
+            kept[place] = body = bodies.edited.get(seq) or bodies.body(seq)
             if chosen := window.grounding.get(seq):
                 start, end = bodies.spans.get(seq) or (grounding[seq].start, grounding[seq].end)
                 kept[place] = splice(body, start, end, chosen.before, chosen.after)
