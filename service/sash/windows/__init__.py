@@ -6,8 +6,8 @@
         │                        │                                │
         │ WindowQuery            │ WindowQuery, entries           │ WindowRequest
         ▼                        ▼                                ▼
-    Windows.read            Windows.append                   window_of_request
-        │ scripts.read_window    │ scripts.append, with `reach`   │ entries counted
+    Windows.read_unless     Conversations.append_and_read    window_of_request
+        │ read_window.lua        │ append.lua, with a `Reach`     │ entries counted
         ▼       one round trip   ▼                                │
     replies.tail_of ── a Tail: state, records, the newest bodies  │
         ▼                                                         │

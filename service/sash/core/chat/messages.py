@@ -1,7 +1,7 @@
 """Entries and chat messages: their declarations, strict decoding, and canonical encoding.
 
 A chat message stays the mapping that the client sent, so that all of its members are stored and given back. Those that
-providers take are sent (``providers.members``).
+providers take are sent (``providers.messages.members``).
 It is validated against the declarations below, which follow OpenAI's chat completions reference. Sash's own envelopes
 (entries, grounding) refuse unknown fields.
 """
@@ -492,7 +492,7 @@ def validate_message(
     One that ``was_stored`` may have the members of another program's record. Raises InvalidEntry with the place below
     ``pointer``.
 
-    ``foreign`` returns the problem of a message in another provider's form (``providers.recognition``).
+    ``foreign`` returns the problem of a message in another provider's form (``providers.reading.recognition``).
     """
     role = message.get("role") if isinstance(message, dict) else None
     if role in TEXT_IS_ENOUGH and len(message) == ROLE_AND_CONTENT and type(message.get("content")) is str:

@@ -2,7 +2,7 @@
 
 ::
 
-    row ──as_sent──▶ the numbers as the form sends them ──in_model──▶ tokens of each text ──▶ cost, in the model's tokens
+    row ──_as_sent──▶ the numbers as the form sends them ──_in_model──▶ tokens of each text ──▶ cost, in the model's tokens
 
 A text's tokens are those of the model's encoding, those that its own vocabulary counted (``own_tokens``), or an estimate.
 """

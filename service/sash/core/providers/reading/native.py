@@ -4,14 +4,14 @@
 
       Anthropic message   Responses items   Gemini content        what the client sends, ?format=
              │                  │                 │
-             ▼ anthropic_in.read   ▼ responses_in.read  ▼ gemini_in.read
+             ▼ Provider.read   ▼ Provider.read    ▼ Provider.read
             Piece, Piece …      a chat message's worth each: text, calls, a result
              │
              ▼ pieces.chat_message
       {"role": …, "content": …, "tool_calls": …,   "native": {"format": …, "messages": […]}}
        what every provider can be sent              the provider's own message, always last
              │                                        │   what the chat form says, as a reference (sharing)
-             │ measures.measure                       │   costs.measure_native_parts: reasoning, all else, apart
+             │ measures.measure                       │   native_parts.measure_native_parts: reasoning, all else, apart
              ▼                                        ▼
       a window in another format:              a window in the same format:
       the body up to ``,"native"``             restore(): the provider's messages, equal as JSON
