@@ -1,4 +1,4 @@
-"""A history for one model: its units, their costs, and the units of every window."""
+"""What was read of a conversation, and the same for one model: units, their costs, and which are required."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
@@ -93,7 +93,7 @@ class History(msgspec.Struct, frozen=True):
 def since(history: History, seq: int) -> int:
     """The first row of the tail whose group begins at this message of the log or later, or where it would be.
 
-    The only way from a seq to a row: limits, summaries and stable cuts are told by seqs.
+    Limits, summaries and stable cuts are told by seqs, also by those of messages that were not read.
     """
     front, before = history.records.front, history.first_seq - seq
     heads = history.seqs if history.order is None else history.order.heads

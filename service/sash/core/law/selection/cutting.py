@@ -1,4 +1,11 @@
-"""The cutting of tool results that are longer than they may be, or older than those that are sent whole."""
+"""The cutting of tool results.
+
+* What it is for: results that are longer than they may be, or older than those that are sent whole.
+* When it can matter: in every window but with ``tool_result_overflow=error``; with ``tool_result_max_tokens`` or
+  ``tool_results_kept`` then, too.
+* What wakes it: a result.
+* What it does: results cost less, and the view tells how each is cut (``Edit``). Their texts are cut behind the choice.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 

@@ -1,5 +1,10 @@
-"""The costs of messages as they are sent: with their reasoning if it is sent, with what a form adds, and with the names that
-their tools have in the destination's alphabet."""
+"""The costs of messages as they are sent.
+
+* What it is for: reasoning that is sent or left out, words that a form adds, and names of tools in another alphabet.
+* When it can matter: in every window, as ``reasoning`` and the destination say.
+* What wakes it: a message that is more than text; or a destination that adds to texts, too (``Plan.is_dearer``).
+* What it does: messages cost other tokens, and the view tells those of their reasoning (``Thoughts``).
+"""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
