@@ -22,7 +22,8 @@ def test_the_newest_units_that_fit_are_kept(found: Talk, name: str, data: st.Dat
     room = data.draw(st.integers(0, int(view.costs.sum()) + 5))
     bound = data.draw(st.integers(view.history.oldest_bound, len(view.history.records)))
     costs, _ = view.of_history(None)
-    taken = walk(Walk(view, costs, {}, room, firsts=(("limit", bound),)))
+    taken = Walk(view, costs, {}, room, firsts=(("limit", bound),))
+    walk(taken)
     may = [
         index
         for index in reversed(range(view.units.front + view.headless, len(view.units)))
@@ -30,6 +31,6 @@ def test_the_newest_units_that_fit_are_kept(found: Talk, name: str, data: st.Dat
     ]
     sums = [*takewhile(lambda spent: spent <= room, accumulate(int(view.unit_costs[index]) for index in may))]
     assert taken.kept == may[: len(sums)]
-    assert taken.taken == (sums[-1] if sums else 0)
-    assert taken.room == room - taken.taken
+    assert taken.kept_cost == (sums[-1] if sums else 0)
+    assert taken.room == room - taken.kept_cost
     assert (taken.stop == "budget") == (len(sums) < len(may))

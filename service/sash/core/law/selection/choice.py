@@ -349,7 +349,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
     def _note(self, taken: Walk) -> int:
         """The number of messages in the note; 0 without a note."""
         missing = left_out(self.view, len(taken.rows), taken.summary)
-        held = taken.spent + taken.taken + taken.opening
+        held = taken.spent + taken.kept_cost + taken.opening
         return missing if missing and self._room(taken.summary, self._longest_note()) >= held else 0
 
     def _longest_note(self) -> Line:

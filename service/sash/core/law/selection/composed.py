@@ -36,10 +36,10 @@ def composed(taken: Walk, spec: WindowSpec, allowed: Allowed, budget: int, endin
     ``budget`` is in tokens, and ``ending`` are those of a line that asks to go on behind the reply of the row ``goes_on``.
     """
     plan, view, rows, fixed = spec.plan, taken.view, taken.rows, taken.fixed
-    history, messages, is_moved = view.history, taken.taken + taken.required, view.history.order is not None
+    history, messages, is_moved = view.history, taken.kept_cost + taken.required, view.history.order is not None
     if view.edits:  # remaining room extends the newest results again
         view = grown(view, spec, taken.room)
-        messages = taken.taken + view.of_history(plan.around)[1]
+        messages = taken.kept_cost + view.of_history(plan.around)[1]
     if taken.note:
         fixed = fixed_costs(view, plan, _lines(taken, plan), ending)
     if taken.opening:

@@ -23,17 +23,7 @@ Stop = Literal["complete", "budget", "limit", "summary", "bytes", "price", "hori
 
 
 class Walk(msgspec.Struct):
-    """A walk over the units of a view: its bounds, its state, and its result.
-
-    ``firsts`` are the first rows that history may have, each with the reason why not the rows before; of several reasons the
-    first is told. A row before the tail's first stands for so many messages before the tail. ``documents`` chooses those of
-    each row; None if not all messages have theirs.
-
-    ``room`` is the rest of the budget and ``taken`` the kept units' cost, in tokens. ``kept`` are unit indexes, newest
-    first; ``stop`` is ``older`` for too short a tail. ``grounding`` are the documents that are sent, by row, ``seen`` which
-    they are, ``spent`` their tokens. ``skipped`` is the first row that was too large. ``reasons`` tell why single units are
-    left out, ``rest`` why all others are.
-    """
+    """A walk over the units of a view: its bounds, its state, and its result."""
 
     view: View
     costs: Sequence[int]
@@ -41,23 +31,36 @@ class Walk(msgspec.Struct):
     fixed: Mapping[str, int]
     """Tokens of the fixed parts by name, without those of an opening or a note."""
     room: int
+    """The rest of the budget, in tokens."""
     required: int = 0
     """The tokens of the required units."""
     firsts: Sequence[tuple[Stop, int]] = ()
+    """The first rows that history may have, each with the reason why not the rows before; of several the first is told. A
+    row before the tail's first stands for so many messages before the tail."""
     skip: bool = False
     dedupe: bool = False
     user_first: bool = False
     documents: Choose | None = None
+    """Chooses the documents of each row; None if not all messages have theirs."""
     grounding: dict[int, Grounded] = {}
+    """The documents that are sent, by row."""
     seen: set[StoredDocument] = set()
+    """Which these are."""
     spent: int = 0
-    taken: int = 0
+    """Their tokens."""
     kept: list[int] = []
+    """The indexes of the units that it keeps beside the required ones, newest first."""
+    kept_cost: int = 0
+    """Their tokens."""
     stop: Stop = "complete"
-    rest: Stop = "complete"
-    duplicates: int = 0
+    """Why it ended; ``older`` for too short a tail."""
     reasons: dict[int, Reason] = {}
+    """Why single units are left out."""
+    rest: Stop = "complete"
+    """Why all others are."""
+    duplicates: int = 0
     skipped: int | None = None
+    """The first row that was too large."""
     held: int = 0
     """Tokens of the budget that history leaves free."""
     cut: Cut | None = None
@@ -80,8 +83,8 @@ class Walk(msgspec.Struct):
         self.room -= grounded.cost
 
 
-def walk(state: Walk) -> Walk:
-    """Keep units from the newest to the oldest while they fit into the room. Changes and returns ``state``.
+def walk(state: Walk) -> None:
+    """Keep units from the newest to the oldest while they fit into the room.
 
     Where room and bounds alone decide, this is the longest run of the newest units that fits.
     """
@@ -96,7 +99,7 @@ def walk(state: Walk) -> Walk:
         while taken > state.room:  # from the oldest: most of what was read is kept
             taken -= costs[left]
             left += 1
-        state.taken = taken
+        state.kept_cost = taken
         state.room -= taken
         state.kept = sorted({*range(left, len(costs))} - view.always.keys(), reverse=True)
         stop = "budget" if left > least else _bound(state, begins, least) if least > begins else None
@@ -109,7 +112,6 @@ def walk(state: Walk) -> Walk:
         state.stop = "budget"
     if state.user_first and state.stop != "older":
         _begin_with_user(state)
-    return state
 
 
 def _bound(state: Walk, begins: int, least: int) -> Stop | None:
@@ -145,7 +147,7 @@ def _one_by_one(state: Walk, oldest: int) -> Stop | None:
             state.reasons[index] = Reason.DUPLICATE
         elif cost <= state.room and (documents is None or _ground(state, index, cost, documents)):
             state.room -= cost
-            state.taken += cost
+            state.kept_cost += cost
             state.kept.append(index)
             said.add(words)
         elif state.skip and state.room > 0:
@@ -249,7 +251,7 @@ def _take_away(state: Walk, why: Reason) -> None:
     state.reasons[oldest] = why
     cost = state.costs[oldest]
     state.room += cost
-    state.taken -= cost
+    state.kept_cost -= cost
 
 
 def _said(view: View, index: int) -> bytes | None:
