@@ -30,7 +30,7 @@ from sash.core.law.lazily import lazy
 from sash.core.law.records.need_older import NeedOlder, older
 from sash.core.law.selection.caching import cut_length
 from sash.core.law.selection.composed import composed, left_out
-from sash.core.law.selection.cutting import cleared, limited, overlong, required
+from sash.core.law.selection.cutting import cleared, limited, overlong_cut, required_cut
 from sash.core.law.selection.explain import does_not_fit
 from sash.core.law.selection.sending import (
     is_turn_unknown,
@@ -61,9 +61,9 @@ def choose(spec: WindowSpec, history: History, allowed: Allowed) -> Window | Nee
         view = _as_sent(view, spec)
     choice = _Choice(spec, allowed, view, *view.of_history(plan.around), plan.budget)
     if history.order is not None and plan.query.stable and allowed.cut is None:
-        if (line := _line_of(history.order, spec)) is None:
+        if (logged := _in_log_order(history.order, spec)) is None:
             return older()
-        choice = msgspec.structs.replace(choice, line=line)
+        choice = msgspec.structs.replace(choice, in_log_order=logged)
     if plan.going_on and (row := last_reply(history)) is not None:
         choice = msgspec.structs.replace(choice, goes_on=row, ending=plan.going_on)
     if not view.units.single or view.units.front:
@@ -95,7 +95,7 @@ def _as_sent(view: View, spec: WindowSpec) -> View:
     return view.dearer(renamed_calls(records, parts.names, model)) if parts.names else view
 
 
-def _line_of(order: Order, spec: WindowSpec) -> View | None:
+def _in_log_order(order: Order, spec: WindowSpec) -> View | None:
     """The messages in the order of the log, on which a stable cut is found: what was appended stays in its place there.
     None if older messages are needed.
 
@@ -125,7 +125,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
     """The tokens of the required units."""
     budget: int
     """That of the plan, or what is below a price tier."""
-    line: View | None = None
+    in_log_order: View | None = None
     """The messages in the order of the log; None where the view has them so."""
     spared: int = 0
     """Tokens above a price tier, which history leaves free: the required parts alone are above it."""
@@ -156,12 +156,12 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         spec = self.spec
         summary = self.view.history.summary if spec.plan.query.summary == "always" else None
         room = self._room(summary) + self.required
-        view = required(overlong(self.view, spec, room), spec, room, self._beside_messages)
-        line = self.line and overlong(self.line, spec, room)
-        if view is self.view and line is self.line:
+        view = required_cut(overlong_cut(self.view, spec, room), spec, room, self._beside_messages)
+        logged = self.in_log_order and overlong_cut(self.in_log_order, spec, room)
+        if view is self.view and logged is self.in_log_order:
             return self
         costs, cost = view.of_history(spec.plan.around)
-        return msgspec.structs.replace(self, view=view, line=line, costs=costs, required=cost)
+        return msgspec.structs.replace(self, view=view, in_log_order=logged, costs=costs, required=cost)
 
     def select(self, summary: Summary | None, *, noted: bool) -> Walk | NeedOlder:
         """Steps 1 to 4 of the module's docstring. Raises WindowDoesNotFit."""
@@ -295,10 +295,10 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         room -= longest_opening(spec.plan.model) if self._is_opened else 0
         room -= spec.plan.going_on - self.ending
         length = cut_length(options, spec.plan.model, spec.plan.budget)
-        found = cut_seq(self.line or self.view, room, length * options.stable_step, BLOCK * length, spec)
-        if isinstance(found, NeedOlder) or self.line is None:
+        found = cut_seq(self.in_log_order or self.view, room, length * options.stable_step, BLOCK * length, spec)
+        if isinstance(found, NeedOlder) or self.in_log_order is None:
             return found
-        seqs = self.line.history.seqs
+        seqs = self.in_log_order.history.seqs
         row = since(history, seqs[found.row]) if found.row < len(seqs) else found.row
         return Cut(row, None if found.since is None else since(history, seqs[found.since]))
 

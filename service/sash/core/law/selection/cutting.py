@@ -28,7 +28,7 @@ def limited(view: View, spec: WindowSpec, limit: int) -> View:
     return _cut(view, spec, [index for index in results if view.costs[index] > limit], limit)
 
 
-def overlong(view: View, spec: WindowSpec, room: int) -> View:
+def overlong_cut(view: View, spec: WindowSpec, room: int) -> View:
     """The view with tool groups larger than their share of ``room`` cut to it, wherever they are in the history.
 
     So such a group is sent in the same form while it is the newest and afterwards.
@@ -45,7 +45,7 @@ def overlong(view: View, spec: WindowSpec, room: int) -> View:
     return view
 
 
-def required(view: View, spec: WindowSpec, room: int, beside: Callable[[], int]) -> View:
+def required_cut(view: View, spec: WindowSpec, room: int, beside: Callable[[], int]) -> View:
     """The view with required results cut to their share of ``room``, or to less if the required messages do not fit.
 
     ``beside`` tells the smallest number of tokens for documents and an opening.
