@@ -176,4 +176,4 @@ def test_messages_without_rows_have_no_field(rows: list[bytes]) -> None:
 
 def test_no_message_repeats_another() -> None:
     """An agent may see no message at all."""
-    assert not Records.bare([]).repeats(0)
+    assert not Records.bare([]).repeats()

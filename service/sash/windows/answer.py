@@ -148,7 +148,7 @@ def _woken(
         exact = is_sent_as_counted(window, history, plan, mends, bodies)
     more = {
         "exact": exact,
-        "grounding": _documents_of(plan, window, documents) if documents.sources else NO_DOCUMENTS,
+        "grounding": _grounding_of(plan, window, documents) if documents.sources else NO_DOCUMENTS,
         "trimmed": trimmed,
         "recalled": _recalled(window.recalled) if window.recalled else None,
         "mended": Mended(len(mends.told), mends.reasons()) if mends.told else None,
@@ -259,7 +259,7 @@ def _recalled(recollection: Recollection) -> WindowRecalled:
     return WindowRecalled(len(seqs), recollection.tokens, seqs, recollection.searched)
 
 
-def _documents_of(plan: Plan, window: Window, documents: Documents) -> WindowGrounding:
+def _grounding_of(plan: Plan, window: Window, documents: Documents) -> WindowGrounding:
     """The documents that the window may send. To explain, others were read too."""
     asks_all = plan.query.grounding == "all"
     sources, sent = documents.sources, {window.question, *(window.seqs if asks_all else ())}

@@ -89,7 +89,7 @@ def window(asked: Asked, seen: SeenHistory) -> Flow:
         asked, seen, recalled = yield from _begun(asked, seen)
     drafted = seen
     while True:
-        seen = (yield from _with(asked, seen, recalled)) if recalled else seen
+        seen = (yield from _with_recalled(asked, seen, recalled)) if recalled else seen
         try:
             choice, history, documents = _chosen(asked, seen)
         except WindowDoesNotFit:
@@ -251,14 +251,16 @@ def _with_media(choice: Window, history: History, seen: SeenHistory) -> WithMedi
     return WithMedia(seqs, [seq for seq in seqs if seq not in lines], lined, seen.history)
 
 
-def _with(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Generator[Need, Any, SeenHistory]:
+def _with_recalled(
+    asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]
+) -> Generator[Need, Any, SeenHistory]:
     """What was read, and the recalled messages, which must be in the window, with their documents if these are told."""
     history = seen.history
     before = {seq: record for seq, record in recalled.items() if seq < history.first_seq}
     history = with_recalled(history, recalled)
     has_media = seen.has_media or any(record.media for record in before.values())
     seen = _replace(seen, history=history, has_media=has_media)
-    given = _with_documents(before) if asked.plan.query.explain or asked.plan.query.grounding == "all" else {}
+    given = _having_documents(before) if asked.plan.query.explain or asked.plan.query.grounding == "all" else {}
     if given.keys() <= seen.grounding.keys():
         return seen
     grounding = yield DocumentsOf(given)
@@ -271,7 +273,7 @@ def _with(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Ge
     return _replace(seen, grounding={**seen.grounding, **grounding}, bodies=bodies)
 
 
-def _with_documents(records: Mapping[int, Record]) -> dict[int, Record]:
+def _having_documents(records: Mapping[int, Record]) -> dict[int, Record]:
     """Those of the messages that have documents."""
     return {seq: record for seq, record in records.items() if record.grounding is not None}
 
@@ -309,7 +311,7 @@ def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked
     bodies = yield SingleBodies(recalled)
     before = block_place(draft.question, history.records.roles, history.length)
     block = in_block(taken, old, records, costs, bodies, asked.plan.parts.recall_template, model, room, before)
-    if query.explain and (given := _with_documents({seq: recalled[seq] for seq in block.lines})):
+    if query.explain and (given := _having_documents({seq: recalled[seq] for seq in block.lines})):
         block = beside_documents(block, (yield DocumentsOf(given)))
     return _replace(asked, recollection=block), seen, {}
 

@@ -41,7 +41,7 @@ class SeenHistory(msgspec.Struct, frozen=True):
         read = len(history.records) - history.records.front
         messages = max(need.messages, read, _MORE)
         if need.place is not None:
-            counted = int(history.line_lengths().sum())
+            counted = int(history.log_lengths().sum())
             missing = max(0, history.tokens - counted - need.place)
             messages = max(messages, missing * read // max(1, counted) + _MORE)
         return Older(max(1, history.first_seq - messages))

@@ -110,7 +110,7 @@ def back_for_view(history: History, seen: History, least: NeedOlder, budget: int
     The request goes back at least to ``least``, and otherwise not before the horizon. ``seen`` is what the agent sees of the
     history that was read.
     """
-    read, sees = int(history.line_lengths().sum()), int(reference_costs(seen.tail, seen.column).sum())
+    read, sees = int(history.log_lengths().sum()), int(reference_costs(seen.tail, seen.column).sum())
     place = max(history.tokens - read * budget // max(1, sees), _horizon(history, block))
     return NeedOlder(least.messages, place if least.place is None else min(place, least.place))
 

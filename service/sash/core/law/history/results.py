@@ -103,7 +103,7 @@ def line_costs(
     row.update(zip(_OF_TEXT, np.array([_numbers_of_text(line) for line in lines], np.int64)[which].T, strict=True))
     if model.ratios is not None:
         row["mix"] = column_of_mixes([lines[kind].get("mix") for kind in which])
-    costs: list[int] = for_each(message_cost(row, model, MANY, parallel=records.places[at]), len(places)).tolist()
+    costs: list[int] = for_each(message_cost(row, model, MANY, parallel=records.parallel[at]), len(places)).tolist()
     for number, place in enumerate(places):
         if place in records.with_parts:  # its line names them
             costs[number] = _line_cost(records[place], seqs[number], path, model, alone=alone)

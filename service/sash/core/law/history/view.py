@@ -76,8 +76,8 @@ class History(msgspec.Struct, frozen=True):
         """The rows of recalled messages (whole units), which this window must contain."""
         return self.records.flagged_rows(WindowFlags.RECALLED)
 
-    def line_lengths(self) -> Number:
-        """Reference tokens of each message of the tail on the line of a stable cut: with what is left out behind it."""
+    def log_lengths(self) -> Number:
+        """Reference tokens of each message of the tail in the log: with those behind it that a view leaves out."""
         if self.seen is not None:
             return self.seen.lengths
         return reference_costs(self.records, self.column)[self.records.front :]
@@ -125,7 +125,7 @@ class Perspective(msgspec.Struct, frozen=True, kw_only=True):
     """What one agent sees of a tail (``perspective.py``). Each list has an item for each message that it sees."""
 
     lengths: Number
-    """Reference tokens on the line of the log, from each message to the next one that it sees."""
+    """Reference tokens in the log, from each message to the next one that it sees."""
     retired: Records
     """Messages that earlier windows had, and this one does not."""
     behind: Number

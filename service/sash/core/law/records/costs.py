@@ -32,7 +32,7 @@ def message_costs(records: Records, model: Model) -> Number:
             return costs
     if records.details:
         own_tokens = records.own_tokens if records.own_tokens is None else records.own_tokens - 1
-        cost = message_cost(records.columns_for(model), model, MANY, parallel=records.places, own_tokens=own_tokens)
+        cost = message_cost(records.columns_for(model), model, MANY, parallel=records.parallel, own_tokens=own_tokens)
         found = _with_rare(records, cost, partial(record_cost, model=model))
     else:
         found = _plain_costs(records, model)
@@ -119,7 +119,7 @@ def reference_costs(records: Records, column: int) -> Number:
     for priced, costs in records.costs:
         if priced is model or costs_as_counted(records, priced, column):
             return costs
-    parallel = records.places & Flags.PARALLEL
+    parallel = records.parallel & Flags.PARALLEL
     cost = message_cost(records.columns, model, MANY, parallel=parallel) + reasoning_of(records.columns, column)
     costs = _with_rare(records, cost, partial(reference_cost, column=column))
     records.costs.append((model, costs))
@@ -140,5 +140,5 @@ def costs_as_counted(records: Records, model: Model, column: int) -> bool:
         and all(getattr(rules, name) == getattr(reference, name) for name in _OF_CALLS)
         and not records.rare
         and _OF_ITS_MODEL.isdisjoint(records.columns)
-        and not records.places.any()
+        and not records.parallel.any()
     )

@@ -183,7 +183,7 @@ class Records(Sequence[Record]):
             is_linked = calls or role in RESULTS or flags & (GROUPED | OF_DETAILS)
             details = self.details[index] if flags & Flags.RICH or (is_linked and self.details) else _NOTHING
         return Record(
-            flags & ITS_OWN | (int(self.places[index]) if flags & Flags.PARALLEL else 0),
+            flags & ITS_OWN | (int(self.parallel[index]) if flags & Flags.PARALLEL else 0),
             Measure(role, o200k, cl100k, details.measured),
             size,
             calls,
@@ -211,7 +211,9 @@ class Records(Sequence[Record]):
         part.whole = self.whole and self.whole.taken(places)
         if self.window_flags:
             part.window_flags = np.frombuffer(self.window_flags, np.uint8)[places].tobytes()
-        if self.costs and (part.places == self.places[places]).all():  # a result's cost may depend on its neighbours
+        if (
+            self.costs and (part.parallel == self.parallel[places]).all()
+        ):  # a result's cost may depend on its neighbours
             part.costs = [(model, costs[places]) for model, costs in self.costs]
         return part
 
@@ -325,9 +327,9 @@ class Records(Sequence[Record]):
         found = self.packed[end - DIGEST_BYTES : end]
         return found if found != _NO_CONTENT else None
 
-    def repeats(self, start: int) -> bool:
-        """Whether two messages from index ``start`` on have the same digest: as nearly never, where none repeats another."""
-        digests = np.frombuffer(self.packed, _DIGESTS)["digest"][max(0, start) :].tolist()
+    def repeats(self) -> bool:
+        """Whether two messages have the same digest: as nearly never, where none repeats another."""
+        digests = np.frombuffer(self.packed, _DIGESTS)["digest"].tolist()
         return len(set(digests)) < len(digests)
 
     def having(self, flags: int) -> bytes:
@@ -387,7 +389,7 @@ class Records(Sequence[Record]):
         )
 
     @lazy
-    def places(self) -> Number:
+    def parallel(self) -> Number:
         """PARALLEL, LIST_BEGINS and LIST_ENDS of each message, as an array: 0 if it is not one of several results.
 
         A late result is in no list.

@@ -196,7 +196,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
             beside = self._room(taken.summary, self._longest_note())
             taken.room = max(beside, min(taken.room, self._beside_messages()))
         taken.skip, taken.user_first = options.overflow == "skip", options.start == "user"
-        taken.dedupe = options.dedupe == "messages" and view.history.records.repeats(0)
+        taken.dedupe = options.dedupe == "messages" and view.history.records.repeats()
         taken.documents = self._documents if options.grounding == "all" else None
         if spec.documents.sources:
             self._ask(taken)

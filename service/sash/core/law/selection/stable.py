@@ -127,7 +127,7 @@ def _spans(view: View, room: int, spec: WindowSpec) -> tuple[Spans, int]:
     history, units, records = view.history, view.units, view.history.records
     count, starts, front = len(units), units.begins, view.units.front
     roles = np.frombuffer(records.sent_roles, np.uint8)[starts]
-    length = np.append(np.zeros(records.front, np.int64), history.line_lengths())
+    length = np.append(np.zeros(records.front, np.int64), history.log_lengths())
     passing = np.zeros(len(records), np.int64) if view.thoughts is None else view.thoughts.passing
     cost, reasoning, length = (unit_costs(units, each) for each in (_lasting(view), passing, length))
     if records.left_out:
