@@ -17,7 +17,7 @@ from sash.core.law.records.costs import message_costs, record_cost, reference_co
 from sash.core.law.records.records import Records
 from sash.core.stored.details import StoredDetails, encode_details
 from sash.core.stored.identities import CHANCE_BITS, Identity, ulid_of
-from sash.core.stored.record import FLAG_BITS, RECORD_BYTES, STORED_FLAGS, Flags, Record, details_of
+from sash.core.stored.record import FLAG_BITS, RECORD_BYTES, STORED_FLAGS, Flags, Record, WindowFlags, details_of
 from sash.store.data.entries import prepare
 from sash.store.data.layout import pack, unpack_many
 
@@ -177,7 +177,7 @@ def test_flags_of_a_window_are_not_stored(found: Talk, data: st.DataObject) -> N
     """What a compaction stands for is not sent, also in a part of the records, and the stored bytes do not tell."""
     whole = Records.of(found.stored[0])
     places = data.draw(st.sets(st.integers(0, len(whole) - 1))) if len(whole) else set()
-    covered = whole.covered(places)
+    covered = whole.with_flag(places, WindowFlags.COVERED)
     assert (covered.packed, Records.of(list(covered)).packed) == (whole.packed, whole.packed)
     expected = bytes(int(index in places or whole.unsent[index]) for index in range(len(whole)))
     start = data.draw(st.integers(0, len(whole)))
