@@ -147,14 +147,19 @@ async def test_a_cancelled_request_does_not_hold_the_next(store: EmbeddedStore) 
 
 
 async def test_calls_take_a_connection_on_which_nothing_waits(store: EmbeddedStore) -> None:
-    """While a slow call holds one connection, later calls take the other, one by one, or few together."""
+    """While a slow call holds one connection, later calls take the other, one by one, together, or tick after tick."""
     async with connected(store.url, connections=2) as client:
         await until(lambda: client.load.idle == 2)
         slow = asyncio.create_task(client.commands([("BLPOP", "t{none}", "2")]))
         await asyncio.sleep(0.02)
 
         assert [await echo(client, f"q{n}") for n in range(10)] == [f"q{n}" for n in range(10)]
-        assert await asyncio.gather(*(echo(client, f"r{n}") for n in range(4))) == [f"r{n}" for n in range(4)]
+        assert await asyncio.gather(*(echo(client, f"r{n}") for n in range(100))) == [f"r{n}" for n in range(100)]
+        ticks = []
+        for n in range(10):
+            ticks += [asyncio.create_task(echo(client, f"s{n}")) for _ in range(10)]
+            await asyncio.sleep(0)
+        assert await asyncio.gather(*ticks) == [f"s{n}" for n in range(10) for _ in range(10)]
         assert not slow.done()
         assert await slow == [None]
 

@@ -1,7 +1,8 @@
 """A server: its connections, its latest inspection, and the connection for each batch.
 
-The batches of one tick of the event loop go to one connection, which writes them together; the next tick's to the same one
-while it is idle, else to the one with the fewest batches.
+The batches of one tick of the event loop go to one connection, which writes a few together. Once they are written, the next
+go to a connection on which nothing waits. Where there is none, they go to the one whose oldest batch has the latest
+deadline: all calls have the same time, so it has waited least, and none goes behind a slow call while others are answered.
 
 Every command may be sent twice, because scripts are idempotent by entry id or token. So a lost connection is made again, and
 sends the batches without an answer again, in order, until their deadline. In a cluster the batches return to their callers,
@@ -94,9 +95,12 @@ class Connection:
         return sum(len(batch.commands) for batch in (*self.queue, *sent))
 
     @property
-    def batches(self) -> float:
-        """The number of batches that wait, sent or not; without end while the connection is lost."""
-        return len(self.queue) + len(self.pipeline.sent) if self.pipeline is not None else math.inf
+    def oldest_deadline(self) -> float:
+        """The deadline of the batch that waits longest; without end where none waits, 0 while the connection is lost."""
+        if self.pipeline is None:
+            return 0.0
+        waiting = self.pipeline.sent or self.queue
+        return waiting[0].deadline if waiting else math.inf
 
     @property
     def state(self) -> State:
@@ -190,8 +194,8 @@ class _Group:
         """The connection of this tick's batches."""
 
     def choose(self) -> Connection:
-        """Return the connection with the fewest batches, the first if all are lost: it is now the current one."""
-        self.current = min(self.connections, key=attrgetter("batches"))
+        """Return the connection whose batches have waited least, the first if all are lost: it is now the current one."""
+        self.current = max(self.connections, key=attrgetter("oldest_deadline"))
         return self.current
 
 
