@@ -461,6 +461,21 @@ async def test_a_primary_that_is_killed_costs_its_own_slots_seconds(cluster: Clu
     assert set() < set(talks.failed) <= hit < set(names)
 
 
+@pytest.mark.parametrize("cluster", ["valkey-9"], indirect=True)  # Redis has no command to drop all packets
+async def test_a_primary_that_is_cut_off_from_the_others_is_left(cluster: Cluster) -> None:
+    """Where clients reach a primary and the other nodes do not, its slots are served by the replica that took over."""
+    primary = cluster.primary_of(key_slot(b"t/cut-off"))
+    async with opened(cluster.url, timeout_seconds=1.0) as (_, conversations):
+        await say(conversations, "cut-off", "before")
+        primary.connect().execute_command("DEBUG", "DROP-CLUSTER-PACKET-FILTER", "-2")
+        try:
+            await asyncio.to_thread(wait_until, lambda: primary.connect().cluster("info")["cluster_state"] == "fail")
+            await eventually(lambda: healed(conversations, "cut-off"), 80)
+        finally:
+            primary.connect().execute_command("DEBUG", "DROP-CLUSTER-PACKET-FILTER", "-1")
+    cluster.wait()
+
+
 async def healed(conversations: Conversations, name: str) -> bool:
     try:
         await conversations.reader.get(target_at("t", name))

@@ -54,8 +54,8 @@ _WATCH_SECONDS = 0.25
 _SOON_SECONDS = 0.01
 _SCANNED = 1000  # keys of one step of a scan, which takes well under a millisecond
 _WAIT_SHARE = 0.4  # of the timeout, for one barrier: a batch may wait for an earlier barrier, and then for its own
-_TRY_LATER = ("LOADING", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "MISCONF", "NOREPLICAS", "BUSY")
-_LATER_ERRORS = (ReadOnlyError, ClusterDownError, TryAgainError)
+_TRY_LATER = ("LOADING", "MASTERDOWN", "READONLY", "TRYAGAIN", "MISCONF", "NOREPLICAS", "BUSY")
+_LATER_ERRORS = (ReadOnlyError, TryAgainError)
 _READING = frozenset(
     {"GET", "GETRANGE", "STRLEN", "HGET", "HMGET", "HGETALL", "HLEN", "HEXISTS", "HSCAN", "LLEN", "LRANGE", "LINDEX"}
     | {"EXISTS", "PTTL", "PEXPIRETIME", "ZRANGE", "ZCARD", "ZSCORE", "SCARD", "SMEMBERS"}
@@ -361,7 +361,7 @@ class Client:
                     break
                 except NoScriptError:
                     words, asked, pause = _with_sources(words), None, 0.0
-                except (MovedError, AskError, NodeLost) as error:
+                except (MovedError, AskError, ClusterDownError, NodeLost) as error:
                     asked, pause = await self._redirect(error)
                 except ResponseError as error:
                     _raise_unless_later(error)

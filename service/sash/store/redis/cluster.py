@@ -1,7 +1,7 @@
 """A cluster: which node serves a slot, and what to do when a node was the wrong one.
 
-The map of slots is read again when a node is lost or a slot moved. One task at a time reads it, at most twice a second,
-however many requests notice: a fail-over must not overload the remaining nodes.
+The map of slots is read again when a slot moved, or its node is lost or has lost the others. One task at a time reads it, at
+most twice a second, however many requests notice: a fail-over must not overload the remaining nodes.
 """
 
 import asyncio
@@ -76,7 +76,8 @@ class Cluster:
         """Return the node to ask next, None for the slot's own node, and the seconds to wait before that.
 
         After MOVED, the slot's new node is used at once, and the whole map is read soon, because slots rarely move alone.
-        ASK names a node that is taking the slot over and may have the key already. After a node is lost, a new map is read.
+        ASK names a node that is taking the slot over and may have the key already. After a node is lost, or is cut off from
+        the others and says CLUSTERDOWN, a new map is read.
         Raises StorePermissionDenied where the user may not read the map.
         """
         match error:
