@@ -25,10 +25,8 @@ Where to begin, by what you want to know::
     a model     counts.models.models            its encoding, limits and rules
                 counts.costs.counting           a measure's tokens for it; ``law.records.costs`` counts thousands at once
                 counts.costs.estimates          the same without its vocabulary, by the writing systems of the text
-    a window    law.fixed_parts.plan            what it is made of beside the history, and for which model
-                law.build                       the law: near a limit ``limits.fitting``, else ``selection.choice`` at once
-                law.history.view                a history for one model, in units that are kept or left out together
-                law.limits.fitting              pictures and bytes inside the provider's limits, around the same choice
+    a window    law                             a plan, a table, and the passes over it, in their order
+                law.build                       near a limit ``limits.fitting``, else ``selection.choice`` at once
     a request   law.render                      stored bodies spliced into it
     recall      law.recall                      older messages, found by ``search.words`` and ``search.ranking``
     a PUT       agree.agreement                 the messages that stay, and those that are appended
