@@ -27,7 +27,7 @@ def test_the_newest_units_that_fit_are_kept(found: Talk, name: str, data: st.Dat
     may = [
         index
         for index in reversed(range(view.units.front + view.headless, len(view.units)))
-        if view.units.starts[index] >= bound and index not in view.always and index not in view.units.broken
+        if view.units.starts[index] >= bound and index not in view.required and index not in view.units.broken
     ]
     sums = [*takewhile(lambda spent: spent <= room, accumulate(int(view.unit_costs[index]) for index in may))]
     assert taken.kept == may[: len(sums)]

@@ -46,16 +46,16 @@ def _costs_beside(view: View, plan: Plan, lines: Sequence[Line | Summary]) -> di
     """The same beside lines or system messages, or where messages may call without definitions."""
     model, fixed, fills = plan.model, plan.parts.fixed, PROVIDERS[plan.model.format].fills
     records = view.history.records
-    always = view.required if fixed.defines(model) or model.lone else []
-    is_oldest = bool(always) and view.history.seqs[always[0]] == 1
-    if fills and always:  # a later system text is a note among the messages
-        runs = [row for at, row in enumerate(always) if row == at] if is_oldest else []
-        always = first_rows(runs, records.roles, model, view.systems)
+    required = view.required_rows if fixed.defines(model) or model.lone else []
+    is_oldest = bool(required) and view.history.seqs[required[0]] == 1
+    if fills and required:  # a later system text is a note among the messages
+        runs = [row for at, row in enumerate(required) if row == at] if is_oldest else []
+        required = first_rows(runs, records.roles, model, view.systems)
     is_compacted = bool(lines) and lines[0].measure.role == ASSISTANT
     texts = len(lines) - is_compacted if fills else 0
     return plan.costs_beside(
         lines,
-        [records[index].measure for index in always],
+        [records[index].measure for index in required],
         # A tool that stands in is reserved in every window, the cost of calls without definitions where a message may call.
         calls=not plan.bare_calls or bool(records.has & Has.CALLING),
         is_oldest=is_oldest,

@@ -174,7 +174,7 @@ class Thoughts(msgspec.Struct, frozen=True):
 
 
 class View(msgspec.Struct, frozen=True, dict=True):
-    """A history's units and their costs for one model. ``always`` are the indexes of required units, with the reason.
+    """A history's units and their costs for one model. ``required`` are the indexes of required units, with the reason.
 
     Each array has a number for each record of the history.
     """
@@ -182,7 +182,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
     history: History
     model: Model
     units: Units
-    always: dict[int, Reason]
+    required: dict[int, Reason]
     headless: bool
     """Whether the tail's first unit may have begun before the tail, so that it cannot be judged."""
     priced: Number = None
@@ -224,11 +224,11 @@ class View(msgspec.Struct, frozen=True, dict=True):
             costs: list[int] = self.unit_costs.tolist()
         else:
             costs = [*map(add, map(around.__getitem__, records.roles), records.counted_texts(self.model.column))]
-        required = 0
-        for index in self.always:
-            required += costs[index]
+        required_cost = 0
+        for index in self.required:
+            required_cost += costs[index]
             costs[index] = 0
-        return costs, required
+        return costs, required_cost
 
     @property
     def covered(self) -> AbstractSet[int]:
@@ -243,14 +243,14 @@ class View(msgspec.Struct, frozen=True, dict=True):
         return self.history.records.roles[self.units.starts[index]]
 
     @property
-    def required(self) -> list[int]:
+    def required_rows(self) -> list[int]:
         """The rows of the first messages of required units, ascending."""
-        return [self.units.starts[index] for index in sorted(self.always)]
+        return [self.units.starts[index] for index in sorted(self.required)]
 
-    def always_costs(self) -> dict[Reason, int]:
+    def required_costs(self) -> dict[Reason, int]:
         """Tokens of required messages by reason; the reasons are in the order of their oldest messages."""
         costs: dict[Reason, int] = {}
-        for index, why in self.always.items():
+        for index, why in self.required.items():
             costs[why] = costs.get(why, 0) + self.unit_costs.item(index)
         return costs
 
@@ -262,11 +262,11 @@ def view_history(history: History, model: Model) -> View | None:
     headless = False if units.single else is_headless(history, units)
     if headless is None:
         return None
-    always = always_units(history, units)
+    required = required_units(history, units)
     systems: Sequence[int] = ()
     if records.has & Has.SYSTEM:
-        systems = [row for row in sorted(units.starts[index] for index in always) if records.roles[row] <= DEVELOPER]
-    view = View(history, model, units, always, headless, systems=systems)
+        systems = [row for row in sorted(units.starts[index] for index in required) if records.roles[row] <= DEVELOPER]
+    view = View(history, model, units, required, headless, systems=systems)
     if history.order is None or not history.order.lines:
         return view
     return view.dearer({row: history.lines_tokens(row, model) for row in history.order.lines if row < len(records)})
@@ -299,23 +299,23 @@ def _why(role: int, *, pinned: bool) -> Reason:
     return Reason.PINNED if pinned else Reason.QUESTION
 
 
-def always_units(history: History, units: Units) -> dict[int, Reason]:
+def required_units(history: History, units: Units) -> dict[int, Reason]:
     """The indexes of required units, with the reason. All units before the tail are required."""
     records = history.records
     recalled: Sequence[int] = ()
     if records.has & Has.REQUIRED or records.front or records.window_flags:
-        always, recalled = _marked(history, units)
+        required, recalled = _marked(history, units)
     else:
         asked = history.asked
-        always = {unit_at(units, asked): Reason.QUESTION} if asked >= 0 else {}
+        required = {unit_at(units, asked): Reason.QUESTION} if asked >= 0 else {}
     newest: int | None = len(records.flags) - 1
     if not units.single or history.order is not None or len(records.flags) == records.front:
         newest = _newest(history, units)
     if newest is not None:
-        always.setdefault(newest, Reason.NEWEST)
+        required.setdefault(newest, Reason.NEWEST)
     for index in recalled:
-        always.setdefault(index, Reason.RECALLED)
-    return always
+        required.setdefault(index, Reason.RECALLED)
+    return required
 
 
 def _marked(history: History, units: Units) -> tuple[dict[int, Reason], Sequence[int]]:
@@ -326,11 +326,11 @@ def _marked(history: History, units: Units) -> tuple[dict[int, Reason], Sequence
     pinned = {unit_at(units, index) for index in records.where(Flags.PINNED)} - broken
     leading = {unit_at(units, index) for index in indexes_of(records.sent_roles.translate(_LEADING))}
     question = {unit_at(units, history.asked)} if history.asked >= 0 else set()
-    always = {
+    required = {
         index: _why(records.roles[units.starts[index]], pinned=index in pinned or index not in question)
         for index in sorted(front - recalled | pinned | leading | question)
     }
-    return always, sorted(recalled)
+    return required, sorted(recalled)
 
 
 def _newest(history: History, units: Units) -> int | None:

@@ -9,7 +9,7 @@ from sash.core.counts.measures.media_facts import Medium
 from sash.core.counts.models.families import USER
 from sash.core.law.fixed_parts.plan import ASIDE_MESSAGES, Plan
 from sash.core.law.history.enclosing import Enclosed, bytes_of, enclosures, is_sent, text_bytes
-from sash.core.law.history.view import History, always_units
+from sash.core.law.history.view import History, required_units
 from sash.core.law.limits.media_room import LOST, Left, Load, Room, refused
 from sash.core.law.limits.request_size import told_bytes
 from sash.core.law.limits.unreadable import why_unreadable
@@ -160,5 +160,5 @@ class HistoryMedia:
 
 def _required(history: History, units: Units) -> dict[int, Reason]:
     """The rows of required messages, with the reason. Recalled messages are shortened like others."""
-    always = ((index, why) for index, why in always_units(history, units).items() if why is not Reason.RECALLED)
-    return {row: why for index, why in always for row in range(units.starts[index], units.starts[index + 1])}
+    found = ((index, why) for index, why in required_units(history, units).items() if why is not Reason.RECALLED)
+    return {row: why for index, why in found for row in range(units.starts[index], units.starts[index + 1])}

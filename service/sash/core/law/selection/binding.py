@@ -52,7 +52,7 @@ def accepted_from(view: View, spec: WindowSpec, taken: Walk, allowed: Allowed, r
     if compaction is not None:
         stands = max(stands, _behind_compaction(history, spec, taken.rows, compaction))
     if not is_whole and cut is not None:
-        stands = max(stands, _behind_cut(view, {*view.always, *taken.kept}, cut, noted=options.note))
+        stands = max(stands, _behind_cut(view, {*view.required, *taken.kept}, cut, noted=options.note))
     return stands
 
 
@@ -128,7 +128,7 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
     Their results, or the newest question's documents of ``asked`` tokens, were shorter in that window than they are now.
     """
     history, units, now = view.history, view.units, view.unit_costs
-    free = room - sum(cost for why, cost in view.always_costs().items() if not why.moves)
+    free = room - sum(cost for why, cost in view.required_costs().items() if not why.moves)
     free -= _cut_from_pinned(view, model, options, room)
     limit = options.tool_result_max_tokens
     whole = message_costs(history.records, model)
@@ -145,7 +145,7 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
         whole = np.where(whole > share_of(room), np.maximum(share_of(room), now), whole)
     pressed = (asks | groups) & (np.where(groups, whole, 0) + question > free)
     if not options.stable:  # a group had all the room while it was the newest
-        groups[[*view.always]] = False
+        groups[[*view.required]] = False
         pressed |= groups & (whole > now)
     pressed &= is_inside
     return int(units.ends[pressed].max()) + 1 if pressed.any() else 0
@@ -154,7 +154,7 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
 def _cut_from_pinned(view: View, model: Model, options: WindowQuery, room: int) -> int:
     """Tokens of pinned results that are cut in this window because of its newest group, and may be whole in the next."""
     results = ((row, unit_at(view.units, row)) for row in view.edits)
-    rows = [row for row, unit in results if unit < view.units.front or view.always.get(unit) == Reason.PINNED]
+    rows = [row for row, unit in results if unit < view.units.front or view.required.get(unit) == Reason.PINNED]
     limit = options.tool_result_max_tokens
     costs = message_costs(view.history.records, model)[rows].tolist()
     whole: int = sum(cost if limit is None else min(cost, limit) for cost in costs)

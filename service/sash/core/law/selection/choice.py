@@ -121,7 +121,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
     view: View
     costs: Sequence[int]
     """The tokens that each unit takes of history's room; 0 for a required one."""
-    required: int
+    required_cost: int
     """The tokens of the required units."""
     budget: int
     """That of the plan, or what is below a price tier."""
@@ -155,22 +155,24 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         """The choice with results cut that are larger than the window, or required and do not fit beside other parts."""
         spec = self.spec
         summary = self.view.history.summary if spec.plan.query.summary == "always" else None
-        room = self._room(summary) + self.required
+        room = self._room(summary) + self.required_cost
         view = required_cut(overlong_cut(self.view, spec, room), spec, room, self._beside_messages)
         logged = self.in_log_order and overlong_cut(self.in_log_order, spec, room)
         if view is self.view and logged is self.in_log_order:
             return self
         costs, cost = view.of_history(spec.plan.around)
-        return msgspec.structs.replace(self, view=view, in_log_order=logged, costs=costs, required=cost)
+        return msgspec.structs.replace(self, view=view, in_log_order=logged, costs=costs, required_cost=cost)
 
     def select(self, summary: Summary | None, *, noted: bool) -> Walk | NeedOlder:
         """Steps 1 to 4 of the module's docstring. Raises WindowDoesNotFit."""
         spec, plan, view = self.spec, self.spec.plan, self.view
         fixed = fixed_costs(view, plan, (summary,), self.ending)
-        room = self.budget - sum(fixed.values()) - self.required
+        room = self.budget - sum(fixed.values()) - self.required_cost
         if room < 0:
             raise self._refusal(summary)
-        taken = Walk(view, self.costs, fixed, room, self.required, cut=self.allowed.cut, summary=summary, noted=noted)
+        taken = Walk(
+            view, self.costs, fixed, room, self.required_cost, cut=self.allowed.cut, summary=summary, noted=noted
+        )
         is_bounded = plan.is_bounded or self.allowed is not ALL or summary is not None or noted
         if is_bounded or self.spared or spec.recall_reserve or spec.documents is not plan.no_documents:
             need = self._bound(taken)
@@ -184,7 +186,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
             taken.stop = taken.rest = "price"
         if plan.is_opened and self._is_opened:  # leading few-shots are fixed costs
             self._open(taken)
-        taken.rows = view.units.members([*view.always, *taken.kept])
+        taken.rows = view.units.members([*view.required, *taken.kept])
         return taken
 
     def _bound(self, taken: Walk) -> NeedOlder | None:
@@ -205,7 +207,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         taken.held = min(taken.room, recall_reserve + (self._least_opening if options.grounding == "all" else 0))
         taken.room -= taken.held
         if options.stable and taken.cut is None:
-            found = self._cut(beside + self.required - recall_reserve)
+            found = self._cut(beside + self.required_cost - recall_reserve)
             if isinstance(found, NeedOlder):
                 return found
             taken.cut = found
@@ -275,7 +277,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
     def _refusal(self, summary: Summary | None) -> WindowDoesNotFit:
         """The problem with each part that a window must have, so that a budget of its ``needed`` is enough."""
         fixed = fixed_costs(self.view, self.spec.plan, (summary,), self._least_opening + self.ending)
-        return does_not_fit(self.budget, fixed, self.view.always_costs(), self._whole_documents())
+        return does_not_fit(self.budget, fixed, self.view.required_costs(), self._whole_documents())
 
     def _ask(self, taken: Walk) -> None:
         """Step 3: the newest question with its documents. Raises WindowDoesNotFit."""
@@ -358,4 +360,4 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
     def _room(self, *lines: Line | Summary | None) -> int:
         """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""
         fixed = fixed_costs(self.view, self.spec.plan, lines, self.ending)
-        return self.budget - sum(fixed.values()) - self.required
+        return self.budget - sum(fixed.values()) - self.required_cost

@@ -36,7 +36,7 @@ def composed(taken: Walk, spec: WindowSpec, allowed: Allowed, budget: int, endin
     ``budget`` is in tokens, and ``ending`` are those of a line that asks to go on behind the reply of the row ``goes_on``.
     """
     plan, view, rows, fixed = spec.plan, taken.view, taken.rows, taken.fixed
-    history, messages, is_moved = view.history, taken.kept_cost + taken.required, view.history.order is not None
+    history, messages, is_moved = view.history, taken.kept_cost + taken.required_cost, view.history.order is not None
     if view.edits:  # remaining room extends the newest results again
         view = grown(view, spec, taken.room)
         messages = taken.kept_cost + view.of_history(plan.around)[1]

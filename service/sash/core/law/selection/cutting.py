@@ -37,7 +37,7 @@ def overlong_cut(view: View, spec: WindowSpec, room: int) -> View:
     if spec.plan.query.tool_result_overflow != "trim" or view.unit_costs.max(initial=0) <= share:
         return view
     for unit in np.flatnonzero(view.unit_costs > share).tolist():
-        is_pinned = view.always.get(unit) not in (None, Reason.NEWEST)
+        is_pinned = view.required.get(unit) not in (None, Reason.NEWEST)
         if not (is_pinned or unit in view.units.broken):
             results = _results_in(view, [unit])
             beside = int(view.unit_costs[unit] - view.costs[results].sum())
@@ -57,11 +57,11 @@ def required_cut(view: View, spec: WindowSpec, room: int, beside: Callable[[], i
         pinned = {unit_at(view.units, index) for index in view.history.records.where(Flags.PINNED)}
         kept = _results_in(view, sorted(pinned.union(range(view.units.front))))
         view = _shared(view, spec, kept, share_of(room)) if kept else view
-    results = _results_in(view, view.always)
+    results = _results_in(view, view.required)
     if not results:
         return view
     cost = int(view.costs[results].sum())
-    most = min(share_of(room), cost + room - beside() - sum(view.always_costs().values()))
+    most = min(share_of(room), cost + room - beside() - sum(view.required_costs().values()))
     return _shared(view, spec, results, most) if cost > most else view
 
 
@@ -69,7 +69,7 @@ def grown(view: View, spec: WindowSpec, room: int) -> View:
     """The view in which the cut results of required messages are longer by the remaining ``room``."""
     if room <= 0 or not view.edits or spec.plan.query.stable:
         return view
-    cut = [index for index in _results_in(view, view.always) if index in view.edits]
+    cut = [index for index in _results_in(view, view.required) if index in view.edits]
     return _shared(view, spec, cut, int(view.costs[cut].sum()) + room) if cut else view
 
 
@@ -85,7 +85,7 @@ def cleared(view: View, spec: WindowSpec, newest: int) -> View:
     counted = [index for index in _groups(view) if starts[index] <= newest]
     if counted and newest < starts[counted[-1] + 1]:
         kept = max(kept, 1)  # the newest message is never cleared, and must not change until the cut moves
-    old = [index for index in counted[: max(0, len(counted) - kept)] if index not in view.always]
+    old = [index for index in counted[: max(0, len(counted) - kept)] if index not in view.required]
     return _cut(view, spec, _results_in(view, old), 0)
 
 

@@ -40,8 +40,8 @@ def explain(view: View, taken: Walk, sent: Number, left: Number) -> list[Explain
     for index in range(len(view.units)):
         if seqs[starts[index]] in untold or (view.headless and index == view.units.front):
             continue
-        is_kept = index in kept or index in view.always
-        why = view.always.get(index) or (Reason.FITS if is_kept else taken.reasons.get(index, others))
+        is_kept = index in kept or index in view.required
+        why = view.required.get(index) or (Reason.FITS if is_kept else taken.reasons.get(index, others))
         if (why is Reason.UNANSWERED or index in covered) and history.records.unsent[starts[index]]:
             why = history.records.why_unsent(starts[index])
             is_summary = taken.summary is not None and taken.summary.seq == seqs[starts[index]]

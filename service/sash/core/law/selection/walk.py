@@ -32,7 +32,7 @@ class Walk(msgspec.Struct):
     """Tokens of the fixed parts by name, without those of an opening or a note."""
     room: int
     """The rest of the budget, in tokens."""
-    required: int = 0
+    required_cost: int = 0
     """The tokens of the required units."""
     firsts: Sequence[tuple[Stop, int]] = ()
     """The first rows that history may have, each with the reason why not the rows before; of several the first is told. A
@@ -101,7 +101,7 @@ def walk(state: Walk) -> None:
             left += 1
         state.kept_cost = taken
         state.room -= taken
-        state.kept = sorted({*range(left, len(costs))} - view.always.keys(), reverse=True)
+        state.kept = sorted({*range(left, len(costs))} - view.required.keys(), reverse=True)
         stop = "budget" if left > least else _bound(state, begins, least) if least > begins else None
     if stop is None:
         history = view.history
@@ -116,8 +116,8 @@ def walk(state: Walk) -> None:
 
 def _bound(state: Walk, begins: int, least: int) -> Stop | None:
     """Why the newest of the units before ``least`` must not be in history; None if all of these are required."""
-    starts, always = state.view.units.starts, state.view.always
-    stops = (_stop(state, starts[index]) for index in range(least - 1, begins - 1, -1) if index not in always)
+    starts, required = state.view.units.starts, state.view.required
+    stops = (_stop(state, starts[index]) for index in range(least - 1, begins - 1, -1) if index not in required)
     return next(filter(None, stops), None)
 
 
@@ -125,13 +125,13 @@ def _one_by_one(state: Walk, oldest: int) -> Stop | None:
     """Keep one unit after the other. Returns why it ended before the beginning of the tail; None if it did not."""
     view, dedupe, documents = state.view, state.dedupe, state.documents
     broken = view.units.broken
-    said = {_said(view, index) for index in view.always} if dedupe else set()
-    starts, always = view.units.starts, view.always
+    said = {_said(view, index) for index in view.required} if dedupe else set()
+    starts, required = view.units.starts, view.required
     costs, covered = state.costs, view.covered
     for index in range(len(view.units) - 1, view.units.front - 1, -1):
         row, cost = starts[index], costs[index]
         stop = _stop(state, row) if row < oldest or state.skipped is not None else None
-        if index in always:
+        if index in required:
             if documents is not None and not stop and row not in state.grounding:
                 _ground(state, index, 0, documents)
             continue
@@ -242,7 +242,7 @@ def open_request(state: Walk, opening: Callable[[int], int]) -> int:
 def first_required(view: View) -> int:
     """The row of the first required message, without system and developer messages; the number of rows if there is none."""
     roles = view.history.records.roles
-    return next((row for row in view.required if roles[row] > DEVELOPER), len(roles))
+    return next((row for row in view.required_rows if roles[row] > DEVELOPER), len(roles))
 
 
 def _take_away(state: Walk, why: Reason) -> None:
