@@ -164,6 +164,18 @@ async def test_a_stable_window_recalls_in_a_block(client: httpx.AsyncClient, con
     assert counted["tokens"] == total <= 300
 
 
+async def test_a_block_is_before_a_question_of_long_ago(client: httpx.AsyncClient, conversation: str) -> None:
+    """Where the newest question is far before the other messages, the block is right before it, behind system messages."""
+    await remembering(client, conversation)
+    told = {"message": {"role": "system", "content": "Be brief."}}
+    steps = [{"message": {"role": "assistant", "content": f"step {n} of a long search"}} for n in range(300)]
+    await append(client, conversation, told, question("and the walnuts?"), *steps)
+    window = (await client.get(f"/conversations/{conversation}/window?{SMALL}&stable=true")).json()
+    first, block, asked, *_ = contents(window)
+    assert (first, asked) == ("Be brief.", "and the walnuts?")
+    assert "assistant: noted: no walnuts" in block
+
+
 async def test_a_block_has_the_words_of_a_refusal(client: httpx.AsyncClient, conversation: str) -> None:
     """A reply that refused is recalled in a block with what it said."""
     await remembering(client, conversation)

@@ -57,7 +57,6 @@ from sash.windows.needs import (
 from sash.windows.recalling import (
     NOTHING,
     beside_documents,
-    block_place,
     costs_of,
     digests_of,
     first_seen,
@@ -309,8 +308,7 @@ def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked
     if not query.stable:
         return _replace(asked, recollection=in_places(taken, old, records, costs)), seen, recalled
     bodies = yield SingleBodies(recalled)
-    before = block_place(draft.question, history.records.roles, history.length)
-    block = in_block(taken, old, records, costs, bodies, asked.plan.parts.recall_template, model, room, before)
+    block = in_block(taken, old, records, costs, bodies, asked.plan.parts.recall_template, model, room)
     if query.explain and (given := _having_documents({seq: recalled[seq] for seq in block.lines})):
         block = beside_documents(block, (yield DocumentsOf(given)))
     return _replace(asked, recollection=block), seen, {}

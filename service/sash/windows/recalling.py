@@ -22,9 +22,9 @@ import numpy as np
 from sash.core.chat.packed import Packed
 from sash.core.chat.tool_groups import links_in
 from sash.core.counts.costs.counting import reasoning_tokens, seals_tokens
-from sash.core.counts.models.families import FUNCTION, TOOL, USER
+from sash.core.counts.models.families import USER
 from sash.core.counts.models.models import Model
-from sash.core.law.history.view import History, since
+from sash.core.law.history.view import History
 from sash.core.law.recall import Candidate, Recollection, Searched, candidates, explained
 from sash.core.law.records.costs import message_costs, record_cost, written_cost
 from sash.core.law.records.parameters import WindowQuery
@@ -34,7 +34,7 @@ from sash.core.law.selection.explain import documents_told
 from sash.core.law.selection.window import Window
 from sash.core.search.ranking import NEIGHBOURS, Scores, best, fused, scores_of_vectors, scores_of_words
 from sash.core.search.words import transcript
-from sash.core.stored.record import DIGEST_BYTES, RECORD_BYTES, Flags, Record
+from sash.core.stored.record import DIGEST_BYTES, RECORD_BYTES, RESULTS, Flags, Record
 from sash.core.stored.stored_grounding import StoredGrounding
 
 _FEWEST = 64
@@ -92,12 +92,13 @@ def costs_of(records: Mapping[int, Record], old: Old, model: Model, query: Windo
     return {seq: cost + sent(records[seq].measure, model, query.format) for seq, cost in costs.items()}
 
 
-def block_place(question: int, roles: bytes, length: int) -> int:
-    """The seq before which a block stands: the newest question, or the newest message with its tool group.
-
-    ``roles`` are those of the newest messages, and ``length`` is the history's.
-    """
-    return question or length - len(roles) + max(1, len(roles.rstrip(bytes((TOOL, FUNCTION)))))
+def block_place(window: Window, history: History) -> int:
+    """The number of a window's messages before a block: it stands before the newest question, or, without one, before the
+    newest message with its tool group."""
+    if history.asked in window.rows:
+        return window.rows.index(history.asked)
+    roles = bytes(map(history.records.roles.__getitem__, window.rows))
+    return max(0, len(roles.rstrip(RESULTS)) - 1)
 
 
 def joined(parts: Sequence[tuple[Old, Question]]) -> tuple[Old, Question, Callable[[int], tuple[int, int] | None]]:
@@ -218,9 +219,8 @@ def in_block(
     template: str,
     model: Model,
     room: int,
-    before_seq: int,
 ) -> Recollection:
-    """The recollection if the messages are sent as one message before ``before_seq``, of at most ``room`` tokens.
+    """The recollection if the messages are sent as one message of at most ``room`` tokens.
 
     The message's role is user: some providers move system messages to the beginning, which would change the window's
     beginning. If the template makes the message too long, the lowest-ranked messages are left out.
@@ -231,7 +231,7 @@ def in_block(
         message = {"role": "user", "content": template.replace("{messages}", said)}
         tokens = written_cost(message, model)
         if tokens <= room:
-            return Recollection(lines, old.searched, tokens, msgspec.json.encode(message), before_seq)
+            return Recollection(lines, old.searched, tokens, msgspec.json.encode(message))
     return Recollection({}, old.searched)
 
 
@@ -251,8 +251,7 @@ def recollected(window: Window, recollection: Recollection, history: History) ->
     tokens, lines, block = window.tokens, window.explain, recollection.block
     if block:
         more = recollection.tokens
-        place = bisect_left(window.rows, since(history, recollection.before_seq))
-        recollection = msgspec.structs.replace(recollection, place=place)
+        recollection = msgspec.structs.replace(recollection, place=block_place(window, history))
         tokens = {**tokens, "total": tokens["total"] + more, "messages": tokens["messages"] + more}
     if lines is not None:
         by_seq = {line.seq: line for line in lines}

@@ -40,15 +40,14 @@ class Searched(msgspec.Struct, frozen=True):
 class Recollection(msgspec.Struct, frozen=True):
     """A window's recalled messages: a line for each, by seq, and their tokens.
 
-    If they are not sent in their places, ``block`` is the message with all of them, which is sent before ``before_seq``,
-    behind the first ``place`` messages of the window.
+    If they are not sent in their places, ``block`` is the message with all of them, which is sent behind the first ``place``
+    messages of the window.
     """
 
     lines: Mapping[int, Explained]
     searched: Searched
     tokens: int = 0
     block: bytes = b""
-    before_seq: int = 0
     place: int = 0
 
 
