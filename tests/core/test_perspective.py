@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from profiles import examples
 
 from sash.core.chat.messages import Entry
+from sash.core.counts.models.models import find_model
 from sash.core.counts.models.price_tiers import PriceTier
 from sash.core.law.fixed_parts.conversation_settings import fixed_parts
+from sash.core.law.records.costs import reference_cost
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.render import Bodies
 from sash.problems import WindowDoesNotFit
@@ -346,6 +348,18 @@ def test_nothing_for_others_is_in_it(given: tuple[Entry, ...], view: str, budget
         marked.append(msgspec.structs.replace(entry, message=message))
     found = made(marked, view=view, max_tokens=budget, note=True, **{**ways, "explain": True})
     assert "SECRET" not in json.dumps(found)
+
+
+@given(shared(), st.sampled_from(AGENTS), st.integers(100, 900), WAYS)
+def test_what_it_leaves_out_are_messages(given: tuple[Entry, ...], view: str, budget: int, ways: Any) -> None:
+    """``dropped`` has the tokens of the messages that are not in a view's window, and none of those that are there as their
+    text alone."""
+    found = made(given, view=view, max_tokens=budget, **{**ways, "explain": True})
+    assume("request" in found)
+    kept = {line["seq"] for line in found["explain"] if line["kept"]}
+    column = find_model(ways["model"]).column
+    left = [record for seq, record in enumerate(Talk(given).stored[0], 1) if seq not in kept]
+    assert found["dropped"]["tokens"] == sum(reference_cost(record, column) for record in left)
 
 
 def test_a_view_looks_back_two_blocks() -> None:

@@ -13,6 +13,7 @@ from sash.core.chat.messages import Entry
 from sash.core.counts.costs.counting import messages_tokens
 from sash.core.counts.models.models import find_model
 from sash.core.law.history.enclosing import text_bytes, text_bytes_of
+from sash.core.law.history.visibility import text_record
 from sash.core.law.records.costs import message_costs, record_cost, reference_cost, reference_costs
 from sash.core.law.records.records import Records
 from sash.core.stored.details import StoredDetails, encode_details
@@ -185,6 +186,33 @@ def test_flags_of_a_window_are_not_stored(found: Talk, data: st.DataObject) -> N
         assert records.unsent[start:] == expected[start:]
     assert covered[:start].before(whole[start:]).unsent == expected[:start] + whole.unsent[start:]
     assert covered.replaced({index: covered[index] for index in places}).unsent == expected
+
+
+COPIES = {
+    "alone": lambda records, places: records.replaced({index: text_record(records[index]) for index in places}),
+    "plain": lambda records, places: records.as_plain(np.array(places, np.int64), Flags.PINNED),
+    "covered": lambda records, places: records.with_flag(places, WindowFlags.COVERED),
+    "counted": lambda records, _: records.counted([8] * len(records)),
+    "pinned": lambda records, places: records.changed_at(places, Flags.PINNED, is_set=True),
+    "joined": lambda records, places: records[: len(places)].before(records[len(places) :]),
+}
+"""Ways to copy records, of which some at these places change."""
+
+
+@given(talks(), st.lists(st.sampled_from([*COPIES]), max_size=5), st.data())
+def test_a_copy_keeps_what_it_does_not_change(found: Talk, ways: list[str], data: st.DataObject) -> None:
+    """However often records are copied, a message counts as it is stored where it is sent with less, as on the line of a
+    stable cut; and it keeps its flags of a window, and its count in the model's own vocabulary."""
+    stored = records = Records.of(found.stored[0])
+    covered: set[int] = set()
+    for way in ways:
+        places = sorted(data.draw(st.sets(st.integers(0, len(stored) - 1)))) if len(stored) else []
+        covered |= set(places) if way == "covered" else set()
+        records = COPIES[way](records, places)
+    assert records.flagged_rows(WindowFlags.COVERED) == sorted(covered)
+    assert [each.own_tokens for each in records] == [8 if "counted" in ways else None] * len(stored)
+    for column in (0, 1):
+        assert reference_costs(records, column).tolist() == reference_costs(stored, column).tolist()
 
 
 def test_a_stamp_holds_the_time() -> None:

@@ -183,7 +183,7 @@ def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, Histor
             raise enough from None
         choice = enough
     if isinstance(choice, NeedOlder) and view is not None:
-        choice = back_for_view(seen.history, history, choice, plan.budget, asked.block)
+        choice = back_for_view(seen.history, history, choice, plan.model, plan.budget, asked.block)
     if isinstance(choice, Window) and asked.recollection is not None:
         choice = recollected(choice, asked.recollection, history)
     return choice, history, documents

@@ -227,7 +227,7 @@ class GrowingTail(msgspec.Struct, eq=False):
             summary = newest_summary(summary, appended, model.format, view, model)
         seqs: Sequence[int] = range(tail.first_seq, state.length + 1)
         if self.own_tokens:
-            records = Records(records.packed, records.details, self.own_tokens)
+            records = records.with_own_tokens(self.own_tokens)
         details = tail.records.details
         if tail.outside:
             before = [each.record for each in tail.outside]

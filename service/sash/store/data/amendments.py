@@ -212,7 +212,6 @@ def _marked(record: Record, wanted: EntryNotes, *, is_noted: bool) -> Record:
 
 def _with(records: Records, place: int, record: Record) -> Records:
     """Return the records with another one at ``place``; only the flags of a pin and of metadata differ."""
-    at = place * RECORD_BYTES
-    flags = record.flags & _CHANGED | records.packed[at] & ~_CHANGED
-    packed = records.packed[:at] + bytes([flags]) + records.packed[at + 1 :]
-    return Records(packed, records.details)
+    for flag in (Flags.PINNED, Flags.NOTED):
+        records = records.changed_at([place], flag, is_set=bool(record.flags & flag))
+    return records

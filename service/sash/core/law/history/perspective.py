@@ -104,13 +104,15 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
     )
 
 
-def back_for_view(history: History, seen: History, least: NeedOlder, budget: int, block: int) -> NeedOlder:
+def back_for_view(
+    history: History, seen: History, least: NeedOlder, model: Model, budget: int, block: int
+) -> NeedOlder:
     """Request older messages, so that those that the agent sees likely fill the budget.
 
     The request goes back at least to ``least``, and otherwise not before the horizon. ``seen`` is what the agent sees of the
     history that was read.
     """
-    read, sees = int(history.log_lengths().sum()), int(reference_costs(seen.tail, seen.column).sum())
+    read, sees = int(history.log_lengths().sum()), int(message_costs(seen.records, model)[seen.records.front :].sum())
     place = max(history.tokens - read * budget // max(1, sees), _horizon(history, block))
     return NeedOlder(least.messages, place if least.place is None else min(place, least.place))
 

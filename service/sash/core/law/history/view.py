@@ -108,12 +108,8 @@ def with_recalled(history: History, recalled: Mapping[int, Record]) -> History:
     if added:
         front = len(added) + len(before)
         order = [*sorted(range(front), key=seqs.__getitem__), *range(front, len(seqs))]
-        joined = Records.lone([*added.values()]).before(records).taken(np.array(order))
-        joined.front = front
-        if records.front_records:
-            each = [*added.values(), *records.front_records]
-            joined.front_records = [each[index] for index in order[:front]]
-        records, seqs = joined, [seqs[index] for index in order]
+        records = Records.lone([*added.values()]).before(records, front=front).taken(np.array(order))
+        seqs = [seqs[index] for index in order]
     rows = [row for row, seq in enumerate(seqs) if seq in recalled]
     asked = seqs.index(history.seqs[history.asked]) if history.asked >= 0 else -1
     return msgspec.structs.replace(

@@ -143,7 +143,11 @@ class Records(Sequence[Record]):
         """These records with their tokens in the model's own vocabulary, where these are known."""
         if all(each is None for each in tokens):
             return self
-        return Records(self.packed, self.details, [0 if each is None else each + 1 for each in tokens])
+        return self.with_own_tokens([0 if each is None else each + 1 for each in tokens])
+
+    def with_own_tokens(self, own_tokens: Sequence[int]) -> "Records":
+        """These records with these ``own_tokens``."""
+        return self._with(self.packed, self.details, own_tokens)
 
     @classmethod
     def bare(cls, records: Iterable[Record]) -> "Records":
@@ -231,6 +235,10 @@ class Records(Sequence[Record]):
         joined = Records(self.packed + newer.packed, details, own_tokens, front)
         if self.window_flags or newer.window_flags:
             joined.window_flags = b"".join(part.window_flags or bytes(len(part)) for part in parts)
+        if self.whole or newer.whole:
+            joined.whole = (self.whole or self).before(newer.whole or newer, front=front)
+        if newer.front_records:
+            joined.front_records = [*self, *newer.front_records]
         return joined
 
     def rows(self) -> Number:
@@ -243,18 +251,25 @@ class Records(Sequence[Record]):
         bit = flag >> 8 * FLAG_BYTES.index(byte)
         changed = [*places]
         rows[changed, byte] = rows[changed, byte] | bit if is_set else rows[changed, byte] & (255 - bit)
-        return Records(rows.tobytes(), self.details)
+        return self._with(rows.tobytes(), self.details, self.own_tokens)
 
-    def _changed(self, rows: Number, details: StoredDetails | None, own_tokens: Number) -> "Records":
-        """These messages with other rows and details, and with the flags that they have in this window."""
-        found = Records(rows.tobytes(), details, own_tokens, self.front)
-        found.front_records, found.window_flags = self.front_records, self.window_flags
+    def _with(self, packed: bytes, details: StoredDetails | None, own_tokens: Number) -> "Records":
+        """These messages with other flags, details and tokens. All else stays: every copy of all messages is made here."""
+        found = Records(packed, details, own_tokens, self.front)
+        found.front_records, found.whole, found.window_flags = self.front_records, self.whole, self.window_flags
+        if details is self.details:
+            found._columns = self._columns
+        return found
+
+    def _with_less(self, rows: Number, details: StoredDetails | None, own_tokens: Number) -> "Records":
+        """These messages, of which some are sent with less."""
+        found = self._with(rows.tobytes(), details, own_tokens)
+        found.whole = self.whole or self
         return found
 
     def flagged(self, rows: Number, window_flags: Number) -> "Records":
         """These records with other flags, stored ones and those of the window, and with what was read of their details."""
-        found = Records(rows.tobytes(), self.details, self.own_tokens, self.front)
-        found._columns, found.front_records = self._columns, self.front_records
+        found = self._with_less(rows, self.details, self.own_tokens)
         found.window_flags = window_flags.tobytes()
         return found
 
@@ -277,8 +292,7 @@ class Records(Sequence[Record]):
             details[index] = replace(facts, digest=old.digest, id=old.id, stamp=old.stamp, status=old.status)
             if own_tokens is not None and record.own_tokens is not None:
                 own_tokens[index] = record.own_tokens + 1
-        found = self._changed(rows, self.details and self.details.replaced(details), own_tokens)
-        found.whole = self.whole or self
+        found = self._with_less(rows, self.details and self.details.replaced(details), own_tokens)
         found.front_records = [records.get(index, each) for index, each in enumerate(self.front_records)]
         return found
 
@@ -287,14 +301,14 @@ class Records(Sequence[Record]):
         rows = self.rows()
         rows[places, 0] &= flags
         rows[places, 2:4] = rows[places, 16:18] = 0
-        return self._changed(rows, self.details and self.details.without_rows(places), self.own_tokens)
+        return self._with_less(rows, self.details and self.details.without_rows(places), self.own_tokens)
 
     def with_flag(self, places: Collection[int], flag: int) -> "Records":
         """These records, of which those at ``places`` have another flag in this window."""
         flags = self.of_window().copy()
         flags[[*places]] |= flag
-        found = self.flagged(self.rows(), flags)
-        found.costs = self.costs
+        found = self._with(self.packed, self.details, self.own_tokens)
+        found.window_flags, found.costs = flags.tobytes(), self.costs
         return found
 
     @lazy
