@@ -44,7 +44,10 @@ from sash.core.law import render
 from sash.core.law.history import notes
 from sash.settings import Settings
 from sash.store.redis.embedded import EmbeddedStore
-from sash.windows.stored import Windows
+from sash.windows import stored
+from sash.windows.asked import Asked
+from sash.windows.flow import Flow
+from sash.windows.needs import SeenHistory
 from tests.bench.inprocess import answered, ask, running
 from tests.bench.rig import body_of, markdown
 
@@ -298,11 +301,10 @@ def _another_rule() -> Iterator[None]:
 
 async def cost(folder: Path, rounds: int) -> list[tuple[str, str]]:
     """Measure a window of 8,000 tokens out of 1,000 messages with a receipt and without, in turn."""
-    asked, wants = Windows.asked, [True]
+    named, wants = stored.window, [True]
 
-    def asked_or_bare(self: Windows, *given: Any) -> Any:
-        made = asked(self, *given)
-        return made if wants[0] else msgspec.structs.replace(made, receipt=None)
+    def named_or_bare(asked: Asked, seen: SeenHistory) -> Flow:
+        return named(asked if wants[0] else msgspec.structs.replace(asked, receipt=None), seen)
 
     times: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
     calls: dict[bool, int] = {}
@@ -311,7 +313,7 @@ async def cost(folder: Path, rounds: int) -> list[tuple[str, str]]:
             for _ in range(10):
                 await ask(app, "POST", "/conversations/long/messages", body_of(100, 40))
             path = "/conversations/long/window?model=gpt-4o-mini&max_tokens=8000"
-            with patch.object(Windows, "asked", asked_or_bare):
+            with patch.object(stored, "window", named_or_bare):
                 for number in range(2 * rounds):
                     wants[0] = number % 4 in (0, 3)
                     own, other = time.process_time(), _seconds_of(store.pid)

@@ -147,16 +147,16 @@ def taken(identity: str | None, pointer: str) -> BadRequest:
 
 
 class Direct:
-    """An ASGI application that calls ``handlers`` directly, and the application ``others`` for the rest.
+    """An ASGI application that calls ``handlers`` directly, and the application ``app`` for the rest.
 
     The framework's routing, arguments and response take a sixth of a window's processor time, and a handler that reads its
     request and makes its answer by itself does not need them. A handler's path is of one word, such as ``/window``, or has
     its parameter in the middle: ``/conversations/{id}/window``.
     """
 
-    def __init__(self, context: Context, others: App, handlers: Sequence[HTTPRouteHandler]) -> None:
+    def __init__(self, context: Context, app: App, handlers: Sequence[HTTPRouteHandler]) -> None:
         self._context = context
-        self._others = others
+        self._app = app
         self._calls: dict[tuple[Any, ...], tuple[HTTPRouteHandler, Any, str]] = {
             (method, len(parts), *parts[1::2]): (handler, handler.fn, _parameter(parts))
             for handler in handlers
@@ -168,7 +168,7 @@ class Direct:
         parts = scope.get("path", "").split("/")
         found = self._calls.get((scope.get("method"), len(parts), *parts[1::2]))
         if found is None or not all(parts[1:]):
-            await self._others(scope, receive, send)
+            await self._app(scope, receive, send)
             return
         scope["route_handler"], answer_to, parameter = found
         if parameter:
