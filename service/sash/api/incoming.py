@@ -142,7 +142,7 @@ class Incoming(Request[Any, Any, Any]):
 
 
 def taken(identity: str | None, pointer: str) -> BadRequest:
-    """The problem of an id that is a path of the service."""
+    """The problem with an id that no conversation may have, as it is in a path of the service: ``import``."""
     return BadRequest.at(pointer, f"A conversation cannot be called {identity}: that is a path of its own")
 
 

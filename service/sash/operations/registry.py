@@ -57,7 +57,7 @@ class Registry:
         """The provider of a model's label, by which histograms are exposed."""
 
     def counter(self, name: str, meaning: str, *labels: str) -> Any:
-        """A counter's number, whose ``inc`` only adds to its ``value``. The name ends in ``_total``."""
+        """A counter's number: ``inc`` adds to its ``value``, and checks nothing. The name ends in ``_total``."""
         counter = Counter(name, meaning, labels, registry=self._registry)
         return cache(lambda *values: counter.labels(*values)._value) if labels else counter._value  # noqa: SLF001 - as below
 

@@ -31,7 +31,7 @@ _SEEN = 500  # conversations; a minute may exceed it, and the next one removes t
 _TIMES = frozenset({"store_milliseconds", "tokenise_milliseconds"})
 """Sums of durations in a log line, which are written with two decimals."""
 _CONVERSATION = re.compile(r"/conversations/(?!import(?:/|\Z))([^/]+)")
-"""A path with a conversation's id. Handlers know the id from routing, before which a request may be refused."""
+"""Finds the conversation's id in a path: a request may be refused before it is routed, and then no handler knows the id."""
 READS = frozenset({"GET", "HEAD"})
 """Methods that change nothing. Of their lines only those with a window, or with a problem, name a conversation."""
 _PART = re.compile(r"(?<=/)(?![A-Za-z0-9_.:~$-]{1,40}(?:/|$))[^/]+")

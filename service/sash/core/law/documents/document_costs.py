@@ -80,7 +80,7 @@ class Joining:
         return None
 
     def _most_tokens(self, texts: Sequence[str], room: int) -> int:
-        """The tokens of the encoding from which a cut goes down until it fits a room."""
+        """The tokens of the encoding that a cut is tried with first: it gets fewer until it fits the room."""
         if self._model.ratios is None:
             return room
         before, after = self._around(texts)

@@ -147,7 +147,10 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def most_bytes(self) -> float | None:
-        """The bytes that a request has for messages: fewer than 0 beside pictures of few-shots, None without limits."""
+        """The bytes of messages that a request has room for.
+
+        None if only the limit of tokens can matter; less than 0 if few-shots have media, so that all limits are looked at.
+        """
         limits = self.model.limits
         if limits is NO_LIMITS and self.query.images_kept is None:
             return None
@@ -184,7 +187,7 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def is_bounded(self) -> bool:
-        """Whether the query bounds history by more than the room beside the other parts, or not by the room alone."""
+        """Whether the query asks for more than the newest history that fits: a bound, or a choice among messages."""
         query = self.query
         is_chosen = query.overflow == "skip" or query.dedupe == "messages" or query.start == "user"
         is_bounded = bool(query.limit or query.turns or query.stable or query.tool_results_kept is not None)

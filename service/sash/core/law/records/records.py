@@ -215,9 +215,8 @@ class Records(Sequence[Record]):
         part.whole = self.whole and self.whole.taken(places)
         if self.window_flags:
             part.window_flags = np.frombuffer(self.window_flags, np.uint8)[places].tobytes()
-        if (
-            self.costs and (part.parallel == self.parallel[places]).all()
-        ):  # a result's cost may depend on its neighbours
+        # A result's cost may depend on its neighbours.
+        if self.costs and (part.parallel == self.parallel[places]).all():
             part.costs = [(model, costs[places]) for model, costs in self.costs]
         return part
 

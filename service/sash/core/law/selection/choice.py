@@ -329,7 +329,10 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         return since(history, history.order.original.seqs[row])
 
     def _turn_row(self, count: int) -> int:
-        """The row of the user's message that begins the last ``count`` turns, or the oldest one if it was not read."""
+        """The row of the user's message that begins the last ``count`` turns.
+
+        If it was not read, this is the bound of the newest question for one turn, and ``oldest_bound`` for more.
+        """
         history = self.view.history
         row, roles = len(history.records), history.records.sent_roles
         for _ in range(count):

@@ -4,7 +4,7 @@
 
       Anthropic message   Responses items   Gemini content        what the client sends, ?format=
              │                  │                 │
-             ▼ Provider.read   ▼ Provider.read    ▼ Provider.read
+             ▼                  ▼                 ▼             Provider.read
             Piece, Piece …      a chat message's worth each: text, calls, a result
              │
              ▼ pieces.chat_message
