@@ -183,7 +183,9 @@ class Talk:
         edits = {
             seq - 1: built.edits[row] for seq, row in zip(built.seqs, built.rows, strict=True) if row in built.edits
         }
-        return msgspec.structs.replace(built, rows=[seq - 1 for seq in built.seqs], edits=edits, cut=cut)
+        return msgspec.structs.replace(
+            built, seqs=[*built.seqs], rows=[seq - 1 for seq in built.seqs], edits=edits, cut=cut
+        )
 
     def _built(self, history: History, ask: "Ask") -> Window | NeedOlder:
         spec = WindowSpec(

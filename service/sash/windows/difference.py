@@ -90,7 +90,7 @@ class WindowDifference(msgspec.Struct, frozen=True, rename={"earlier": "from", "
 class _Sent(msgspec.Struct, frozen=True):
     """What a window sends: its messages' seqs in their order, with their texts, roles and tokens by seq."""
 
-    seqs: list[int]
+    seqs: Sequence[int]
     texts: Mapping[int, bytes]
     roles: Mapping[int, str]
     costs: WindowCosts

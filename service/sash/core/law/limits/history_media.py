@@ -115,7 +115,7 @@ class HistoryMedia:
             return frozenset()
         asked = records.sent_roles.rfind(USER, records.front, row + 1)
         groups = {unit_at(self.units, each) for each in (row, asked) if each >= 0}
-        return frozenset(self.units.members(groups))
+        return frozenset(self.units.members(sorted(groups)))
 
     def steady(self, cut: int) -> AbstractSet[int]:
         """The messages that are required in every window, and those before a cut that are required in this one."""

@@ -6,7 +6,7 @@ its call.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -48,12 +48,13 @@ class Units(msgspec.Struct, frozen=True, dict=True):
         """Those of the records behind the units, as an array."""
         return np.asarray(self.edges)[1:]
 
-    def members(self, indexes: Iterable[int]) -> list[int]:
-        """The indexes of the records of these units, ascending."""
+    def members(self, indexes: Sequence[int]) -> Sequence[int]:
+        """The indexes of the records of these units, both ascending: a range for a run of units."""
         if self.single:
-            return sorted(indexes)
+            return indexes
         starts = self.starts
-        return [row for first, last in runs(sorted(indexes)) for row in range(starts[first], starts[last + 1])]
+        found = [range(starts[first], starts[last + 1]) for first, last in runs(indexes)]
+        return found[0] if len(found) == 1 else [row for each in found for row in each]
 
     def __len__(self) -> int:
         return len(self.starts) - 1

@@ -6,6 +6,7 @@ a message only because the message was the newest one. Providers let clients lea
 one row: reasoning is sent from there on.
 """
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 import numpy as np
@@ -52,7 +53,7 @@ def accepted_from(view: View, spec: WindowSpec, taken: Walk, allowed: Allowed, r
     if compaction is not None:
         stands = max(stands, _behind_compaction(history, spec, taken.rows, compaction))
     if not is_whole and cut is not None:
-        stands = max(stands, _behind_cut(view, {*view.required, *taken.kept}, cut, noted=options.note))
+        stands = max(stands, _behind_cut(view, {*taken.units}, cut, noted=options.note))
     return stands
 
 
@@ -84,7 +85,7 @@ def _behind_changes(view: View, spec: WindowSpec, room: int, stood: int) -> int:
     return max(stands, _behind_pressed(view, model, options, room, asked))
 
 
-def _behind_compaction(history: History, spec: WindowSpec, rows: list[int], summary: Summary) -> int:
+def _behind_compaction(history: History, spec: WindowSpec, rows: Sequence[int], summary: Summary) -> int:
     """The first row that was written in a window with the compaction and what is sent between it and its reply.
 
     The reply that the compaction came with was written right behind it.

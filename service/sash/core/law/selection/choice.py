@@ -186,7 +186,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
             taken.stop = taken.rest = "price"
         if plan.is_opened and self._is_opened:  # leading few-shots are fixed costs
             self._open(taken)
-        taken.rows = view.units.members([*view.required, *taken.kept])
+        taken.rows = view.units.members(taken.units)
         return taken
 
     def _bound(self, taken: Walk) -> NeedOlder | None:

@@ -72,7 +72,9 @@ def composed(taken: Walk, spec: WindowSpec, allowed: Allowed, budget: int, endin
     return Window(
         budget=budget,
         rows=rows,
-        seqs=[*map(history.seqs.__getitem__, rows)],
+        seqs=history.seqs[rows.start : rows.stop]
+        if isinstance(rows, range)
+        else [*map(history.seqs.__getitem__, rows)],
         question=history.seqs[history.asked] if history.asked >= 0 else 0,
         is_moved=is_moved,
         grounding=grounding,
@@ -107,7 +109,7 @@ def _reasoning(
     return np.where(is_refused, 0, thoughts.sent), np.where(is_refused, thoughts.sent, thoughts.left), accepted
 
 
-def _edits(view: View, plan: Plan, rows: list[int], left: Sequence[int], accepted: int) -> dict[int, Edit]:
+def _edits(view: View, plan: Plan, rows: Sequence[int], left: Sequence[int], accepted: int) -> dict[int, Edit]:
     """The changes to messages before they are sent, by row. ``left`` are their tokens of reasoning that is left out."""
     edits = {row: view.edits[row] for row in rows if row in view.edits} if view.edits else {}
     order, seen = view.history.order, view.history.seen
@@ -129,7 +131,7 @@ def _edits(view: View, plan: Plan, rows: list[int], left: Sequence[int], accepte
     return edits
 
 
-def _tools_tokens(view: View, plan: Plan, lines: Lines, rows: list[int]) -> int:
+def _tools_tokens(view: View, plan: Plan, lines: Lines, rows: Sequence[int]) -> int:
     """The tokens of definitions. They may depend on the first message and on system messages.
 
     Where one stands in for tools, it is sent beside calls alone; so it is with the cost of calls without definitions.
@@ -145,9 +147,8 @@ def _tools_tokens(view: View, plan: Plan, lines: Lines, rows: list[int]) -> int:
 
 def _passed(taken: Walk, view: View) -> frozenset[int]:
     """The seqs of the units that the walk passed over although they would fit, or although it kept older ones."""
-    oldest = taken.kept[-1] if taken.kept else len(view.units)
-    passed = (Reason.UNANSWERED, Reason.DUPLICATE)
-    units = [index for index, why in taken.reasons.items() if index > oldest or why in passed]
+    oldest, passed = taken.oldest, (Reason.UNANSWERED, Reason.DUPLICATE)
+    units = sorted(index for index, why in taken.reasons.items() if index > oldest or why in passed)
     return frozenset(map(view.history.seqs.__getitem__, view.units.members(units)))
 
 

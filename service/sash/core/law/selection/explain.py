@@ -25,7 +25,7 @@ def explain(view: View, taken: Walk, sent: Number, left: Number) -> list[Explain
     A late result whose call may be before the tail has no line, as it is told with its call.
     ``sent`` and ``left`` are tokens of reasoning of each record: those in the request, and those that are left out.
     """
-    history, starts, kept = view.history, view.units.starts, set(taken.kept)
+    history, starts, kept = view.history, view.units.starts, {*taken.units}
     covered, roles = view.covered, history.records.roles
     others = Reason.FITS if taken.rest == "complete" else Reason.named(taken.rest)
     untold = _of_calls_before(history)
@@ -40,7 +40,7 @@ def explain(view: View, taken: Walk, sent: Number, left: Number) -> list[Explain
     for index in range(len(view.units)):
         if seqs[starts[index]] in untold or (view.headless and index == view.units.front):
             continue
-        is_kept = index in kept or index in view.required
+        is_kept = index in kept
         why = view.required.get(index) or (Reason.FITS if is_kept else taken.reasons.get(index, others))
         if (why is Reason.UNANSWERED or index in covered) and history.records.unsent[starts[index]]:
             why = history.records.why_unsent(starts[index])

@@ -48,10 +48,10 @@ class Walk(msgspec.Struct):
     """Which these are."""
     spent: int = 0
     """Their tokens."""
-    kept: list[int] = []
-    """The indexes of the units that it keeps beside the required ones, newest first."""
+    kept: Sequence[int] = ()
+    """The indexes of the tail's units from the oldest that is kept on, ascending, with the required ones among them."""
     kept_cost: int = 0
-    """Their tokens."""
+    """The tokens of those that are not required."""
     stop: Stop = "complete"
     """Why it ended; ``older`` for too short a tail."""
     reasons: dict[int, Reason] = {}
@@ -67,13 +67,26 @@ class Walk(msgspec.Struct):
     """Where a stable cut lets history begin."""
     opening: int = 0
     """The tokens that the request costs more because its first message is the assistant's."""
-    rows: list[int] = []
+    rows: Sequence[int] = ()
     """The rows of the window's messages, ascending."""
     summary: Summary | None = None
     noted: bool = False
     """Whether it has room for a note."""
     note: int = 0
     """The number of messages in the note; 0 without a note."""
+
+    @property
+    def oldest(self) -> int:
+        """The oldest unit that it keeps beside the required ones; the number of units if there is none."""
+        required = self.view.required
+        return next((index for index in self.kept if index not in required), len(self.view.units))
+
+    @property
+    def units(self) -> Sequence[int]:
+        """The indexes of the window's units, ascending."""
+        oldest = self.kept[0] if self.kept else len(self.view.units)
+        before = sorted(index for index in self.view.required if index < oldest)
+        return [*before, *self.kept] if before else self.kept
 
     def add_documents(self, row: int, grounded: Grounded) -> None:
         """Send the documents with the message of a row."""
@@ -92,7 +105,7 @@ def walk(state: Walk) -> None:
     oldest = max([least for _, least in state.firsts]) if state.firsts else 0
     begins = units.front + view.headless
     if state.dedupe or state.skip or state.documents or units.broken.difference(range(begins)):
-        stop = _one_by_one(state, oldest)
+        stop, state.kept = _one_by_one(state, oldest), state.kept[::-1]
     else:
         least = left = max(begins, bisect_left(units.starts, oldest, 0, len(costs))) if oldest > 0 else begins
         taken = sum(costs[left:] if left else costs)
@@ -101,7 +114,7 @@ def walk(state: Walk) -> None:
             left += 1
         state.kept_cost = taken
         state.room -= taken
-        state.kept = sorted({*range(left, len(costs))} - view.required.keys(), reverse=True)
+        state.kept = range(left, len(costs))
         stop = "budget" if left > least else _bound(state, begins, least) if least > begins else None
     if stop is None:
         history = view.history
@@ -124,6 +137,7 @@ def _bound(state: Walk, begins: int, least: int) -> Stop | None:
 def _one_by_one(state: Walk, oldest: int) -> Stop | None:
     """Keep one unit after the other. Returns why it ended before the beginning of the tail; None if it did not."""
     view, dedupe, documents = state.view, state.dedupe, state.documents
+    state.kept = kept = list[int]()
     broken = view.units.broken
     said = {_said(view, index) for index in view.required} if dedupe else set()
     starts, required = view.units.starts, view.required
@@ -132,6 +146,7 @@ def _one_by_one(state: Walk, oldest: int) -> Stop | None:
         row, cost = starts[index], costs[index]
         stop = _stop(state, row) if row < oldest or state.skipped is not None else None
         if index in required:
+            kept.append(index)
             if documents is not None and not stop and row not in state.grounding:
                 _ground(state, index, 0, documents)
             continue
@@ -148,7 +163,7 @@ def _one_by_one(state: Walk, oldest: int) -> Stop | None:
         elif cost <= state.room and (documents is None or _ground(state, index, cost, documents)):
             state.room -= cost
             state.kept_cost += cost
-            state.kept.append(index)
+            kept.append(index)
             said.add(words)
         elif state.skip and state.room > 0:
             state.skipped = row if state.skipped is None else state.skipped
@@ -214,12 +229,9 @@ def _begin_with_user(state: Walk) -> None:
     Required units are not removed, so history that begins with one is not changed.
     """
     view = state.view
-    first_must = first_required(view)
-    while state.kept:
-        oldest = state.kept[-1]
-        if view.role(oldest) == USER or first_must < view.units.starts[oldest]:
-            return
-        _take_away(state, Reason.START)
+    starts, first_must = view.units.starts, first_required(view)
+    while (oldest := state.oldest) < len(view.units) and view.role(oldest) != USER and starts[oldest] < first_must:
+        _take_away(state, oldest, Reason.START)
 
 
 def open_request(state: Walk, opening: Callable[[int], int]) -> int:
@@ -231,11 +243,12 @@ def open_request(state: Walk, opening: Callable[[int], int]) -> int:
     view = state.view
     first_must = first_required(view)
     while True:
-        first = min(first_must, view.units.starts[state.kept[-1]]) if state.kept else first_must
+        oldest = state.oldest
+        first = min(first_must, view.units.starts[oldest])
         tokens = opening(first) if first < len(view.history.records) else 0
-        if tokens <= state.room or not state.kept:
+        if tokens <= state.room or oldest == len(view.units):
             return tokens
-        _take_away(state, Reason.TOO_LARGE)
+        _take_away(state, oldest, Reason.TOO_LARGE)
         state.stop = "budget"
 
 
@@ -245,9 +258,9 @@ def first_required(view: View) -> int:
     return next((row for row in view.required_rows if roles[row] > DEVELOPER), len(roles))
 
 
-def _take_away(state: Walk, why: Reason) -> None:
+def _take_away(state: Walk, oldest: int, why: Reason) -> None:
     """Take the oldest kept unit away."""
-    oldest = state.kept.pop()
+    state.kept = state.kept[state.kept.index(oldest) + 1 :]
     state.reasons[oldest] = why
     cost = state.costs[oldest]
     state.room += cost

@@ -40,7 +40,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
 
     budget: int
     rows: Sequence[int]
-    seqs: list[int]
+    seqs: Sequence[int]
     """Ascending, unless the window ``is_moved``: then some results stand before messages that came earlier."""
     question: int
     """The seq of the newest user message that is not left out; 0 if there is none."""
