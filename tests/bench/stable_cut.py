@@ -130,8 +130,8 @@ def turns_of(conversation: Conversation, model: Model, budget: int, options: Win
         hinted = places_of(window, length, stable=bool(options.stable))
         cached = CachedWindow(window, history, model, hinted)
         blocks = {kind: blocks_of_window(kind, cached) for kind in KINDS}
-        dropped, first = window.dropped["messages"], window.seqs[0] if window.seqs else 0
-        turns.append(Turn(blocks, window.tokens["total"], dropped > 0, first))
+        dropped, first = window.dropped.messages, window.seqs[0] if window.seqs else 0
+        turns.append(Turn(blocks, window.tokens.total, dropped > 0, first))
     return turns
 
 

@@ -448,7 +448,7 @@ def asks(draw: st.DrawFn, found: Talk, *, fits: bool = True, **given: st.SearchS
     """Draw a window's parameters, with a budget that is mostly too small for all; if ``fits``, required messages fit."""
     name, wanted = draw(st.sampled_from(MODELS)), draw(options(**given))
     least = needed(found, name, wanted)
-    most = found.window(Ask(name, 10**9, WindowQuery(grounding="all", dedupe="none"))).tokens["total"] + 40
+    most = found.window(Ask(name, 10**9, WindowQuery(grounding="all", dedupe="none"))).tokens.total + 40
     spare = draw(st.integers(0 if fits else -3, max(40, most - least)))
     return Ask(name, max(1, least + spare), wanted, draw(limits()))
 

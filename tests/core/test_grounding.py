@@ -204,7 +204,7 @@ def test_a_part_list_question() -> None:
 def test_drop() -> None:
     """``drop`` sends all documents or none."""
     found = talk(grounded("?", words(50), words(49)))
-    whole = found.window(Ask(limits={"overflow": "drop"})).tokens["total"]
+    whole = found.window(Ask(limits={"overflow": "drop"})).tokens.total
     assert found.window(Ask(budget=whole, limits={"overflow": "drop"})).grounding[1].kept == 2
     assert found.window(Ask(budget=whole - 1, limits={"overflow": "drop"})).grounding == {}
 
@@ -212,7 +212,7 @@ def test_drop() -> None:
 def test_error() -> None:
     """``error`` refuses to trim, and the problem's costs, which include the documents, sum to what is needed."""
     found = talk(said("user", "hi"), grounded("?", words(50)), system="Be brief.")
-    whole = found.window(Ask(options=WindowQuery(limit=1))).tokens["total"]
+    whole = found.window(Ask(options=WindowQuery(limit=1))).tokens.total
     assert found.window(Ask(budget=whole, limits={"overflow": "error"})).grounding[2].kept == 1
     with pytest.raises(WindowDoesNotFit) as caught:
         found.window(Ask(budget=whole - 7, limits={"overflow": "error"}))
@@ -256,7 +256,7 @@ def test_one_budget_for_all_documents() -> None:
     found = talk(grounded("a", words(30)), grounded("b", words(31)), grounded("c", words(32)))
     window = found.window(Ask(options=WindowQuery(grounding="all"), limits={"max_tokens": 80}))
     assert list(window.grounding) == [2, 3]
-    assert window.tokens["grounding"] <= 80
+    assert window.tokens.grounding <= 80
 
 
 @pytest.mark.parametrize(("name", "spare"), [("gpt-4o-mini", 0), ("claude-sonnet-4-5", 0.03), ("gemini-2.5-pro", 0.03)])
@@ -265,7 +265,7 @@ def test_an_estimated_model_s_budget(name: str, spare: float) -> None:
     found = talk(grounded("?", words(500)))
     for budget in range(100, 140):
         window = found.window(Ask(name, budget))
-        assert budget * (1 - spare) - 3 <= window.tokens["total"] <= budget
+        assert budget * (1 - spare) - 3 <= window.tokens.total <= budget
 
 
 def test_counts_of_another_template() -> None:

@@ -23,7 +23,7 @@ def test_whole_documents_are_before_a_line(line: dict[str, Any]) -> None:
     options = WindowQuery(**{"summary": "never", **line})
     assert ASKED.window(Ask(budget=48, options=options, limits=ERROR)) == plain
     more = ASKED.window(Ask(budget=60, options=options, limits=ERROR))
-    assert more.tokens["summary"] > 0
+    assert more.tokens.summary > 0
 
 
 def test_an_opening_turn_is_before_a_note() -> None:
@@ -44,7 +44,7 @@ def test_documents_leave_room_for_an_opening_turn() -> None:
         options = WindowQuery(format="anthropic", grounding=grounding)  # type: ignore[arg-type]
         least = needed(found, "claude-sonnet-4-5", options)
         for budget in range(least + 12, least + 90):
-            assert found.window(Ask("claude-sonnet-4-5", budget, options)).tokens["total"] <= budget
+            assert found.window(Ask("claude-sonnet-4-5", budget, options)).tokens.total <= budget
 
 
 @pytest.mark.parametrize(

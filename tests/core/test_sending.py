@@ -66,8 +66,8 @@ def test_every_string_that_is_sent_is_counted(
         return
     for reasoning in ("turn", "all", "none"):
         window, request = sent(found, Ask(MODEL.id, options=WindowQuery(reasoning=reasoning)))
-        assert sum(count_text(each, "o200k_base") for each in strings(request)) <= window.tokens["total"]
-        assert count_request(MODEL, messages=request["messages"]).tokens == window.tokens["total"]
+        assert sum(count_text(each, "o200k_base") for each in strings(request)) <= window.tokens.total
+        assert count_request(MODEL, messages=request["messages"]).tokens == window.tokens.total
 
 
 THOUGHT = talk(
@@ -86,8 +86,8 @@ def test_which_reasoning_is_sent(choice: str, expected: set[int]) -> None:
     window, request = sent(THOUGHT, Ask(MODEL.id, options=WindowQuery(reasoning=choice)))  # type: ignore[arg-type]
     holding = {seq for seq, message in enumerate(request["messages"], 1) if message.keys() - calling("a").keys()}
     assert expected == holding - {seq for seq in holding if "tool_call_id" in request["messages"][seq - 1]}
-    assert (window.tokens["reasoning"] > 0) == bool(expected)
-    assert (window.dropped["reasoning_tokens"] > 0) == (expected != {2, 4, 6})
+    assert (window.tokens.reasoning > 0) == bool(expected)
+    assert (window.dropped.reasoning_tokens > 0) == (expected != {2, 4, 6})
 
 
 def test_reasoning_of_a_message_that_is_not_in_the_window_is_told_once() -> None:
@@ -108,7 +108,7 @@ def test_a_new_question_ends_the_turn() -> None:
     """After a new question, all earlier reasoning is left out, and ``explain`` has its tokens."""
     found = Talk((*THOUGHT.entries, *talk(said("user", "three")).entries), THOUGHT.settings, None)
     window, request = sent(found, Ask(options=WindowQuery(explain=True)))
-    assert window.tokens["reasoning"] == 0
+    assert window.tokens.reasoning == 0
     assert [line.reasoning_left_out > 0 for line in window.explain or ()] == [
         False,
         True,
@@ -151,9 +151,9 @@ def test_a_moved_cut_drops_bound_thinking() -> None:
     whole = Ask("claude-fable-5-1", 10_000, WindowQuery(format="anthropic"))
     cut = Ask("claude-fable-5-1", 400, WindowQuery(format="anthropic"))
     unbound = Ask("claude-opus-4-8", 400, WindowQuery(format="anthropic"))
-    assert found.window(whole).tokens["reasoning"] > 0
-    assert found.window(cut).tokens["reasoning"] == 0 < found.window(cut).dropped["reasoning_tokens"]
-    assert found.window(unbound).tokens["reasoning"] > 0
+    assert found.window(whole).tokens.reasoning > 0
+    assert found.window(cut).tokens.reasoning == 0 < found.window(cut).dropped.reasoning_tokens
+    assert found.window(unbound).tokens.reasoning > 0
 
 
 def test_a_standing_cut_keeps_bound_thinking_made_since() -> None:
@@ -181,8 +181,8 @@ def test_a_huge_result_is_cut_to_what_fits() -> None:
     assert text.startswith("day day")
     assert text.endswith("day")
     assert "tokens of this tool result left out" in text
-    assert 900 < window.tokens["total"] <= 1000
-    assert count_request(find_model("gpt-4o-mini"), messages=request["messages"]).tokens == window.tokens["total"]
+    assert 900 < window.tokens.total <= 1000
+    assert count_request(find_model("gpt-4o-mini"), messages=request["messages"]).tokens == window.tokens.total
 
 
 @pytest.mark.parametrize("name", ["gpt-4o-mini", "gemini-2.5-pro", "claude-sonnet-4-5", "qwen3-max", "llama-4-scout"])
@@ -192,7 +192,7 @@ def test_a_result_cut_to_one_line_fits(name: str) -> None:
     totals = {}
     for budget in range(20, 120):
         with suppress(WindowDoesNotFit):
-            totals[budget] = found.window(Ask(name, budget)).tokens["total"]
+            totals[budget] = found.window(Ask(name, budget)).tokens.total
     assert totals
     assert [budget for budget, total in totals.items() if total > budget] == []
 
@@ -201,7 +201,7 @@ def test_a_huge_result_of_digits_is_cut_for_a_model_that_counts_each() -> None:
     """A cut result of digits is measured by its remaining digits, so the window uses over 90 % of its budget."""
     found = talk(said("user", "read it"), calling("a"), result("a", "20260112 " * 20_000))
     window = found.window(Ask("gemini-3.8-flash", 1000, WindowQuery(format="gemini")))
-    assert 900 < window.tokens["total"] <= 1000
+    assert 900 < window.tokens.total <= 1000
 
 
 def test_error_refuses_a_huge_result() -> None:
@@ -255,9 +255,9 @@ def test_cut_results_are_counted_exactly(
     options = WindowQuery(tool_result_max_tokens=limit, tool_results_kept=kept, stable=stable, explain=True)
     ask = Ask(budget=budget, options=options)
     window, request = sent(found, ask)
-    assert count_request(ask.model, messages=request["messages"]).tokens == window.tokens["total"] <= budget
+    assert count_request(ask.model, messages=request["messages"]).tokens == window.tokens.total <= budget
     in_request = sum(line.tokens for line in window.explain or () if line.kept)
-    assert in_request == window.tokens["messages"] + window.tokens["reasoning"]
+    assert in_request == window.tokens.messages + window.tokens.reasoning
 
 
 @given(st.lists(st.integers(0, 200), min_size=3, max_size=14), st.integers(200, 900), st.sampled_from([None, 0, 2]))
@@ -327,8 +327,8 @@ def test_reasoning_in_few_shots_is_counted() -> None:
     shots = [said("user", "1+1?"), said("assistant", "2", reasoning_content=words(50))]
     ask = Ask()
     window, request = sent(talk(said("user", "2+2?"), few_shots=shots), ask)
-    assert window.tokens["few_shots"] > 50
-    assert count_request(ask.model, messages=request["messages"]).tokens == window.tokens["total"]
+    assert window.tokens.few_shots > 50
+    assert count_request(ask.model, messages=request["messages"]).tokens == window.tokens.total
 
 
 def test_unknown_members_of_definitions_are_counted() -> None:

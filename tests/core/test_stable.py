@@ -114,7 +114,7 @@ def test_a_price_leaves_out_more_and_never_what_must_be_in(life: tuple[Talk, Ask
             assert cheap == dear
         whole_results = msgspec.structs.replace(ask.options, tool_result_overflow="error")
         if ask.tier is not None and needed(past, ask.name, whole_results) <= ask.tier:
-            assert cheap.tokens["total"] <= ask.tier
+            assert cheap.tokens.total <= ask.tier
         if len(cheap.seqs) < len(dear.seqs):
             assert cheap.stop_reason == "price"
 
@@ -290,7 +290,7 @@ def test_nothing_goes_while_all_fits() -> None:
     """As long as the whole history fits, it is sent."""
     found = chat(20)
     whole = found.window(Ask())
-    window = found.window(Ask(budget=whole.tokens["total"], options=stable()))
+    window = found.window(Ask(budget=whole.tokens.total, options=stable()))
     assert (window.seqs, window.stop_reason) == (whole.seqs, "complete")
 
 
@@ -310,14 +310,14 @@ def test_a_question_that_an_agent_outgrows() -> None:
     assert {window.seqs[0] for window in windows} == {1}
     seconds = [window.seqs[1] for window in windows if len(window.seqs) > 1]
     assert all(before <= after for before, after in pairwise(seconds))
-    assert len(set(seconds)) <= 1 + windows[-1].dropped["tokens"] / 150 + 1
+    assert len(set(seconds)) <= 1 + windows[-1].dropped.tokens / 150 + 1
 
 
 def test_a_huge_question_of_long_ago() -> None:
     """A large old question does not shrink later windows, and a tail without it gives the same window."""
     found = talk(said("user", words(400)), said("assistant", "ok"), *chat(300).messages)
     ask = Ask(budget=500, options=stable())
-    assert found.window(ask).tokens["total"] > 300
+    assert found.window(ask).tokens.total > 300
     assert found.build(ask, first_seq=300) == found.window(ask)
 
 
@@ -362,14 +362,14 @@ def test_a_group_that_is_cut_when_its_last_result_comes() -> None:
 def test_a_budget_of_nothing() -> None:
     """A budget of 0 tokens, where messages cost none, has a stable window."""
     found = talk(grounded("", "ok"), said("user", ""))
-    assert found.window(Ask("gemini-2.0-flash", 0, stable(grounding="all"))).tokens["total"] == 0
+    assert found.window(Ask("gemini-2.0-flash", 0, stable(grounding="all"))).tokens.total == 0
 
 
 @pytest.mark.slow
 def test_steps_are_of_the_model_s_tokens() -> None:
     """For an estimated model, the step is a share of the budget in its own tokens: windows stay over 70 % full."""
     windows = lived(chat(150), Ask("claude-sonnet-4-5", 2000, stable()))
-    fills = [window.tokens["total"] / 2000 for window in windows if window.dropped["messages"]]
+    fills = [window.tokens.total / 2000 for window in windows if window.dropped.messages]
     assert min(fills) > 0.7
 
 
@@ -394,7 +394,7 @@ def test_documents_in_another_script_take_as_much_room_before(name: str) -> None
 def test_explain_does_not_move_the_cut(form: str) -> None:
     """A stable window that explains itself is the same window, also where the whole history only just fits."""
     found, name = chat(9), "claude-sonnet-4-5"
-    whole = found.window(Ask(name)).tokens["total"]
+    whole = found.window(Ask(name)).tokens.total
     for budget in range(whole - 5, whole + 20):
         window, explained = (
             found.window(Ask(name, budget, stable(format=form, explain=each))) for each in (False, True)

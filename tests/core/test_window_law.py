@@ -35,7 +35,7 @@ def check_against_the_oracle(case: Case) -> None:
     window = case[0].window(case[1])
     assert (expected.seqs, expected.stop, expected.note) == (window.seqs, window.stop_reason, window.note)
     assert (expected.grounding, expected.summary) == (window.grounding, window.summary is not None)
-    assert (expected.total, expected.duplicates) == (window.tokens["total"], window.dropped["duplicates"])
+    assert (expected.total, expected.duplicates) == (window.tokens.total, window.dropped.duplicates)
     assert msgspec.json.encode(expected.request) == case[0].request(window)
 
 
@@ -67,14 +67,14 @@ def test_oracle_deeper(case: Case) -> None:
 def test_never_over_budget(case: Case) -> None:
     """A window's tokens are within its budget."""
     window = case[0].window(case[1])
-    assert window.tokens["total"] <= case[1].budget
+    assert window.tokens.total <= case[1].budget
 
 
 @given(cases())
 def test_total_is_a_fresh_count_of_the_request(case: Case) -> None:
     """A window's total, computed from records, equals the count of its rendered request."""
     window = case[0].window(case[1])
-    assert count_request(case[1].model, **sent(case, window)).tokens == window.tokens["total"]
+    assert count_request(case[1].model, **sent(case, window)).tokens == window.tokens.total
 
 
 @given(cases())
@@ -264,7 +264,7 @@ def test_each_document_once(case: Case) -> None:
 def test_documents_stay_within_their_own_budget(case: Case) -> None:
     """All documents of a window together cost at most ``grounding_max_tokens``."""
     window = case[0].window(case[1])
-    assert window.tokens["grounding"] <= case[1].limits.get("max_tokens", window.tokens["grounding"])
+    assert window.tokens.grounding <= case[1].limits.get("max_tokens", window.tokens.grounding)
 
 
 @given(cases())
@@ -277,7 +277,7 @@ def test_explained(case: Case) -> None:
     lines = window.explain or []
     assert [line.seq for line in lines] == list(range(1, len(talk.messages) + 1))
     assert [line.seq for line in lines if line.kept] == window.seqs
-    assert sum(line.tokens for line in lines if line.kept) == window.tokens["messages"]
+    assert sum(line.tokens for line in lines if line.kept) == window.tokens.messages
     assert all(line.role == message["role"] for line, message in zip(lines, talk.messages, strict=True))
 
 
@@ -286,11 +286,11 @@ def test_left_out_is_told(case: Case) -> None:
     """``dropped`` has the number and the tokens of all messages that are left out; a note has the same number."""
     talk, ask = case
     window = case[0].window(case[1])
-    assert window.dropped["messages"] == len(talk.messages) - len(window.seqs)
-    assert window.note in (0, window.dropped["messages"])
+    assert window.dropped.messages == len(talk.messages) - len(window.seqs)
+    assert window.note in (0, window.dropped.messages)
     column = 0 if ask.model.encoding == "o200k_base" else 1
     left = [r for seq, r in enumerate(talk.stored[0], 1) if seq not in window.seqs]
-    assert window.dropped["tokens"] == sum(reference_tokens(r.measure, parallel=r.parallel)[column] for r in left)
+    assert window.dropped.tokens == sum(reference_tokens(r.measure, parallel=r.parallel)[column] for r in left)
 
 
 @given(cases(summary=st.just("never"), grounding=st.just("none")), st.integers(1, 200))
@@ -305,4 +305,4 @@ def test_error_figures_add_up(case: Case, short: int) -> None:
     members = caught.value.members
     assert sum(members["costs"].values()) == members["needed"] == least
     assert members["budget"] + members["shortfall"] == members["needed"]
-    assert talk.window(Ask(ask.name, least, ask.options)).tokens["total"] <= least
+    assert talk.window(Ask(ask.name, least, ask.options)).tokens.total <= least

@@ -17,7 +17,7 @@ def test_newest_to_oldest_until_one_does_not_fit() -> None:
         said("user", "hi"), said("assistant", words(90)), said("user", "ok"), said("user", "?"), system="Be brief."
     )
     window = found.window(Ask(budget=60))
-    assert (window.seqs, window.stop_reason, window.dropped["messages"]) == ([3, 4], "budget", 2)
+    assert (window.seqs, window.stop_reason, window.dropped.messages) == ([3, 4], "budget", 2)
 
 
 def test_going_on_past_what_does_not_fit() -> None:
@@ -32,8 +32,8 @@ def test_a_budget_that_is_met_exactly() -> None:
     """A window of exactly the budget fits (Jetchat compared with ``<`` and lost a message)."""
     found = talk(*CHAT)
     whole = found.window(Ask())
-    assert found.window(Ask(budget=whole.tokens["total"])).seqs == whole.seqs
-    assert found.window(Ask(budget=whole.tokens["total"] - 1)).seqs == whole.seqs[1:]
+    assert found.window(Ask(budget=whole.tokens.total)).seqs == whole.seqs
+    assert found.window(Ask(budget=whole.tokens.total - 1)).seqs == whole.seqs[1:]
 
 
 def test_system_and_few_shots_always() -> None:
@@ -43,7 +43,7 @@ def test_system_and_few_shots_always() -> None:
     window = found.window(Ask(budget=needed(found, "gpt-4o-mini")))
     assert window.seqs == [9]
     assert found.request(window).startswith(b'{"messages":[{"role":"system","content":"You are a bot."},{"role":"user"')
-    assert window.tokens["few_shots"] == 10
+    assert window.tokens.few_shots == 10
 
 
 def test_a_system_message_in_the_history_always() -> None:
@@ -59,7 +59,7 @@ def test_reapplied_after_tool_results() -> None:
     before, after = (found.window(Ask(budget=220)) for found in (asked, told))
     assert before.seqs[0] < after.seqs[0]
     assert after.seqs[-3:] == [9, 10, 11]
-    assert after.tokens["total"] <= 220
+    assert after.tokens.total <= 220
 
 
 def test_documents_only_with_the_current_question() -> None:
@@ -67,7 +67,7 @@ def test_documents_only_with_the_current_question() -> None:
     found = talk(grounded("gradle?", words(500)), said("assistant", "at 12:10"), grounded("where?", words(60)))
     window = found.window(Ask(budget=200))
     assert (window.seqs, list(window.grounding)) == ([1, 2, 3], [3])
-    assert (window.dropped["grounding_messages"], window.dropped["messages"]) == (1, 0)
+    assert (window.dropped.grounding_messages, window.dropped.messages) == (1, 0)
     assert b"Sources" not in found.request(window).split(b"where?")[0]
 
 
@@ -84,7 +84,7 @@ def test_documents_too_large_never_cost_the_question() -> None:
     chosen = window.grounding[9]
     assert 9 in window.seqs
     assert (chosen.kept, chosen.cut) == (2, True)
-    assert 495 <= window.tokens["total"] <= 500
+    assert 495 <= window.tokens.total <= 500
 
 
 def test_documents_within_their_own_budget_in_order() -> None:
@@ -121,7 +121,7 @@ def test_only_the_question_is_left_and_does_not_fit() -> None:
 def test_no_messages() -> None:
     """openai-messages-token-helper: without messages the fixed parts are the window."""
     window = talk(system="You are a bot.").window(Ask("gpt-35-turbo"))
-    assert (window.seqs, window.stop_reason, window.tokens["total"]) == ([], "complete", 3 + 4 + 5)
+    assert (window.seqs, window.stop_reason, window.tokens.total) == ([], "complete", 3 + 4 + 5)
 
 
 def test_the_same_text_twice_is_two_messages() -> None:
@@ -129,17 +129,17 @@ def test_the_same_text_twice_is_two_messages() -> None:
     found = talk(said("user", "yes"), said("assistant", "sure?"), said("user", "yes"))
     assert found.window(Ask()).seqs == [1, 2, 3]
     window = found.window(Ask(options=WindowQuery(dedupe="messages")))
-    assert (window.seqs, window.dropped["duplicates"]) == ([2, 3], 1)
+    assert (window.seqs, window.dropped.duplicates) == ([2, 3], 1)
 
 
 def test_a_repeat_does_not_end_a_window() -> None:
     """With ``dedupe=messages``, a message that repeats a kept one is passed, and older ones are kept in its place."""
     texts = ["hi", *(f"{number} {words(20)}" for number in (8, 3, 4, 5, 6, 7, 8))]
     found = talk(*(said(role, text) for role, text in zip(("user", "assistant") * 4, texts, strict=True)))
-    budget = found.window(Ask()).tokens["total"] - 10
+    budget = found.window(Ask()).tokens.total - 10
     assert found.window(Ask(budget=budget)).seqs == [3, 4, 5, 6, 7, 8]
     window = found.window(Ask(budget=budget, options=WindowQuery(dedupe="messages")))
-    assert (window.seqs, window.dropped["duplicates"]) == ([1, 3, 4, 5, 6, 7, 8], 1)
+    assert (window.seqs, window.dropped.duplicates) == ([1, 3, 4, 5, 6, 7, 8], 1)
 
 
 def test_refusals_are_not_the_same() -> None:
@@ -175,7 +175,7 @@ def test_few_shots_with_parallel_calls_are_counted_as_billed() -> None:
         said("assistant", "so"),
     ]
     as_history, as_shots = talk(*shots), talk(few_shots=shots)
-    assert as_shots.window(Ask()).tokens["few_shots"] == as_history.window(Ask()).tokens["messages"]
+    assert as_shots.window(Ask()).tokens.few_shots == as_history.window(Ask()).tokens.messages
 
 
 def test_the_note_is_the_message_that_definitions_join() -> None:
@@ -184,7 +184,7 @@ def test_the_note_is_the_message_that_definitions_join() -> None:
     window = found.window(Ask(budget=150, options=WindowQuery(note=True)))
     alone = found.window(Ask(budget=150))
     assert window.note > 0
-    assert window.tokens["tools"] < alone.tokens["tools"]
+    assert window.tokens.tools < alone.tokens.tools
 
 
 def test_a_note_that_does_not_fit() -> None:

@@ -93,7 +93,7 @@ def test_a_short_tail_is_enough(options: WindowQuery) -> None:
     """The last 64 messages are enough for a window of 40 messages with each of the options, unless messages are skipped."""
     ask = Ask(budget=14 * 40, options=options)
     tail = LONG.build(ask, first_seq=len(LONG.messages) - 63)
-    assert isinstance(tail, Older) == (options.overflow == "skip" and LONG.window(ask).tokens["total"] < 14 * 40 - 1)
+    assert isinstance(tail, Older) == (options.overflow == "skip" and LONG.window(ask).tokens.total < 14 * 40 - 1)
 
 
 def test_a_stable_cut_reads_its_block() -> None:

@@ -1,6 +1,7 @@
 """The figures of a served window, for tests of metrics."""
 
-from sash.windows.head import Dropped, Kept, WindowGrounding, WindowHead, WindowTokens
+from sash.core.law.records.figures import Dropped, WindowTokens
+from sash.windows.head import Kept, WindowGrounding, WindowHead
 
 
 def facts(

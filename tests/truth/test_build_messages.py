@@ -115,7 +115,7 @@ def test_case(case: dict[str, Any]) -> None:
         assert sent == case["expected_messages"]
         return
     counted = their_count(model_of(case), case, sent)
-    total = window.tokens["total"]
+    total = window.tokens.total
     print(
         f"{case['id']}: we keep {places}, they {theirs}: {total} exactly, {counted} by theirs, limit {case['max_tokens']}"
     )

@@ -45,7 +45,6 @@ from sash.windows.cache_hints import Hints, hints_of
 from sash.windows.edits import cheaper, sparing
 from sash.windows.head import (
     NO_DOCUMENTS,
-    Dropped,
     Kept,
     Mended,
     SentDocument,
@@ -53,7 +52,6 @@ from sash.windows.head import (
     WindowGrounding,
     WindowHead,
     WindowRecalled,
-    WindowTokens,
 )
 from sash.windows.marked import marked_in, with_foreign_members
 from sash.windows.tokens_sent import is_sent_as_counted, savings
@@ -99,16 +97,16 @@ def made(
         request = chat_messages(plan.parts, window, bodies, NO_GROUNDING)
         if window.summary is not None:
             more = {"exact": plan.model.exact and _is_exact(plan, history, window)}
-    seqs, total = window.seqs, window.tokens["total"]
+    seqs, total = window.seqs, window.tokens.total
     prices = input_prices(plan.model, total) if plan.model.price_tiers else plan.flat_prices
     head = _replace(
         plan.head,
         conversation_id=asked.conversation if asked.version is not None else None,
         version=asked.version,
         etag=asked.etag,
-        tokens=WindowTokens(**window.tokens),
+        tokens=window.tokens,
         kept=Kept(len(seqs), seqs[0], max(seqs) if window.is_moved else seqs[-1]) if seqs else plan.head.kept,
-        dropped=Dropped(**window.dropped),
+        dropped=window.dropped,
         stop_reason=window.stop_reason,
         summary_used=window.summary is not None,
         note=window.note,
@@ -287,7 +285,7 @@ def _sent_documents(window: Window, documents: Documents) -> list[SentDocument]:
 
 def _is_exact(plan: Plan, history: History, window: Window) -> bool:
     """Whether the total of an exact model's window is what the provider bills."""
-    if not plan.fixed_is_exact or window.tokens["reasoning"]:
+    if not plan.fixed_is_exact or window.tokens.reasoning:
         return False
     summary, bits = window.summary, plan.fixed_bits
     if summary is not None:

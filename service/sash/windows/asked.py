@@ -13,6 +13,7 @@ from sash.core.law.fixed_parts.conversation_settings import ConversationSettings
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.limits.request_size import check_tools
 from sash.core.law.recall import Recollection
+from sash.core.law.records.figures import Dropped, WindowTokens
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.selection.caching import cut_length, settled
 from sash.core.law.selection.choice import BLOCK
@@ -20,7 +21,7 @@ from sash.core.law.selection.sending import decided_reasoning
 from sash.core.providers import PROVIDERS
 from sash.core.providers.form.provider import Provider
 from sash.problems import Pointer, UnknownModel, Unprocessable
-from sash.windows.head import NO_DOCUMENTS, Dropped, Kept, WindowHead, WindowTokens
+from sash.windows.head import NO_DOCUMENTS, Kept, WindowHead
 from sash.windows.request import HistoryRequest
 
 _DEFAULT_RESERVE = 1024

@@ -49,4 +49,4 @@ def places_of(window: Window, question: int, *, stable: bool) -> Places:
 
 def _slides(window: Window) -> bool:
     """Whether history begins later in each window; a summary stays where it is."""
-    return window.dropped["messages"] > 0 and window.stop_reason != "summary"
+    return window.dropped.messages > 0 and window.stop_reason != "summary"

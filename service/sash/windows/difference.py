@@ -9,11 +9,11 @@ import msgspec
 from msgspec import Meta
 
 from sash.core.counts.models.families import ROLES
+from sash.core.law.records.figures import WindowTokens
 from sash.core.law.render import sent_bodies
 from sash.core.providers import PROVIDERS
 from sash.core.providers.openai.server_mends import whole_body
 from sash.windows.answer import Made
-from sash.windows.head import WindowTokens
 from sash.windows.window_costs import WindowCosts
 
 MessageChange = Annotated[
@@ -192,12 +192,12 @@ def _break(earlier: Made, later: Made, one: _Sent, other: _Sent, parts: Sequence
     for name in names:
         if before.get(name) != after.get(name):
             place = _first_difference(before.get(name), after.get(name))
-            common = 0 if "tool" in name else later.window.tokens["tools"]
+            common = 0 if "tool" in name else later.window.tokens.tools
             return _broken(name, byte=place, tokens=common)
     old, new = before.get(listed, []), after.get(listed, [])
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
     if same == len(old):
-        return msgspec.structs.replace(_broken(None, tokens=earlier.window.tokens["total"]), is_broken=False)
+        return msgspec.structs.replace(_broken(None, tokens=earlier.window.tokens.total), is_broken=False)
     place = _first_difference(old[same], new[same] if same < len(new) else None)
     pairs = zip(one.seqs, other.seqs, strict=False)
     count = sum(
@@ -205,7 +205,7 @@ def _break(earlier: Made, later: Made, one: _Sent, other: _Sent, parts: Sequence
     )
     is_fixed = not set(parts) & {"system", "few_shots", "summary", "note"}
     seq = other.seqs[count] if is_fixed and count < len(other.seqs) else None
-    common = other.costs.up_to(count) if is_fixed else later.window.tokens["tools"]
+    common = other.costs.up_to(count) if is_fixed else later.window.tokens.tools
     return _broken(listed, message=same, byte=place, seq=seq, tokens=common)
 
 

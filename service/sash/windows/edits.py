@@ -98,8 +98,7 @@ def _cheaper_line(line: Explained, less: Mapping[int, int], thoughts: Mapping[in
 
 def sparing(window: Window, part: str, tokens: int) -> Window:
     """The window with so many tokens less in one part of its figures."""
-    had = window.tokens
-    return _replace(window, tokens={**had, "total": had["total"] - tokens, part: had[part] - tokens})
+    return _replace(window, tokens=window.tokens.plus(part, -tokens))
 
 
 def _with_documents_priced(window: Window, priced: Mapping[int, Grounded]) -> Window:
@@ -107,7 +106,7 @@ def _with_documents_priced(window: Window, priced: Mapping[int, Grounded]) -> Wi
     if not priced:
         return window
     grounding = {**window.grounding, **priced}
-    less = window.tokens["grounding"] - sum(each.cost for each in grounding.values())
+    less = window.tokens.grounding - sum(each.cost for each in grounding.values())
     return _replace(sparing(window, "grounding", less), grounding=grounding)
 
 

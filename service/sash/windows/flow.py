@@ -283,12 +283,12 @@ def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked
     nothing = _replace(asked, recollection=NOTHING)
     if query.view is not None or not _is_too_long(asked, seen.history):
         draft, seen = yield from _draft(asked, seen)
-        if not draft.dropped["messages"] or (query.view is not None and draft.stop_reason == "complete"):
+        if not draft.dropped.messages or (query.view is not None and draft.stop_reason == "complete"):
             return nothing, seen, {}
     draft, seen = yield from _draft(_replace(asked, recall_reserve=recall_reserve), seen)
     history = seen.history
     asked = _replace(nothing, recall_reserve=recall_reserve if query.stable else 0)
-    model, room = asked.plan.model, min(recall_reserve, asked.plan.budget - draft.tokens["total"])
+    model, room = asked.plan.model, min(recall_reserve, asked.plan.budget - draft.tokens.total)
     if asked.recall == "off" or room <= 0:
         return asked, seen, {}
     text = query.recall_query

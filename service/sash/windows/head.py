@@ -8,20 +8,7 @@ from msgspec import Meta
 from sash.core.chat.messages import Metadata
 from sash.core.law.fixed_parts.cost import Cost
 from sash.core.law.recall import Searched
-
-
-class WindowTokens(msgspec.Struct, frozen=True):
-    """The prediction of ``prompt_tokens``: ``total`` is the sum of the other figures, which are tokens by kind of part."""
-
-    total: int
-    priming: int
-    system: int
-    few_shots: int
-    tools: int
-    summary: int
-    messages: int
-    grounding: int
-    reasoning: int
+from sash.core.law.records.figures import Dropped, WindowTokens
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -30,20 +17,6 @@ class Kept(msgspec.Struct, frozen=True):
     messages: int
     first_seq: int | None
     last_seq: int | None
-
-
-class Dropped(msgspec.Struct, frozen=True):
-    """Parts of the history that the window leaves out, in messages and in tokens of the encoding."""
-
-    messages: int
-    tokens: int
-    duplicates: int
-    grounding_messages: int
-    grounding_tokens: int
-    reasoning_tokens: Annotated[int, Meta(description="Reasoning of messages that are sent without it.")]
-    images: Annotated[int, Meta(description="Pictures of sent messages that are sent as one line of text.")]
-    files: Annotated[int, Meta(description="Files and sounds of sent messages that are sent as one line of text.")]
-    media_bytes: Annotated[int, Meta(description="Bytes that these pictures, files and sounds have as JSON.")]
 
 
 class SentDocument(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -250,9 +250,8 @@ def recollected(window: Window, recollection: Recollection, history: History) ->
     """
     tokens, lines, block = window.tokens, window.explain, recollection.block
     if block:
-        more = recollection.tokens
+        tokens = tokens.plus("messages", recollection.tokens)
         recollection = msgspec.structs.replace(recollection, place=block_place(window, history))
-        tokens = {**tokens, "total": tokens["total"] + more, "messages": tokens["messages"] + more}
     if lines is not None:
         by_seq = {line.seq: line for line in lines}
         for seq, line in recollection.lines.items():  # the window's own line has the tokens of a message in its place
@@ -268,7 +267,7 @@ def first_seen(window: Window, history: History) -> int:
     # Without the gaps of messages that an agent does not see.
     numbers = np.append(seqs[:front], history.first_seq + np.arange(len(seqs) - front))
     sent = numbers[np.isin(seqs, window.seqs)].tolist()
-    left = last_left_out(sent, sent[-1] if sent else 0) if window.dropped["messages"] else 0
+    left = last_left_out(sent, sent[-1] if sent else 0) if window.dropped.messages else 0
     return seqs.item(np.searchsorted(numbers, left + 1)) if left else 1
 
 

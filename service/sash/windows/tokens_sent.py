@@ -245,7 +245,7 @@ def _as_sent(
 def _thought_by(row: int, window: Window, history: History, model: Model) -> int:
     """The tokens of the reasoning that a message was chosen with; 0 where an older turn's is not counted."""
     edit = window.edits.get(row)
-    if not window.tokens["reasoning"] or model.rules.forgets or (edit is not None and edit.without_reasoning):
+    if not window.tokens.reasoning or model.rules.forgets or (edit is not None and edit.without_reasoning):
         return 0
     return reasoning_tokens(history.records[row].measure, model, model.format)
 

@@ -32,9 +32,9 @@ class WindowCosts(msgspec.Struct, frozen=True, dict=True):
     def up_to(self, count: int) -> int:
         """Tokens of the window's beginning, up to and including its first ``count`` messages."""
         tokens, seqs, recalled = self.window.tokens, self.window.seqs, self.window.recalled
-        fixed = tokens["priming"] + tokens["system"] + tokens["tools"]
+        fixed = tokens.priming + tokens.system + tokens.tools
         after = recalled.tokens if recalled and recalled.block and count <= recalled.place else 0
-        return fixed if count <= 0 else max(fixed, tokens["total"] - after - sum(map(self.cost, seqs[count:])))
+        return fixed if count <= 0 else max(fixed, tokens.total - after - sum(map(self.cost, seqs[count:])))
 
     def cost(self, seq: int) -> int:
         """The tokens of a message as it is sent, with its documents."""

@@ -77,8 +77,8 @@ class CachedWindow(WindowCosts, frozen=True, dict=True):
 
     def _leading_end(self) -> list[int]:
         """The number of the last leading system text, if it can have a cache mark. Few-shots follow the system prompt."""
-        window, prompt = self.window, bool(self.window.tokens["system"])
-        if window.tokens["few_shots"]:
+        window, prompt = self.window, bool(self.window.tokens.system)
+        if window.tokens.few_shots:
             return [0] if prompt and self._says_system_first else []
         leading = len(self.roles) - len(self.roles.lstrip(bytes((SYSTEM, DEVELOPER))))
         texts = prompt + (window.summary is not None) + bool(window.note) + leading
@@ -90,18 +90,18 @@ def blocks_of_window(kind: CacheKind, cached: CachedWindow) -> list[Block]:
     window, tokens = cached.window, cached.window.tokens
     ends = set(cached.ends(kind)) if kind != "implicit" else set()
     said = list(_messages(kind, cached, ends))
-    rest = tokens["total"] - sum(block.tokens for block in said)
+    rest = tokens.total - sum(block.tokens for block in said)
     lines = (window.summary and window.summary.text, window.note)
     # In one text with the lines, where the provider has system texts apart from its messages.
     beside = (*lines, *cached.systems) if PROVIDERS[cached.model.format].fills else ()
-    definitions = min(rest, tokens["priming"] + tokens["tools"])
-    has_lines = bool(any(lines) or tokens["few_shots"])
-    system = min(rest - definitions, tokens["system"]) if has_lines or not tokens["system"] else rest - definitions
+    definitions = min(rest, tokens.priming + tokens.tools)
+    has_lines = bool(any(lines) or tokens.few_shots)
+    system = min(rest - definitions, tokens.system) if has_lines or not tokens.system else rest - definitions
     is_marked = kind == "cache_control" and cached.places is not None
     # Lines are messages behind the system text, unless they are in one text with it; few-shots are between them.
-    on_lines = kind == "breakpoints" and any(lines) and not tokens["few_shots"]
+    on_lines = kind == "breakpoints" and any(lines) and not tokens.few_shots
     leading = [
-        Block("definitions", definitions, marked=is_marked and tokens["tools"] > 0),
+        Block("definitions", definitions, marked=is_marked and tokens.tools > 0),
         Block(("system", beside), system, marked=0 in ends and system > 0 and not on_lines, turn=system > 0),
     ]
     if rest > definitions + system or any(lines):

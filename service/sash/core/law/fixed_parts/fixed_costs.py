@@ -8,12 +8,10 @@ from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.history.fillers import joined_systems
 from sash.core.law.history.notes import Line
 from sash.core.law.history.view import View
+from sash.core.law.records.figures import WindowTokens
 from sash.core.law.records.records import Has
 from sash.core.providers import PROVIDERS
 from sash.core.stored.stored_summary import Summary
-
-Lines = Sequence[Line | Summary | None]
-"""A summary and a note, if there are any."""
 
 
 def first_rows(rows: Sequence[int], roles: bytes, model: Model, systems: Sequence[int]) -> list[int]:
@@ -29,21 +27,12 @@ def first_rows(rows: Sequence[int], roles: bytes, model: Model, systems: Sequenc
     return found
 
 
-def fixed_costs(view: View, plan: Plan, lines: Lines = (), more: int = 0) -> dict[str, int]:
-    """Tokens of the fixed parts by name. ``lines`` stand between the few-shots and the messages. ``more`` tokens are added
-    to the priming.
+def costs_beside(view: View, plan: Plan, lines: Sequence[Line | Summary]) -> WindowTokens:
+    """Tokens of the fixed parts beside lines or system messages, or where messages may call without definitions.
 
-    Those of definitions may depend on the request's first message. If that is not known (no fixed message, no line, and the
-    first message may be left out), the larger cost is taken.
+    ``lines`` stand between the few-shots and the messages. Those of definitions may depend on the request's first message.
+    If that is not known (no fixed message, no line, and the first message may be left out), the larger cost is taken.
     """
-    costs = plan.bare_costs
-    if any(lines) or view.systems or plan.bare_calls:
-        costs = _costs_beside(view, plan, [line for line in lines if line is not None])
-    return {**costs, "priming": costs["priming"] + more} if more else costs
-
-
-def _costs_beside(view: View, plan: Plan, lines: Sequence[Line | Summary]) -> dict[str, int]:
-    """The same beside lines or system messages, or where messages may call without definitions."""
     model, fixed, fills = plan.model, plan.parts.fixed, PROVIDERS[plan.model.format].fills
     records = view.history.records
     required = view.required_rows if fixed.defines(model) or model.lone else []

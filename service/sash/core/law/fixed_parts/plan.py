@@ -33,6 +33,7 @@ from sash.core.law.history.fillers import (
 from sash.core.law.history.lines import go_on_tokens
 from sash.core.law.history.notes import Line
 from sash.core.law.records.costs import text_costs
+from sash.core.law.records.figures import WindowTokens
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.destinations.destination import meet
@@ -76,8 +77,8 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
         return sum(each.role <= DEVELOPER for each in self.parts.fixed.few_shots)
 
     @cached_property
-    def bare_costs(self) -> dict[str, int]:
-        """Tokens of the fixed parts by name, beside messages of which none is a system message. Not to be changed."""
+    def bare_costs(self) -> WindowTokens:
+        """Tokens of the fixed parts, beside messages of which none is a system message."""
         return self.costs_beside((), (), calls=not self.bare_calls)
 
     def costs_beside(
@@ -88,7 +89,7 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
         calls: bool,
         is_oldest: bool = False,
         joints: int = 0,
-    ) -> dict[str, int]:
+    ) -> WindowTokens:
         """The same beside ``lines``, between the few-shots and the messages, and beside ``required`` messages.
 
         ``is_oldest``: the first of these is the history's oldest, so that none stands before it. ``calls``: a message may
@@ -104,13 +105,11 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
         # A provider's compaction comes before the few-shots.
         is_compacted = bool(lines) and measures[0].role == ASSISTANT
         between = len(lines) * self.joint or (joints and joints * blank_line_tokens(model))
-        return {
-            "priming": model.priming + is_lone * model.lone + (bare_opening(model) if is_compacted else 0),
-            "system": system,
-            "few_shots": few_shots + few_shots_fillers(fixed.few_shots, model, are_first=not is_compacted),
-            "tools": tools,
-            "summary": sum(messages_tokens(measures, model, [line.own_tokens for line in lines])) + between,
-        }
+        priming = model.priming + is_lone * model.lone + (bare_opening(model) if is_compacted else 0)
+        few_shots += few_shots_fillers(fixed.few_shots, model, are_first=not is_compacted)
+        summary = sum(messages_tokens(measures, model, [line.own_tokens for line in lines])) + between
+        total = priming + system + few_shots + tools + summary
+        return WindowTokens(total, priming, system, few_shots, tools, summary, 0, 0, 0)
 
     @cached_property
     def opening(self) -> int:

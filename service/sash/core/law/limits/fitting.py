@@ -174,12 +174,12 @@ class _Fitting:
             lined={row: self.lined[row] for row in numbers},
             stop_reason=stop,
             explain=window.explain and [_explained(line, reasons.get(line.seq, ())) for line in window.explain],
-            dropped={
-                **window.dropped,
-                "images": images,
-                "files": len(media) - images,
-                "media_bytes": sum(map(bytes_of, media)),
-            },
+            dropped=msgspec.structs.replace(
+                window.dropped,
+                images=images,
+                files=len(media) - images,
+                media_bytes=sum(map(bytes_of, media)),
+            ),
         )
 
 

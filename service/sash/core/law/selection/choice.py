@@ -19,14 +19,15 @@ import numpy as np
 
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, TOOL, USER
 from sash.core.law.documents.grounding import Grounded
-from sash.core.law.fixed_parts.fixed_costs import fixed_costs
+from sash.core.law.fixed_parts.fixed_costs import costs_beside
 from sash.core.law.fixed_parts.plan import WindowSpec
 from sash.core.law.history.fillers import came_in, longest_opening, opening_tokens
 from sash.core.law.history.lines import longest_lines
-from sash.core.law.history.notes import Line, longest_note
+from sash.core.law.history.notes import Line, longest_note, note_line
 from sash.core.law.history.order import last_reply
 from sash.core.law.history.view import History, Order, View, since, view_history
 from sash.core.law.lazily import lazy
+from sash.core.law.records.figures import WindowTokens
 from sash.core.law.records.need_older import NeedOlder, older
 from sash.core.law.selection.caching import cut_length
 from sash.core.law.selection.composed import composed, left_out
@@ -148,8 +149,10 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
                 break
         if isinstance(taken, NeedOlder):
             return taken
-        taken.note = self._note(taken) if taken.noted else 0
-        return composed(taken, self.spec, self.allowed, self.budget, self.ending, self.goes_on)
+        if taken.noted and (note := self._note(taken)):
+            taken.note, line = note, note_line(note, self.spec.plan.model.vocabulary)
+            taken.fixed = self._fixed(taken.summary, line).plus("priming", taken.opening)
+        return composed(taken, self.spec, self.allowed, self.budget, self.goes_on)
 
     def with_cuts(self) -> "_Choice":
         """The choice with results cut that are larger than the window, or required and do not fit beside other parts."""
@@ -166,8 +169,8 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
     def select(self, summary: Summary | None, *, noted: bool) -> Walk | NeedOlder:
         """Steps 1 to 4 of the module's docstring. Raises WindowDoesNotFit."""
         spec, plan, view = self.spec, self.spec.plan, self.view
-        fixed = fixed_costs(view, plan, (summary,), self.ending)
-        room = self.budget - sum(fixed.values()) - self.required_cost
+        fixed = self._fixed(summary)
+        room = self.budget - fixed.total - self.required_cost
         if room < 0:
             raise self._refusal(summary)
         taken = Walk(
@@ -223,7 +226,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         taken.opening = open_request(taken, self._opening)
         if taken.opening > taken.room + taken.held:
             raise self._refusal(taken.summary)
-        taken.room = max(0, taken.room - taken.opening)
+        taken.fixed, taken.room = taken.fixed.plus("priming", taken.opening), max(0, taken.room - taken.opening)
 
     @lazy
     def _is_opened(self) -> bool:
@@ -276,8 +279,8 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
 
     def _refusal(self, summary: Summary | None) -> WindowDoesNotFit:
         """The problem with each part that a window must have, so that a budget of its ``needed`` is enough."""
-        fixed = fixed_costs(self.view, self.spec.plan, (summary,), self._least_opening + self.ending)
-        return does_not_fit(self.budget, fixed, self.view.required_costs(), self._whole_documents())
+        fixed = self._fixed(summary).plus("priming", self._least_opening)
+        return does_not_fit(self.budget, fixed.parts, self.view.required_costs(), self._whole_documents())
 
     def _ask(self, taken: Walk) -> None:
         """Step 3: the newest question with its documents. Raises WindowDoesNotFit."""
@@ -362,5 +365,12 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
 
     def _room(self, *lines: Line | Summary | None) -> int:
         """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""
-        fixed = fixed_costs(self.view, self.spec.plan, lines, self.ending)
-        return self.budget - sum(fixed.values()) - self.required_cost
+        return self.budget - self._fixed(*lines).total - self.required_cost
+
+    def _fixed(self, *lines: Line | Summary | None) -> WindowTokens:
+        """Tokens of the fixed parts beside a summary and a note, with the line behind a reply at the end."""
+        plan, beside = self.spec.plan, [line for line in lines if line is not None]
+        fixed = plan.bare_costs
+        if beside or self.view.systems or plan.bare_calls:
+            fixed = costs_beside(self.view, plan, beside)
+        return fixed.plus("priming", self.ending) if self.ending else fixed

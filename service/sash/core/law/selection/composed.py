@@ -1,7 +1,6 @@
 """The window of the messages that a walk kept: its tokens, the edits of its messages, and what it leaves out."""
 
 from collections.abc import Sequence
-from typing import Final
 
 import msgspec
 import numpy as np
@@ -9,12 +8,13 @@ import numpy as np
 from sash.core.counts.costs.counting import has_calls, reference_tokens
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import Number
-from sash.core.law.fixed_parts.fixed_costs import Lines, first_rows, fixed_costs
+from sash.core.law.fixed_parts.fixed_costs import first_rows
 from sash.core.law.fixed_parts.plan import Plan, WindowSpec
 from sash.core.law.history.notes import note_line
 from sash.core.law.history.results import Edit
 from sash.core.law.history.view import Thoughts, View
 from sash.core.law.records.costs import costs_as_counted, reference_costs
+from sash.core.law.records.figures import Dropped, WindowTokens
 from sash.core.law.records.reasons import Reason
 from sash.core.law.selection.binding import accepted_from
 from sash.core.law.selection.cutting import grown
@@ -26,48 +26,26 @@ from sash.core.providers import binds_reasoning
 from sash.core.stored.record import WindowFlags
 from sash.core.stored.stored_summary import Summary
 
-NO_MEDIA_LEFT: Final = {"images": 0, "files": 0, "media_bytes": 0}
-"""The figures of a window that sends all pictures, files and sounds of its messages."""
 
-
-def composed(taken: Walk, spec: WindowSpec, allowed: Allowed, budget: int, ending: int, goes_on: int | None) -> Window:
-    """The window of a walk.
-
-    ``budget`` is in tokens, and ``ending`` are those of a line that asks to go on behind the reply of the row ``goes_on``.
-    """
+def composed(taken: Walk, spec: WindowSpec, allowed: Allowed, budget: int, goes_on: int | None) -> Window:
+    """The window of a walk. ``budget`` is in tokens. A line may ask to go on behind the reply of the row ``goes_on``."""
     plan, view, rows, fixed = spec.plan, taken.view, taken.rows, taken.fixed
     history, messages, is_moved = view.history, taken.kept_cost + taken.required_cost, view.history.order is not None
     if view.edits:  # remaining room extends the newest results again
         view = grown(view, spec, taken.room)
         messages = taken.kept_cost + view.of_history(plan.around)[1]
-    if taken.note:
-        fixed = fixed_costs(view, plan, _lines(taken, plan), ending)
-    if taken.opening:
-        fixed = {**fixed, "priming": fixed["priming"] + taken.opening}
-    tokens = {"total": 0, **fixed, "messages": messages, "grounding": taken.spent, "reasoning": 0}
-    sent, left, accepted, left_of = None, None, 0, ()
+    sent, left, accepted, left_of, thoughts, others, tools = None, None, 0, (), 0, messages, fixed.tools
     if view.thoughts is not None:
-        sent, left, accepted = _reasoning(view, view.thoughts, taken, spec, allowed, budget - sum(fixed.values()))
-        tokens["messages"] -= int(view.thoughts.sent[rows].sum())
-        tokens["reasoning"], left_of = int(sent[rows].sum()), left[rows].tolist()
+        sent, left, accepted = _reasoning(view, view.thoughts, taken, spec, allowed, budget - fixed.total)
+        others -= int(view.thoughts.sent[rows].sum())
+        thoughts, left_of = int(sent[rows].sum()), left[rows].tolist()
     if taken.note or taken.summary is not None or plan.stands_in or view.systems:
-        tokens["tools"] = _tools_tokens(view, plan, _lines(taken, plan), rows)
-    tokens["total"] = sum(tokens.values())
-    missing = history.length - len(rows) if taken.summary is None else left_out(view, len(rows), taken.summary)
-    dropped = {
-        "messages": missing,
-        "tokens": _tokens_left_out(view, plan.model, taken, messages) if missing else 0,
-        "duplicates": taken.duplicates,
-        "grounding_messages": history.grounding_messages - len(taken.grounding),
-        **NO_MEDIA_LEFT,
-        "grounding_tokens": history.grounding_tokens,
-        "reasoning_tokens": sum(left_of),
-    }
-    grounding = {}
+        tools = _tools_tokens(view, plan, taken, rows)
+    grounding, left_grounding = {}, history.grounding_tokens
     if taken.grounding:
         grounding = {history.seqs[row]: taken.grounding[row] for row in sorted(taken.grounding)}
-        told = sum(each.tokens for each in grounding.values())
-        dropped["grounding_tokens"] = max(0, history.grounding_tokens - told)
+        left_grounding = max(0, left_grounding - sum(each.tokens for each in grounding.values()))
+    missing = history.length - len(rows) if taken.summary is None else left_out(view, len(rows), taken.summary)
     is_edited = left_of or view.edits or is_moved or history.seen is not None
     return Window(
         budget=budget,
@@ -80,8 +58,28 @@ def composed(taken: Walk, spec: WindowSpec, allowed: Allowed, budget: int, endin
         grounding=grounding,
         summary=taken.summary,
         note=taken.note,
-        tokens=tokens,
-        dropped=dropped,
+        tokens=WindowTokens(
+            total=fixed.total - fixed.tools + tools + others + taken.spent + thoughts,
+            priming=fixed.priming,
+            system=fixed.system,
+            few_shots=fixed.few_shots,
+            tools=tools,
+            summary=fixed.summary,
+            messages=others,
+            grounding=taken.spent,
+            reasoning=thoughts,
+        ),
+        dropped=Dropped(
+            messages=missing,
+            tokens=_tokens_left_out(view, plan.model, taken, messages) if missing else 0,
+            duplicates=taken.duplicates,
+            grounding_messages=history.grounding_messages - len(taken.grounding),
+            grounding_tokens=left_grounding,
+            reasoning_tokens=sum(left_of),
+            images=0,
+            files=0,
+            media_bytes=0,
+        ),
         stop_reason=taken.stop,
         explain=explain(view, taken, sent, left) if plan.query.explain else None,
         edits=_edits(view, plan, rows, left_of, accepted) if is_edited else {},
@@ -91,11 +89,6 @@ def composed(taken: Walk, spec: WindowSpec, allowed: Allowed, budget: int, endin
         passed=_passed(taken, view) if taken.reasons else frozenset(),
         goes_on=history.seqs[goes_on] if goes_on is not None and goes_on in rows else 0,
     )
-
-
-def _lines(taken: Walk, plan: Plan) -> Lines:
-    """The summary and the note of a window."""
-    return (taken.summary, note_line(taken.note, plan.model.vocabulary) if taken.note else None)
 
 
 def _reasoning(
@@ -131,7 +124,7 @@ def _edits(view: View, plan: Plan, rows: Sequence[int], left: Sequence[int], acc
     return edits
 
 
-def _tools_tokens(view: View, plan: Plan, lines: Lines, rows: Sequence[int]) -> int:
+def _tools_tokens(view: View, plan: Plan, taken: Walk, rows: Sequence[int]) -> int:
     """The tokens of definitions. They may depend on the first message and on system messages.
 
     Where one stands in for tools, it is sent beside calls alone; so it is with the cost of calls without definitions.
@@ -139,6 +132,7 @@ def _tools_tokens(view: View, plan: Plan, lines: Lines, rows: Sequence[int]) -> 
     if not plan.parts.fixed.defines(plan.model):
         return 0
     records = view.history.records
+    lines = (taken.summary, note_line(taken.note, plan.model.vocabulary) if taken.note else None)
     known = rows[:1] if not view.systems else first_rows(rows, records.roles, plan.model, view.systems)
     beside = [each.measure for each in (*lines, *(records[row] for row in known)) if each is not None]
     calls = plan.stands_in and any(has_calls(records[row].measure) for row in rows)

@@ -1,7 +1,7 @@
 """walk: keeps units of history, from the newest to the oldest, while they fit into the remaining budget."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import msgspec
@@ -9,6 +9,7 @@ import msgspec
 from sash.core.counts.models.families import DEVELOPER, FUNCTION, USER
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.history.view import View, since
+from sash.core.law.records.figures import WindowTokens
 from sash.core.law.records.reasons import Reason
 from sash.core.law.selection.stable import Cut
 from sash.core.stored.stored_grounding import StoredDocument
@@ -28,8 +29,8 @@ class Walk(msgspec.Struct):
     view: View
     costs: Sequence[int]
     """The tokens that each unit takes of the room; 0 for a required one."""
-    fixed: Mapping[str, int]
-    """Tokens of the fixed parts by name, without those of an opening or a note."""
+    fixed: WindowTokens
+    """Tokens of the fixed parts."""
     room: int
     """The rest of the budget, in tokens."""
     required_cost: int = 0

@@ -9,6 +9,7 @@ from sash.core.law.documents.grounding import Grounded
 from sash.core.law.history.results import Edit
 from sash.core.law.recall import Recollection
 from sash.core.law.records.explained import Explained
+from sash.core.law.records.figures import Dropped, WindowTokens
 from sash.core.law.selection.stable import Cut
 from sash.core.stored.record import Record
 from sash.core.stored.stored_summary import Summary
@@ -49,8 +50,8 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     summary: Summary | None
     note: int
     """The number of messages in the note; 0 without a note."""
-    tokens: Mapping[str, int]
-    dropped: Mapping[str, int]
+    tokens: WindowTokens
+    dropped: Dropped
     stop_reason: str
     explain: list[Explained] | None
     edits: Mapping[int, Edit] = {}
