@@ -11,6 +11,7 @@ from sash.core.stored.details import decode_details
 from sash.problems import (
     Conflict,
     ConversationExists,
+    EntryConflict,
     PreconditionFailed,
     Problem,
     ReplyGone,
@@ -158,20 +159,18 @@ class Conversations:
                 reach=reach,
                 **arguments,
             )
-            reply = await self._client.reply(call)
-            match reply:
-                case [b"conflict", int(index), _] if sealer.active and not entries[index].as_before:
-                    # It may be the same entry, stored before encryption had a key: its stored digest is then the plain one.
-                    if await self._stored_digest(target, entries[index].identity.id) == entries[index].identity.digest:
-                        given, entries = (_as_before(each, index) for each in (given, entries))
-                        continue
             try:
-                appended = call.read(reply)
+                appended = await self._client.run(call)
             except MediaMoved:
                 await self.erasures.note(target)  # so that what was written is swept, if this process ends here
                 await self.media.discard(target, sealer, entries)
                 entries = await self.media.placed(target, sealer, given, target.keys.media, again=True)
             except (Conflict, HistoryEdited, PreconditionFailed, ReplyGone, Unprocessable) as refused:
+                if sealer.active and isinstance(refused, EntryConflict | ReplyGone):
+                    index = _refused_entry(refused)
+                    if await self._stands_plain(target, entries[index]):
+                        given, entries = (_as_before(each, index) for each in (given, entries))
+                        continue
                 await self.media.discard(target, sealer, entries)
                 if isinstance(refused, ReplyGone):
                     await self._tell_branch(target, entries, refused)
@@ -184,7 +183,7 @@ class Conversations:
     async def _tell_branch(self, target: Target, entries: Sequence[NewEntry], gone: ReplyGone) -> None:
         """Tell in which branch a reply is that a write would continue, if it is in one."""
         with contextlib.suppress(Problem):
-            identity = entries[int(gone.errors[0].pointer.split("/")[2])].identity.id
+            identity = entries[_refused_entry(gone)].identity.id
             found = (await self.branches.all(target)).branch_with(identity)
             if found is not None:
                 gone.members = {**gone.members, "branch": found.id}
@@ -211,10 +210,13 @@ class Conversations:
             )
         return msgspec.structs.replace(reply, settings=settings)
 
-    async def _stored_digest(self, target: Target, identity: str) -> bytes:
-        (seq,) = await self._client.commands([("HGET", target.keys.ids, id_field(identity))])
+    async def _stands_plain(self, target: Target, entry: NewEntry) -> bool:
+        """Whether this entry was stored before encryption had a key: its stored digest is then the plain one."""
+        if entry.as_before:
+            return False
+        (seq,) = await self._client.commands([("HGET", target.keys.ids, id_field(entry.identity.id))])
         (details,) = await self._client.commands([("LINDEX", target.keys.details, int(seq or 0) - 1)])
-        return decode_details(details).digest if seq and details else b""
+        return bool(seq and details) and decode_details(details).digest == entry.identity.digest
 
     async def change(
         self,
@@ -259,6 +261,11 @@ class Conversations:
     async def erase(self, target: Target, *, life: str = "", if_match: str = "") -> None:
         """Erase all of a conversation: of one ``life``, or of any. Raises NotFound, PreconditionFailed."""
         await self.erasures.after(target, write_scripts.erase(target.keys, life=life, if_match=if_match))
+
+
+def _refused_entry(refused: EntryConflict | ReplyGone) -> int:
+    """The index of the entry that an append refused."""
+    return int(refused.errors[0].pointer.split("/")[2])
 
 
 def _as_before(entries: Sequence[NewEntry], index: int) -> list[NewEntry]:

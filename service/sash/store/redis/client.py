@@ -229,14 +229,10 @@ class Client:
 
     async def run(self, call: ScriptCall[T]) -> T:
         """Run a script and return its result. Raises StoreUnavailable, StoreFull, and what the call raises."""
-        return call.read(await self.reply(call))
-
-    async def reply(self, call: ScriptCall[Any]) -> Any:
-        """Run a script and return its reply as it came, not read. Raises StoreUnavailable, StoreFull."""
         script, keys = call.script, call.keys
-        words = [("EVALSHA", script.sha, len(keys), *keys, *call.arguments)]
-        (reply,) = await self._answer(script.name, words, script.effect)
-        return reply
+        words = ("EVALSHA", script.sha, len(keys), *keys, *call.arguments)
+        (reply,) = await self._answer(script.name, [words], script.effect)
+        return call.read(reply)
 
     async def commands(self, words: Commands, *, erases: bool = False) -> list[Any]:
         """Return the replies to plain commands. Those of one slot are sent together, and run in order on one connection.
@@ -344,31 +340,16 @@ class Client:
         self._tries = True
 
     async def _answer(self, call: str, words: Commands, effect: Effect) -> list[Any]:
-        """Return the replies to commands of one slot, sent again until there is an answer or the deadline has passed."""
+        """Return the replies to commands of one slot, which are sent again where that may help."""
         if is_try := self._is_down:
             self._take_try(call)
         started, failed = time.monotonic(), True
         deadline = started + self._timeout_seconds
-        asked: Server | None = None
         try:
-            while True:
-                try:
-                    if asked is not None:
-                        replies = await _ask(asked, words, deadline, effect=effect)
-                    else:
-                        server = self._only or self._find(words)
-                        replies = await server.submit(words, deadline, effect=effect).future
-                    break
-                except NoScriptError:
-                    words, asked, pause = _with_sources(words), None, 0.0
-                except (MovedError, AskError, ClusterDownError, NodeLost) as error:
-                    asked, pause = await self._redirect(error)
-                except ResponseError as error:
-                    _raise_unless_later(error)
-                    asked, pause = None, _RETRY_SECONDS
-                if time.monotonic() + pause >= deadline:
-                    raise StoreUnavailable("The store cannot serve now; try again.")
-                await asyncio.sleep(pause)
+            try:
+                replies = await (self._only or self._find(words)).submit(words, deadline, effect=effect).future
+            except (ResponseError, NodeLost) as error:
+                replies = await self._again(words, deadline, effect, error)
             if self._setup.durability.unreadable:
                 raise StoreUnavailable(f"Nothing is served: {self.closed}.")
             failed = False
@@ -378,6 +359,30 @@ class Client:
             if is_try:
                 self._tries, self._is_down = False, self._is_down and failed
         return replies
+
+    async def _again(self, words: Commands, deadline: float, effect: Effect, error: Exception) -> list[Any]:
+        """Return the replies to commands that were answered with ``error``, sent again until the deadline has passed.
+
+        Raises an error that another try would not solve.
+        """
+        while True:
+            asked, pause = None, 0.0
+            if isinstance(error, NoScriptError):
+                words = _with_sources(words)
+            elif isinstance(error, MovedError | AskError | ClusterDownError | NodeLost):
+                asked, pause = await self._redirect(error)
+            else:
+                _raise_unless_later(error)
+                pause = _RETRY_SECONDS
+            if time.monotonic() + pause >= deadline:
+                raise StoreUnavailable("The store cannot serve now; try again.")
+            await asyncio.sleep(pause)
+            try:
+                if asked is not None:
+                    return await _ask(asked, words, deadline, effect=effect)
+                return await (self._only or self._find(words)).submit(words, deadline, effect=effect).future
+            except (ResponseError, NodeLost) as found:
+                error = found
 
     def _find(self, words: Commands) -> Server:
         """Return the server that serves the commands' slot."""
@@ -430,7 +435,7 @@ def _with_sources(words: Commands) -> Commands:
     return [("EVAL", _SOURCES[each[1]], *each[2:]) if each[0] == "EVALSHA" else each for each in words]
 
 
-def _raise_unless_later(error: ResponseError) -> None:
+def _raise_unless_later(error: Exception) -> None:
     """Raise an error that another try would not solve."""
     if isinstance(error, OutOfMemoryError) or str(error).startswith("OOM"):
         raise StoreFull("The store is at its memory limit: reading and erasing still work.") from None
