@@ -26,7 +26,7 @@ TENANT: ContextVar[str] = ContextVar("tenant", default="")
 """The tenant whose request runs; empty for work that no request waits for."""
 _MOST = 1000
 """Jobs that may wait: more would not be reached before their requests' deadlines."""
-_SHORT = 100
+NO_TURN = 100
 """Work that takes no turn, in messages of a plain chat that a window is chosen from: a tenth of a millisecond."""
 _A_TICK = 500
 """Work of one tick of the event loop, or one piece of work."""
@@ -120,7 +120,7 @@ def _deliver(future: "asyncio.Future[Any]", result: Any, error: BaseException | 
 
 
 class Turns:
-    """Turns of work on one event loop, first come, first served. What is short waits for no turn."""
+    """Turns of work on one event loop, first come, first served. Work of up to ``NO_TURN`` asks for none."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
@@ -132,8 +132,6 @@ class Turns:
 
         ``work`` is in messages of a plain chat that a window is chosen from.
         """
-        if work <= _SHORT:
-            return
         loop = asyncio.get_running_loop()
         if self._taken == 0:
             loop.call_soon(self._tick, loop)

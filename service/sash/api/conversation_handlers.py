@@ -40,7 +40,7 @@ from sash.operations.logging import best_effort
 from sash.problems import CannotOpen, ConversationDamaged, PreconditionFailed, TooLarge
 from sash.store.data.entries import wall_ms
 from sash.store.data.layout import Target, target_at
-from sash.store.data.replies import Shut, State
+from sash.store.data.replies import Shut, State, WholeState
 from sash.windows.asked import check_tools_of
 from sash.windows.seen_pages import seen_state
 
@@ -223,7 +223,7 @@ async def _life_and_owner(request: Incoming, context: Context, target: Target) -
 
 
 def conversation_body(
-    identity: str, state: State, progress: RecallProgress | None = None, **rewound: Unpack[RewoundTail]
+    identity: str, state: WholeState, progress: RecallProgress | None = None, **rewound: Unpack[RewoundTail]
 ) -> bytes:
     """A conversation as JSON; after a rewind also what became of its messages."""
     members = _members(identity, state)
@@ -232,7 +232,7 @@ def conversation_body(
     )
 
 
-def exported_body(identity: str, state: State, view: str | None = None) -> bytes:
+def exported_body(identity: str, state: WholeState, view: str | None = None) -> bytes:
     """The first line of a conversation's export. The export of an imported copy begins with the same line.
 
     With a view, the line names it, so that an import does not take a part for the whole.
@@ -241,7 +241,7 @@ def exported_body(identity: str, state: State, view: str | None = None) -> bytes
     return msgspec.json.encode(ExportedConversation(**members) if view is None else ExportedView(**members, view=view))
 
 
-def _members(identity: str, state: State) -> dict[str, Any]:
+def _members(identity: str, state: WholeState) -> dict[str, Any]:
     settings = read_settings(state.settings)
     summary = None
     if state.summary is not None:

@@ -40,7 +40,7 @@ from sash.store.data.branches import Head, ended, name_of
 from sash.store.data.entries import wall_ms
 from sash.store.data.layout import Target, target_at
 from sash.store.data.reading import changed
-from sash.store.data.replies import Message, Page, State
+from sash.store.data.replies import Message, Page, WholeState
 from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.staging import OrphanEntry, StagedTwice, Staging
 from sash.store.data.stored_messages import SMALL_STEP_BYTES, NewEntry
@@ -104,7 +104,12 @@ async def export_conversation(request: Incoming) -> Response[bytes] | Stream:
 
 
 async def _lines(
-    request: Incoming, target: Target, state: State, view: str | None, first: Page | None, rest: AsyncIterator[Page]
+    request: Incoming,
+    target: Target,
+    state: WholeState,
+    view: str | None,
+    first: Page | None,
+    rest: AsyncIterator[Page],
 ) -> AsyncIterator[bytes]:
     yield exported_body(target.id, state, view) + b"\n"
     page = first
@@ -123,7 +128,7 @@ async def _lines(
             request.exchange.extend()
 
 
-async def _branch_lines(request: Incoming, target: Target, state: State) -> AsyncIterator[bytes]:
+async def _branch_lines(request: Incoming, target: Target, state: WholeState) -> AsyncIterator[bytes]:
     """The branches: for each, a line with the message that it hangs behind, and then its entries."""
     branches = request.context.store.conversations.branches
     read = await branches.all(target)

@@ -11,7 +11,7 @@ from sash.core.stored.record import RESULTS, Record
 from sash.store.data.agents import NO_AGENTS
 from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
-from sash.store.data.replies import Message, Page, State
+from sash.store.data.replies import Message, Page, WholeState
 from sash.store.data.script_calls import HistoryEdited
 
 
@@ -44,7 +44,7 @@ def is_no_more_seen(message: Message, view: str) -> bool:
     return message.record.makes_calls and party.is_seen(view) and party.is_others(view)
 
 
-def seen_state(state: State, view: str | None) -> State:
+def seen_state(state: WholeState, view: str | None) -> WholeState:
     """The state as the agent sees it: without compactions, agents, and a summary that covers a message for others."""
     if view is None:
         return state

@@ -19,7 +19,7 @@ from sash.core.law.selection.choice import BLOCK
 from sash.core.law.selection.walk import SKIP_HORIZON
 from sash.core.providers.messages.members import NO_NAMES, Names
 from sash.problems import GroundingDoesNotFit, WindowDoesNotFit, edited_too_fast
-from sash.processor import PROCESSOR
+from sash.processor import NO_TURN, PROCESSOR
 from sash.store.data.conversations import Conversations
 from sash.store.data.layout import Target
 from sash.store.data.read_scripts import Known, Reach
@@ -222,7 +222,7 @@ class Windows:
                 answer = None if isinstance(found, LongWork) else await self._answer(found, asked, read)
             ranks = isinstance(answer, Searchable) and is_long(answer.old)
             quick = _is_quick(plan, read, seen) and not ranks and not isinstance(found, SingleBodies | LongWork)
-            if quick:
+            if quick and read.work > NO_TURN:
                 await self._reader.turns.take(read.work)
 
     async def _answer(self, need: Need, asked: Asked, read: GrowingTail) -> Any:

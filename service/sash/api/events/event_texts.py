@@ -11,7 +11,7 @@ from sash.api.events.event_steps import EventForm, EventText, EventType
 from sash.api.schemas import Conversation, StoredMessage
 from sash.store.data.changes import ChangeKind, VersionChange
 from sash.store.data.layout import Target
-from sash.store.data.replies import State
+from sash.store.data.replies import WholeState
 from sash.windows.seen_pages import seen_state
 
 Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
@@ -88,7 +88,7 @@ def text_of(
     seqs: Sequence[int],
     seen: SeenMessages,
     form: EventForm,
-    state: State | None,
+    state: WholeState | None,
 ) -> EventText:
     """A version's event in one form. ``seqs`` are its messages, ``state`` is of one that changed the settings."""
     is_text = change.kinds & ChangeKind.REPLACED
@@ -130,6 +130,6 @@ def _seen_kinds(change: VersionChange, seqs: Sequence[int]) -> ChangeKind:
     return kinds
 
 
-def with_state(told: bytes, target: Target, state: State, form: EventForm) -> bytes:
+def with_state(told: bytes, target: Target, state: WholeState, form: EventForm) -> bytes:
     """The event with the conversation's state."""
     return told[:-1] + b',"conversation":' + conversation_body(target.id, seen_state(state, form.view)) + b"}"

@@ -25,7 +25,7 @@ from sash.operations.logging import describe, get_logger
 from sash.problems import NotFound, Problem
 from sash.store.data.layout import Target, owner_key, target_at
 from sash.store.data.owners import ListedConversation, Owners
-from sash.store.data.replies import State
+from sash.store.data.replies import WholeState
 from sash.tasks import beside_requests
 
 FOLLOWED: Final = 100
@@ -54,7 +54,7 @@ class Member:
 
     form = NAMED
 
-    def __init__(self, owner_feed: "OwnerFeed", target: Target, state: State) -> None:
+    def __init__(self, owner_feed: "OwnerFeed", target: Target, state: WholeState) -> None:
         self.target = target
         self.feed: Feed | None = None
         self._owner_feed = owner_feed
@@ -82,7 +82,7 @@ class OwnerFeed:
         followers: Followers,
         owners: Owners,
         *,
-        state_of: Callable[[Target], Awaitable[State]],
+        state_of: Callable[[Target], Awaitable[WholeState]],
         sent: Callable[[Mapping[EventType, int]], None],
     ) -> None:
         self.channel = owner_key(tenant, owner)

@@ -20,7 +20,7 @@ from sash.store.data import read_scripts
 from sash.store.data.changes import ChangeKind, VersionChange, changes_since
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.histories import boundary, newest_question, totals_of
-from sash.store.data.layout import Target, decode_summary, etag_of
+from sash.store.data.layout import Target, decode_summary
 from sash.store.data.read_scripts import PastTotals, Reach
 from sash.store.data.reading import Reader
 from sash.store.data.replies import State, Tail, check_identity, tail_of
@@ -92,7 +92,7 @@ class EarlierStates:
         known = changes_since(then.version, version, reply.length, changes or b"")
         since = Since(known.found if known is not None else None, _times(times or b""))
         # The store may have lost a write, and another one came in its place.
-        is_other = then.version == version and then.etag != etag_of(fields[1] or b"", *fields[2:4])
+        is_other = then.version == version and then.etag != (fields[3] or b"").decode()
         if (
             is_other
             or then.length > reply.length

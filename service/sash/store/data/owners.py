@@ -32,7 +32,7 @@ from sash.core.law.fixed_parts.conversation_settings import ConversationSettings
 from sash.problems import CannotOpen, ConversationDamaged, NotFound, PreconditionFailed, StoreFull, StoreUnavailable
 from sash.store.data.conversations import Conversations
 from sash.store.data.layout import Target, owner_key, target_at
-from sash.store.data.replies import Shut, State
+from sash.store.data.replies import Shut, WholeState
 from sash.store.data.script_calls import script
 from sash.store.data.stored_messages import STEP_BYTES
 from sash.store.redis.client import Client
@@ -90,7 +90,7 @@ class ListedConversation(msgspec.Struct, frozen=True):
     """A conversation on a list."""
 
     id: str
-    state: State
+    state: WholeState
     score: int
     """Its last activity on the list: on an owner's in microseconds since 1970, on a tenant's in milliseconds."""
 
@@ -185,7 +185,7 @@ class Owners:
         state = await self._state(target_at(tenant, conversation))
         if not _is_owner(owner, state):
             return
-        expires = isinstance(state, State) and state.expires_ms  # else it began when nothing expired
+        expires = isinstance(state, WholeState) and state.expires_ms  # else it began when nothing expired
         listing = _enlist(
             (key,), conversation=conversation, score=score, keep_ms=keep_ms if expires else None, oldest=1
         )
@@ -280,7 +280,7 @@ class Owners:
         wrong: list[str | bytes] = []
         for (identity, score), state in zip(lines, states, strict=True):
             if _is_owner(owner, state):
-                if isinstance(state, State):
+                if isinstance(state, WholeState):
                     found.append(ListedConversation(identity, state, int(float(score))))
             elif float(score) < _now() - _GRACE_MICROSECONDS:
                 wrong += (identity, score)
@@ -288,7 +288,7 @@ class Owners:
             await self._client.run(_unlist((owner_key(tenant, owner),), lines=wrong))
         return found
 
-    async def _state(self, target: Target) -> State | Shut | None:
+    async def _state(self, target: Target) -> WholeState | Shut | None:
         with contextlib.suppress(NotFound):
             try:
                 return await self._conversations.reader.get(target)
@@ -353,7 +353,7 @@ class Owners:
             state = await self._state(target)
             if state is None or not _is_owner(owner, state):
                 return False
-            if until_ms is not None and isinstance(state, State) and state.created_ms > until_ms:
+            if until_ms is not None and isinstance(state, WholeState) and state.created_ms > until_ms:
                 return None
             try:
                 await self._conversations.erase(target, life=state.life, if_match=state.etag)
@@ -365,8 +365,8 @@ class Owners:
             return True
 
 
-def _is_owner(owner: str, state: State | Shut | None) -> bool:
-    if isinstance(state, State):
+def _is_owner(owner: str, state: WholeState | Shut | None) -> bool:
+    if isinstance(state, WholeState):
         return few_settings(state.settings).owner == owner
     return state is not None and (state.owner == owner or state.version == 0)
 

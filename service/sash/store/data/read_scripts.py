@@ -145,21 +145,19 @@ follow = script("follow", _Follow, bool)
 
 
 class StateReply(NamedTuple):
-    """Stored values from ``read_state``. ``expires_ms`` is less than 0 where the conversation does not expire."""
+    """Stored values from ``read_state``. ``expires_ms`` is less than 0 where the conversation does not expire.
+
+    The fields are those of a tail, with the agents, and behind them ``created`` and ``updated``.
+    """
 
     fields: list[bytes | None]
     length: int
     expires_ms: int
 
 
-class _ReadState(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields of a conversation to read."""
-
-    fields: Sequence[str]
-
-
-read_state = script("read_state", _ReadState, if_ok(StateReply))
-"""Read a state, of the keys ``HISTORY``. The call raises NotFound, ConversationDamaged."""
+def read_state(keys: Keys) -> ScriptCall[StateReply]:
+    """Read a state. The call raises NotFound, ConversationDamaged."""
+    return ScriptCall(SCRIPTS["read_state"], keys[HISTORY], (), if_ok(StateReply))
 
 
 class BranchesReply(NamedTuple):

@@ -19,25 +19,25 @@ from sash.core.stored.details import decode_details
 from sash.core.stored.record import RECORD_BYTES, Record
 from sash.core.stored.stored_grounding import StoredGrounding
 from sash.problems import Conflict, Internal, edited_too_fast
-from sash.processor import Turns
+from sash.processor import NO_TURN, Turns
 from sash.store.data import read_scripts, script_calls
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.layout import HISTORY, Target, etag_of, id_field, places, unpack, unpack_many
 from sash.store.data.read_scripts import Known, PageReply, Reach, TailReply
 from sash.store.data.replies import (
-    STATE_FIELDS,
     Made,
     Message,
     Page,
     Shut,
     State,
     Tail,
+    WholeState,
     check_history,
     check_identity,
     made_of,
     page_of,
-    state_of,
     tail_of,
+    whole_state_of,
 )
 from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.sealing import PLAIN, AnySealer, is_sealed
@@ -82,7 +82,8 @@ class Reader:
         """Return the tail in a reply, with its values opened, when it is this work's turn."""
         messages = len(reply.records) // RECORD_BYTES
         work = work_of(messages, messages) if reply.details else messages  # which have details is not read yet
-        await self.turns.take(work)
+        if work > NO_TURN:
+            await self.turns.take(work)
         if self._data_keys.plain:
             return tail_of(PLAIN, target.name, reply)
         return await self._data_keys.reading(
@@ -146,15 +147,11 @@ class Reader:
             documents |= await self._data_keys.reading(target.tenant, target.name, opened)
         return documents
 
-    async def get(self, target: Target) -> State:
+    async def get(self, target: Target) -> WholeState:
         """Return the state of a conversation. Raises NotFound, ConversationDamaged."""
-        reply = await self._client.run(read_scripts.read_state(target.keys[HISTORY], fields=(*STATE_FIELDS, "agents")))
-        expires_ms = reply.expires_ms if reply.expires_ms > 0 else None
-        return await self._data_keys.reading(
-            target.tenant,
-            target.name,
-            lambda sealer: state_of(sealer, target.name, reply.fields, reply.length, expires_ms=expires_ms),
-        )
+        reply = await self._client.run(read_scripts.read_state(target.keys))
+        read = partial(whole_state_of, name=target.name, reply=reply)
+        return await self._data_keys.reading(target.tenant, target.name, read)
 
     async def shut(self, target: Target) -> Shut:
         """Return what is left of a conversation whose data key, or one of whose keys in the store, is missing.

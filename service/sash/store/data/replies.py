@@ -19,7 +19,7 @@ from sash.core.stored.stored_summary import Summary
 from sash.problems import Internal
 from sash.store.data.agents import NO_AGENTS, Agents, read_agents
 from sash.store.data.layout import decode_summary, etag_of, unpack, unpack_many
-from sash.store.data.read_scripts import PageReply, TailReply
+from sash.store.data.read_scripts import PageReply, StateReply, TailReply
 from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.sealing import PLAIN_JSON, AnySealer, Kind
 from sash.store.data.stored_messages import bound_to, open_bodies, open_grounding, open_messages
@@ -28,19 +28,18 @@ Made = tuple[bytes, bytes]
 """A life and the name of its last edit. While both are the same, messages that were read are unchanged."""
 
 
-_NO_COMPACTIONS: Mapping[str, int] = MappingProxyType({})
+_NO_COMPACTIONS: Final[Mapping[str, int]] = MappingProxyType({})
+_NO_TOKENS: Final = (0, 0)
 
 
 class State(msgspec.Struct, frozen=True):
-    """A conversation without its messages. Times in milliseconds since 1970; tokens as (o200k_base, cl100k_base)."""
+    """What windows are made of beside messages. Tokens are pairs (o200k_base, cl100k_base)."""
 
     version: int
     etag: str
     """The entity tag, without quotes."""
     made: Made
     settings: bytes
-    created_ms: int
-    updated_ms: int
     length: int
     tokens: tuple[int, int]
     grounding_messages: int
@@ -48,16 +47,12 @@ class State(msgspec.Struct, frozen=True):
     question: int
     """Seq of the newest user message, 0 when there is none."""
     summary: Summary | None
-    ttl_ms: int | None
-    standing: bytes
-    """The settings, as stored."""
     sealed: bool
     """Whether some message is sealed."""
     rich: bool
     """Whether some message has, or had, a cost in its details."""
     compactions: Mapping[str, int] = _NO_COMPACTIONS
     """Seqs of the newest compactions, by form."""
-    expires_ms: int | None = None
     agents: Agents = NO_AGENTS
     """The agents so far, where they were asked for."""
 
@@ -70,6 +65,16 @@ class State(msgspec.Struct, frozen=True):
     def size_bytes(self) -> int:
         """Bytes of the settings, and characters of the summary."""
         return len(self.settings) + len(self.summary.text if self.summary else "")
+
+
+class WholeState(State, frozen=True, kw_only=True):
+    """A conversation without its messages. Times in milliseconds since 1970."""
+
+    created_ms: int
+    updated_ms: int
+    expires_ms: int | None
+    standing: bytes
+    """The settings, as stored."""
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -137,29 +142,6 @@ class Page(msgspec.Struct, frozen=True):
         return self.made[0].decode()
 
 
-STATE_FIELDS = (
-    *(
-        "id",
-        "v",
-        "life",
-        "change",
-        "s",
-        "t0",
-        "t1",
-        "gn",
-        "ttl",
-        "user",
-        "edited",
-        "sealed",
-        "rich",
-        "pins",
-        "compactions",
-    ),
-    *("created", "updated", "g0", "g1", "summary"),
-)
-"""The fields of the conversation's hash that ``state_of`` reads, in the order of ``read_window``."""
-
-
 def check_identity(found: bytes | None, name: str) -> None:
     """Check that a reply is of the conversation that was asked for. A misplaced reply must never be shown."""
     if found != name.encode():
@@ -182,35 +164,40 @@ def visible_owner(sealer: AnySealer, settings: bytes) -> str:
     return decode_settings(settings)[0].owner or "" if sealer.active else ""
 
 
-def state_of(
-    sealer: AnySealer, name: str, fields: Sequence[bytes | None], length: int, *, expires_ms: int | None = None
-) -> State:
-    """Return a conversation's state, from the fields ``STATE_FIELDS`` of its hash, and ``agents`` if it was read."""
-    identity, version, life, change, settings, t0, t1, gn, ttl, user, edited, sealed, rich, *others = fields
-    _, compactions, created, updated, g0, g1, summary, *rest = others
+def state_of(sealer: AnySealer, name: str, fields: Sequence[bytes | None], length: int) -> State:
+    """Return a conversation's state, from the fields of ``parts/fields.lua``. Raises CannotOpen, UnknownKey."""
+    identity, version, life, etag, settings, t0, t1, gn, user, edited, sealed, rich, _, compactions, *others = fields
+    g0, g1, summary, *agents = others
     check_identity(identity, name)
-    if version is None or settings is None:
+    if version is None or settings is None or etag is None:
         raise Internal("The store holds a conversation without a version or settings.")
     return State(
         version=int(version),
-        etag=etag_of(version, life, change),
+        etag=etag.decode(),
         made=(life or b"", edited or b""),
         settings=settings if settings[:1] == PLAIN_JSON else sealer.open(Kind.SETTINGS, settings),
-        created_ms=int(created or 0),
-        updated_ms=int(updated or 0),
         length=length,
         tokens=(int(t0 or 0), int(t1 or 0)),
         grounding_messages=int(gn or 0),
-        grounding_tokens=(int(g0 or 0), int(g1 or 0)),
+        grounding_tokens=(int(g0 or 0), int(g1 or 0)) if gn else _NO_TOKENS,
         question=int(user or 0),
         summary=decode_summary(sealer.open(Kind.SUMMARY, summary)) if summary else None,
-        ttl_ms=int(ttl) if ttl else None,
-        standing=settings,
         sealed=sealed is not None,
         rich=rich is not None,
         compactions=read_compactions(compactions) if compactions else _NO_COMPACTIONS,
-        expires_ms=expires_ms,
-        agents=read_agents(rest[0]) if rest and rest[0] else NO_AGENTS,
+        agents=read_agents(agents[0]) if agents and agents[0] else NO_AGENTS,
+    )
+
+
+def whole_state_of(sealer: AnySealer, name: str, reply: StateReply) -> WholeState:
+    """Return the whole state in a reply. Raises CannotOpen, UnknownKey."""
+    *fields, created, updated = reply.fields
+    return WholeState(
+        *msgspec.structs.astuple(state_of(sealer, name, fields, reply.length)),
+        created_ms=int(created or 0),
+        updated_ms=int(updated or 0),
+        expires_ms=reply.expires_ms if reply.expires_ms > 0 else None,
+        standing=fields[4] or b"",
     )
 
 
@@ -223,8 +210,8 @@ def read_compactions(value: bytes) -> dict[str, int]:
 def tail_of(sealer: AnySealer, name: str, reply: TailReply) -> Tail:
     """Return the tail in a reply. Raises CannotOpen, UnknownKey."""
     state = state_of(sealer, name, reply.fields, reply.length)
-    first, bodies, documents = reply.first_seq, reply.bodies, None
-    records = unpack_many(reply.records, reply.details)
+    first, packed, bodies, documents = reply.first_seq, reply.records, reply.bodies, None
+    records = unpack_many(packed, reply.details) if reply.details else Records(packed)
     outside, front = _before(sealer, state, reply) if reply.pinned or reply.question else _NOTHING_BEFORE
     bodies_seq = reply.length - len(bodies) + 1
     if state.sealed or sealer.active:

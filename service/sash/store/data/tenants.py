@@ -28,7 +28,7 @@ from sash.store.data.entries import wall_ms
 from sash.store.data.layout import PREFIX, Target, list_key, target_at
 from sash.store.data.owners import ListedConversation
 from sash.store.data.reading import Reader
-from sash.store.data.replies import State
+from sash.store.data.replies import WholeState
 from sash.store.data.stored_messages import STEP_BYTES
 from sash.store.redis.client import Client
 from sash.tasks import beside_requests, end_tasks
@@ -82,7 +82,7 @@ class Tenants:
             states = await asyncio.gather(*(self._state(target_at(tenant, identity)) for _, identity in batch))
             progress()
             for place, state in zip(batch, states, strict=True):
-                if isinstance(state, State):
+                if isinstance(state, WholeState):
                     size_bytes += state.size_bytes
                     if found and size_bytes > STEP_BYTES:
                         return found, last
@@ -215,7 +215,7 @@ class Tenants:
         found = await self._client.commands(wanted)
         return [(int(time), each) for each, time in zip(ids, found, strict=True) if time is not None]
 
-    async def _state(self, target: Target) -> State | Literal["gone", "unreadable"]:
+    async def _state(self, target: Target) -> WholeState | Literal["gone", "unreadable"]:
         try:
             return await self._reader.get(target)
         except NotFound:

@@ -52,16 +52,17 @@ local asked = ARGV[7] ~= '' and cmsgpack.unpack(ARGV[7]) or {}
 local fields, with_tail -- with_tail adds the tail to the reply
 if asked.reach then
 -- include pins, tail
-  fields = read_fields('created', 'updated', 'g0', 'g1', 'summary', 'open', 'stale', 'changes', 'followed')
+  fields = read_fields('g0', 'g1', 'summary', 'ttl', 'open', 'stale', 'changes', 'followed')
   with_tail = function(told, now_fields, now_length)
-    local is_read, tail = pcall(read_tail, now_fields, now_length, asked.reach)
+    now_fields[4] = told[3]
+    local is_read, tail = pcall(read_tail, now_fields, now_length, unpack(asked.reach))
     return {told, is_read and tail or {}} -- what is written stays written, so an error here must not be the reply
   end
 else
-  fields = read_fields('open', 'stale', 'changes', 'followed')
+  fields = read_fields('ttl', 'open', 'stale', 'changes', 'followed')
 end
-local name, version, life, change, standing, t0, t1, gn, ttl, user, edited, sealed, rich, pins, compactions = unpack(fields)
-local waiting, stale, changes, followed = unpack(fields, #fields - 3)
+local name, version, life, change, standing, t0, t1, gn, user, edited, sealed, rich, pins, compactions = unpack(fields)
+local ttl, waiting, stale, changes, followed = unpack(fields, #fields - 4)
 local exists, length = name ~= false, redis.call('LLEN', log)
 version = tonumber(version or 0)
 if exists and name ~= ARGV[1] then return {'foreign'} end
@@ -194,7 +195,7 @@ local function reply()
   if branched then told[#told + 1] = branched end
   if #freed > 0 then told[#told + 1] = freed end
   if not with_tail then return told end
-  return with_tail(told, read_fields('created', 'updated', 'g0', 'g1', 'summary'), redis.call('LLEN', log))
+  return with_tail(told, read_fields('g0', 'g1', 'summary'), redis.call('LLEN', log))
 end
 for _, step in ipairs(plan) do
   if step.duplicate then restore_media(step.rest) end

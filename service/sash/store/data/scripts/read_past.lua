@@ -6,19 +6,19 @@
 -- Gives {} where no conversation is, {'damaged', part}, or {'ok', length now, {changes, change_times, settings_before,
 --       summaries_before}, the tail with these figures in the place of those of now}
 -- include conversation, fields, pins, tail, compactions
-local fields = read_fields(
-  'created', 'updated', 'g0', 'g1', 'summary', 'changes', 'change_times', 'settings_before', 'summaries_before')
+local fields = read_fields('g0', 'g1', 'summary', 'changes', 'change_times', 'settings_before', 'summaries_before')
 if not fields[2] then
 -- include remains
   return left and {'damaged', left} or {}
 end
 local length = redis.call('LLEN', log)
-local missing = damage(length, fields[14], fields[8])
+local missing = damage(length, fields[13], fields[8])
 if missing then return {'damaged', missing} end
-local own, keep = {unpack(fields, 21, 24)}, math.min(length, tonumber(ARGV[1]))
-for place = 21, 24 do fields[place] = nil end
-fields[6], fields[7], fields[8], fields[18], fields[19], fields[10] = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
-fields[15] = compactions_at(fields[15], keep)
-if fields[15] == '' then fields[15] = false end
+local own, keep = {unpack(fields, 18, 21)}, math.min(length, tonumber(ARGV[1]))
+for place = 18, 21 do fields[place] = nil end
+fields[4] = etag_of(fields[2], fields[3], fields[4])
+fields[6], fields[7], fields[8], fields[15], fields[16], fields[9] = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+fields[14] = compactions_at(fields[14], keep)
+if fields[14] == '' then fields[14] = false end
 if keep == 0 then return {'ok', length, own, {'ok', fields, 0, 1, '', '', {}, '', {}, {}, {}, {}}} end -- a range has no empty end
-return {'ok', length, own, read_tail(fields, keep, {unpack(ARGV, 8)})}
+return {'ok', length, own, read_tail(fields, keep, unpack(ARGV, 8))}

@@ -1,12 +1,11 @@
 -- A function of scripts that read a tail of a conversation's messages, likely to be enough for a window.
 --
--- `fields` are those of fields.lua, with those that only a window needs, and `length` is where the tail ends. `reach` says what is wanted: 1 budget in tokens, 0 when
---       not known   2 0 for the total in o200k, 1 for cl100k
---       3 limit of messages, 0 for none   4 1 when scripts (Latin, Cyrillic) are needed
---       5 tokens of a block, in one of which a stable cut is, or 0: the tail then begins with that block, not with the window
---       6 messages to read besides   7 1 when the bodies of the whole tail are needed
---       8 the forms of compactions that the window can have, each with a space on both sides, or ''
---       9 1 when the words of all messages are needed, for recall   10 1 when the agents are, for a view
+-- `fields` are those of fields.lua, as a reply has them, and `length` is where the tail ends. Then comes what is wanted, as
+-- `Reach` has it: budget in tokens, 0 when not known; column 0 for the total in o200k, 1 for cl100k; limit of messages, 0 for
+-- none; scripts 1 when Latin and Cyrillic are told apart; block, the tokens of one in which a stable cut is, or 0: the tail then
+-- begins with that block, not with the window; more messages to read besides; whole 1 when the bodies of the whole tail are
+-- needed; forms of compactions that the window can have, each with a space on both sides, or ''; with_words 1 when the words of
+-- all messages are needed, for recall; with_agents 1 when the agents are, for a view.
 -- Gives {'ok', fields of the conversation, length, first seq of the tail, records joined, details joined or '' when no
 --        message needs them, {body, …}, documents of the newest user message or '', {seq, record and body, …} of the pinned
 --        messages before the tail, {record, details, body} of the newest user message when it is before the tail, {seq, record,
@@ -19,16 +18,14 @@
 -- while all clients wait, so plain commands read the others. The whole text of a conversation of FEW_TOKENS is near enough, and
 -- its bytes are not added up. The newest body comes always.
 -- Pinned messages before the tail have their bodies up to MOST_BYTES together. Records are one string, read at memory speed.
-local MOST_WORDS = 2000 -- a millisecond's worth: plain commands read longer indexes
-local COVERED = 64 -- messages that are read although the compaction stands for them
-local ENOUGH, SLACK, NEAR, FEW, FEW_TOKENS, MOST_BYTES, MOST_MESSAGES = 64, 1.2, 131072, 8, 16384, 4194304, 4000
-
-local function read_tail(fields, length, reach)
-  local budget, column, limit, block, more =
-    tonumber(reach[1]), tonumber(reach[2]), tonumber(reach[3]), tonumber(reach[5]), tonumber(reach[6])
-  local grounded, newest_user, rich, pins, compactions = fields[8], fields[10], fields[13], fields[14], fields[15]
+local function read_tail(fields, length, budget, column, limit, scripts, block, more, whole, forms, with_words, with_agents)
+  local MOST_WORDS = 2000 -- a millisecond's worth: plain commands read longer indexes
+  local COVERED = 64 -- messages that are read although the compaction stands for them
+  local ENOUGH, SLACK, NEAR, FEW, FEW_TOKENS, MOST_BYTES, MOST_MESSAGES = 64, 1.2, 131072, 8, 16384, 4194304, 4000
+  budget, column, limit, block, more = tonumber(budget), tonumber(column), tonumber(limit), tonumber(block), tonumber(more)
+  local grounded, newest_user, rich, pins, compactions = fields[8], fields[9], fields[12], fields[13], fields[14]
   local total = tonumber(fields[6 + column] or 0)
-  local needs_scripts, whole = tonumber(reach[4]) == 1, tonumber(reach[7]) == 1
+  local needs_scripts = tonumber(scripts) == 1
   local count = ENOUGH
   if budget > 0 then
     local needed = budget
@@ -37,9 +34,9 @@ local function read_tail(fields, length, reach)
   end
   if limit > 0 and limit < count then count = limit + 1 end
   local compaction, stood = {}, 0
-  if compactions and (reach[8] or '') ~= '' then
+  if compactions and forms ~= '' then
     for form, seq in string.gmatch(compactions, '(%a+) (%d+)') do
-      if string.find(reach[8], ' ' .. form .. ' ', 1, true) then stood = math.max(stood, tonumber(seq)) end
+      if string.find(forms, ' ' .. form .. ' ', 1, true) then stood = math.max(stood, tonumber(seq)) end
     end
     if stood > 0 then
       compaction = {
@@ -97,7 +94,7 @@ local function read_tail(fields, length, reach)
     bodies = redis.call('LRANGE', log, first - 1, length - 1)
   elseif length > 0 then
     local unpacked = struct.unpack
-    local near, room, newest = NEAR, budget > 0 and not whole and budget or math.huge, 0
+    local near, room, newest = NEAR, budget > 0 and tonumber(whole) ~= 1 and budget or math.huge, 0
     for at = #records - RECORD + 5, math.max(1, (stood - first + 1) * RECORD + 1), -RECORD do
       local in_o200k, in_cl100k, size = unpacked('<I4I4I4', records, at)
       near, room = near - size, room - (column == 0 and in_o200k or in_cl100k)
@@ -111,11 +108,11 @@ local function read_tail(fields, length, reach)
     bodies = redis.call('LRANGE', log, length - math.max(1, newest), length - 1)
   end
   local index = {}
-  if tonumber(reach[9]) == 1 and length > 0 and length <= MOST_WORDS then
+  if tonumber(with_words) == 1 and length > 0 and length <= MOST_WORDS then
     local wanted = {'n'}
     for number = 0, (length - 1) / BLOCK do wanted[#wanted + 1] = number end
     index = {redis.call('GETRANGE', counts, 0, -1), redis.call('HMGET', words, unpack(wanted))}
   end
-  if tonumber(reach[10]) == 1 then fields[21] = redis.call('HGET', conversation, 'agents') end
+  if tonumber(with_agents) == 1 then fields[18] = redis.call('HGET', conversation, 'agents') end
   return {'ok', fields, length, first, records, beside, bodies, documents, before, question, compaction, index}
 end

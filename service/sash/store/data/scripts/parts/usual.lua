@@ -82,9 +82,7 @@ if is_usual then
     redis.call('HSET', conversation, 'v', now_version, 'change', short, 'updated', now, 't0', sum0, 't1', sum1, unpack(changed))
     if followed and tonumber(followed) > tonumber(now) then redis.pcall('SPUBLISH', conversation, '') end
     if not with_tail then return told end
-    fields[2], fields[4], fields[6], fields[7], fields[10] = now_version, short, sum0, sum1, question
-    fields[12], fields[13], fields[17], fields[21], fields[22] = now_sealed, now_rich, now, nil, nil
-    fields[23], fields[24] = nil, nil
-    return with_tail(told, fields, length + entries)
+    fields[2], fields[6], fields[7], fields[9], fields[11], fields[12] = now_version, sum0, sum1, question, now_sealed, now_rich
+    return with_tail(told, {unpack(fields, 1, 17)}, length + entries)
   end
 end
