@@ -3,22 +3,22 @@
 -- None of them is in progress, left out of windows, or in every window. All else is left to the long way, before anything is written.
 --
 -- It makes no function and few tables, because each call makes them anew: a function costs it as much as a field that it reads.
-local may = redis.acl_check_cmd -- servers of other makes may not have it
+local may = redis.acl_check_cmd -- servers of other makes may not have it; RPUSH comes first, so it may be denied by itself
 local is_usual = exists and is_expected and not (ttl or stale or asked.repeats or asked.token or asked.after or asked.set) and entries <= CHUNK
-  and table.concat(ARGV, '', DOCUMENTS + 1, METADATA + entries) == ''
-  and (not may or may('RPUSH', log) and may('HSET', log) and may('APPEND', log))
+  and (not may or may('HSET', log) and may('APPEND', log))
 if is_usual then
   local seq, sum0, sum1, question = length, t0 or 0, t1 or 0, user or '0'
   local now_waiting, now_rich, now_sealed = waiting, rich, sealed
   local records, new_ids, seqs, has_pins = '', {}, {}, pins and pins ~= '0' -- new_ids: each id, then its seq
   local named -- the agents of entries that have some
-  local now_version, short = string.format('%d', version + 1), string.sub(this_change, 1, 8)
+  local now_version, short = version + 1, string.sub(this_change, 1, 8)
   local told = {'ok', now_version, etag_of(now_version, life, short), standing, edited or '', ''}
   local known = redis.call('HMGET', ids, unpack(ARGV, ID + 1, ID + entries))
   for place = 1, entries do
     local id, record, rest, parallel = ARGV[ID + place], ARGV[RECORDS + place], ARGV[REST + place], 0
     local o200k, cl100k, flags, role = ARGV[O200K + place], ARGV[CL100K + place], string.byte(record, 1, 2)
     is_usual = not (known[place] or seqs[id] or #rest > LARGE or has_pins and role == FUNCTION)
+      and ARGV[DOCUMENTS + place] == '' and ARGV[METADATA + place] == ''
     rest = rest ~= '' and cmsgpack.unpack(rest)
     if not is_usual or rest and (rest.always or rest.progress or rest.unsent or rest.continues or rest.compaction or rest.media) then
       is_usual = false
@@ -77,7 +77,7 @@ if is_usual then
     if entries > 1 then
 -- include changes
       changed[#changed + 1] = 'changes'
-      changed[#changed + 1] = with_change(changes, 1, version + 1, length + entries, 0, entries, 0)
+      changed[#changed + 1] = with_change(changes, 1, now_version, length + entries, 0, entries, 0)
     end
     redis.call('HSET', conversation, 'v', now_version, 'change', short, 'updated', now, 't0', sum0, 't1', sum1, unpack(changed))
     if followed and tonumber(followed) > tonumber(now) then redis.pcall('SPUBLISH', conversation, '') end
