@@ -188,9 +188,9 @@ def _note(mends: Mends, order: Order, history: History, window: Window) -> None:
     for seq, row in zip(window.seqs, window.rows, strict=True):
         if row in order.late:
             mends.add(LATE_RESULT, seq)
-        if row in order.lines or row in order.dropped:
+        if row in order.gaps["line"] or row in order.gaps["dropped"]:
             mends.add(UNANSWERED_CALL, seq)
-    for seq in window.passed.intersection(history.seqs[row] for row in order.gone):
+    for seq in window.passed.intersection(history.seqs[row] for row in order.gaps["gone"]):
         mends.add(UNANSWERED_CALL, seq)
 
 

@@ -19,8 +19,8 @@ from sash.core.counts.models.models import Model
 from sash.core.law.documents.document_costs import Joining
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.history.enclosing import with_records
-from sash.core.law.history.lines import go_on_tokens, line_of, medium_lines
-from sash.core.law.history.results import Edit, cut_result, left_out_line, line_costs
+from sash.core.law.history.lines import line_of, medium_lines
+from sash.core.law.history.results import Edit, cut_result, left_out_line
 from sash.core.law.history.view import History, Order
 from sash.core.law.limits.unreadable import told_among
 from sash.core.law.records.costs import message_costs, record_cost, written_cost
@@ -53,16 +53,16 @@ def with_result_lines(window: Window, history: History, order: Order, bodies: Bo
     sent, seqs = set(window.rows), history.seqs
     lines: dict[int, list[bytes]] = {}
     less: dict[int, int] = {}
-    for row in order.lines.keys() & sent:
-        gap, calls = order.lines[row], calls_in(msgspec.json.decode(bodies.body(seqs[row])))
+    for row in order.gaps["line"].keys() & sent:
+        gap, calls = order.gaps["line"][row], calls_in(msgspec.json.decode(bodies.body(seqs[row])))
         messages = [line_of(calls[number]) for number in gap.calls]
         lines[seqs[gap.last]] = list(map(_encode, messages))
         if not history.records.calls[row]:  # its bound was of any name
             spare = history.lines_tokens(row, model) - sum(written_cost(message, model) for message in messages)
             less[seqs[row]] = spare
     waiting: list[str] = []
-    for row in order.waiting.keys() & sent:
-        gap, calls = order.waiting[row], calls_in(msgspec.json.decode(bodies.body(seqs[row])))
+    for row in order.gaps["waiting"].keys() & sent:
+        gap, calls = order.gaps["waiting"][row], calls_in(msgspec.json.decode(bodies.body(seqs[row])))
         waiting = [calls[number].get("id") or calls[number]["name"] for number in gap.calls]
     return _replace(cheaper(window, less), lines=lines, waiting_for=waiting)
 
@@ -77,7 +77,7 @@ def with_line_to_go_on(window: Window, bodies: Bodies, few_shots: Sequence[bytes
     to = meet(model.format, model.provider, model.known_as)
     if is_asked_on(map(msgspec.json.decode, newest_first), to):
         return _replace(window, lines={**window.lines, window.goes_on: [_encode(GO_ON)]})
-    return _replace(sparing(window, "priming", go_on_tokens(model)), goes_on=0)
+    return _replace(sparing(window, "priming", written_cost(GO_ON, model)), goes_on=0)
 
 
 def cheaper(window: Window, less: Mapping[int, int], thoughts: Mapping[int, int] = _NOTHING) -> Window:
@@ -220,21 +220,11 @@ def _plain_lines(
     native, apart = records.columns["form"], records.with_parts
     lines = [row for row, each in edits.items() if each.limit == 0]
     rows = [row for row in lines if row not in apart and not (isinstance(native, np.ndarray) and native[row])]
-    tokens, other = (records.tokens(column).tolist() for column in (model.column, 1 - model.column))
-    # The bound is of the larger number. It is exact where the other number has as many digits.
-    unsure = [row for row in rows if other[row] > tokens[row] and _digits(other[row]) > _digits(tokens[row])]
-    exact: dict[int, int] = {}
-    if unsure:
-        costs = line_costs(records, unsure, [history.seqs[row] for row in unsure], window.path, model, exact=True)
-        exact = dict(zip(unsure, costs, strict=True))
+    tokens = records.tokens(model.column)
     return {
-        row: (left_out_line(tokens[row], history.seqs[row], window.path), exact.get(row, whole[row] - edits[row].saved))
+        row: (left_out_line(tokens.item(row), history.seqs[row], window.path), whole[row] - edits[row].saved)
         for row in rows
     }
-
-
-def _digits(number: int) -> int:
-    return len(str(number))
 
 
 def with_sent_names(

@@ -20,12 +20,11 @@ from sash.core.counts.models.models import Model
 from sash.core.counts.text import strings
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.history.fillers import (
+    as_note_tokens,
     blank_line_tokens,
     came_in,
-    noted_tokens,
     stands_first,
     unseen_tokens,
-    whole_text_tokens,
     with_filler,
 )
 from sash.core.law.history.view import History
@@ -134,12 +133,11 @@ def _turns(window: Window, history: History, model: Model, roles: bytes) -> Iter
 
 def _by_systems(turns: Sequence[_Turn], history: History, plan: Plan, leading: frozenset[int]) -> Counter[int]:
     """What system texts cost less than the dearest place; ``leading`` are sent as system texts, and the others as notes."""
-    model, saved = plan.model, Counter[int]()
-    blank, noted = blank_line_tokens(model), noted_tokens(model)
+    model, saved, blank = plan.model, Counter[int](), blank_line_tokens(plan.model)
     is_first = not plan.parts.fixed.system
     for row, role, is_own in turns:
         if role <= DEVELOPER and not (is_own and PROVIDERS[model.format].has_system_messages(model.known_as)):
-            as_note = noted and noted + whole_text_tokens(history.records[row], model)
+            as_note = as_note_tokens(history.records[row], model)
             sent = as_note if row not in leading else 0 if is_first else blank
             seq = history.seqs[row]
             is_bare = is_first and stands_first(history, row)

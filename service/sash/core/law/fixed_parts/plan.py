@@ -3,7 +3,7 @@ spec, which has its documents, too."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property, reduce
-from math import inf
+from math import ceil, inf
 from operator import or_
 from typing import Final
 
@@ -13,7 +13,7 @@ from sash.core.counts.costs.counting import bare_calls_tokens, instructs, is_est
 from sash.core.counts.costs.over_limits import over_limits
 from sash.core.counts.costs.request_shapes import defined_parts, has_stood, parts_of, shape_of
 from sash.core.counts.measures.measures import Measure
-from sash.core.counts.models.families import ASSISTANT, DEVELOPER
+from sash.core.counts.models.families import ASSISTANT, DEVELOPER, SYSTEM, USER
 from sash.core.counts.models.models import Model
 from sash.core.law.documents.document_costs import Source
 from sash.core.law.documents.documents import Documents
@@ -24,21 +24,19 @@ from sash.core.law.history.enclosing import MESSAGE_BYTES
 from sash.core.law.history.fillers import (
     bare_opening,
     blank_line_tokens,
-    bridge_tokens,
     few_shots_fillers,
-    few_shots_opening,
-    joint_tokens,
+    filler_tokens,
     puts_user_first,
 )
-from sash.core.law.history.lines import go_on_tokens
 from sash.core.law.history.notes import Line
-from sash.core.law.records.costs import text_costs
+from sash.core.law.records.costs import text_costs, written_cost
 from sash.core.law.records.figures import WindowTokens
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.destinations.destination import meet
 from sash.core.providers.form.request_limits import NO_LIMITS
-from sash.core.providers.openai.server_mends import refused_by
+from sash.core.providers.messages.endings import GO_ON
+from sash.core.providers.openai.server_mends import UNSAID, refused_by
 from sash.core.stored.stored_summary import Summary
 
 ASIDE_BYTES: Final = 16_384
@@ -69,7 +67,8 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     def message_costs(self) -> tuple[int, int]:
         """Tokens of the system prompt and of the few-shots."""
         system, few_shots = self.parts.fixed.message_costs(self.model)
-        return system, few_shots + (self.joint * self.few_shot_systems if self.parts.few_shots else 0)
+        few_shots += few_shots_fillers(self.parts.fixed.few_shots, self.model) + self.joint * self.few_shot_systems
+        return system, few_shots
 
     @cached_property
     def few_shot_systems(self) -> int:
@@ -106,7 +105,7 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
         is_compacted = bool(lines) and measures[0].role == ASSISTANT
         between = len(lines) * self.joint or (joints and joints * blank_line_tokens(model))
         priming = model.priming + is_lone * model.lone + (bare_opening(model) if is_compacted else 0)
-        few_shots += few_shots_fillers(fixed.few_shots, model, are_first=not is_compacted)
+        few_shots += 0 if is_compacted else self.opening
         summary = sum(messages_tokens(measures, model, [line.own_tokens for line in lines])) + between
         total = priming + system + few_shots + tools + summary
         return WindowTokens(total, priming, system, few_shots, tools, summary, 0, 0, 0)
@@ -114,7 +113,8 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     @cached_property
     def opening(self) -> int:
         """Tokens of a turn of the user's before few-shots that begin with the assistant's."""
-        return few_shots_opening(self.parts.fixed.few_shots, self.model)
+        first = next((each.role for each in self.parts.fixed.few_shots if each.role > DEVELOPER), USER)
+        return filler_tokens(self.model) if first == ASSISTANT and puts_user_first(self.model) else 0
 
     @cached_property
     def is_opened(self) -> bool:
@@ -204,19 +204,24 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def joint(self) -> int:
-        """Tokens that each system message beside the system prompt may cost more, because a server takes one alone."""
-        return joint_tokens(self.model)
+        """Tokens that each system message beside the system prompt may cost more, because a server takes one alone: what
+        stands around it may be less than the blank line that joins it."""
+        values = meet(self.model.format, self.model.provider, self.model.known_as).values
+        if PROVIDERS[self.model.format].fills or values.get("system") != "one":
+            return 0
+        return max(0, blank_line_tokens(self.model) - ceil(self.model.rules.role_costs[SYSTEM] * self.model.margin))
 
     @cached_property
     def bridge(self) -> int:
         """Tokens that each question may cost more, because a server wants a reply between a result and a question."""
-        return bridge_tokens(self.model)
+        values = meet(self.model.format, self.model.provider, self.model.known_as).values
+        return written_cost(UNSAID, self.model) if values.get("alternation") == "answered" else 0
 
     @cached_property
     def going_on(self) -> int:
         """Tokens of the line behind a reply at the end; 0 where the server takes a request that ends with a reply."""
         values = meet(self.model.format, self.model.provider, self.model.known_as).values
-        return go_on_tokens(self.model) if "ending" in values else 0
+        return written_cost(GO_ON, self.model) if "ending" in values else 0
 
     @cached_property
     def refused(self) -> int:

@@ -40,11 +40,6 @@ class Enclosed(NamedTuple):
         """Its row and number."""
         return self.row, self.number
 
-    @property
-    def is_image(self) -> bool:
-        """Whether it is a picture."""
-        return self.medium.kind == IMAGE
-
 
 def enclosures(history: History, form: str) -> list[Enclosed]:
     """What the messages enclose that a request in ``form`` sends, in the order of the messages."""
@@ -116,6 +111,7 @@ def with_records(history: History, changed: Mapping[int, Record]) -> History:
         return history
     order = history.order
     if order is not None:
-        original = {order.log_rows[row]: record for row, record in changed.items()}
+        rows = {seq: row for row, seq in enumerate(order.original.seqs)}
+        original = {rows[history.seqs[row]]: record for row, record in changed.items()}
         order = msgspec.structs.replace(order, original=with_records(order.original, original))
     return msgspec.structs.replace(history, records=history.records.replaced({**changed}), order=order)

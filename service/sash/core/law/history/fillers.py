@@ -23,7 +23,6 @@ from sash.core.law.records.costs import written_cost
 from sash.core.law.records.records import NO_ROLE
 from sash.core.providers import PROVIDERS
 from sash.core.providers.destinations.destination import meet
-from sash.core.providers.openai.server_mends import UNSAID
 from sash.core.providers.writing.turns import NOTE, NOTHING_SAID
 from sash.core.stored.record import Record
 
@@ -37,8 +36,7 @@ turn, and the reply of ``…``."""
 @lru_cache(maxsize=64)
 def filler_tokens(model: Model) -> int:
     """Return the tokens of a user's turn of ``…``."""
-    own_tokens = None if model.vocabulary is None else model.vocabulary.count(NOTHING_SAID)
-    return message_tokens(Measure(USER, *both(NOTHING_SAID)), model, own_tokens=own_tokens)
+    return written_cost({"role": "user", "content": NOTHING_SAID}, model)
 
 
 def with_filler(measure: Measure, cost: int, model: Model) -> int:
@@ -80,29 +78,28 @@ def _is_silent(measure: Measure, form: str) -> bool:
     return own is None or not (own.images or any(own.rest) or own.rest_sealed or own.estimated)
 
 
-def opening_tokens(
-    first: Record, model: Model, *, is_oldest: bool, is_beside_system: bool, is_followed: bool = False
-) -> int:
-    """Return the extra tokens of a request that begins with ``first``; ``is_oldest`` if it is the history's oldest.
+def opening_tokens(view: View, row: int, model: Model) -> int:
+    """Return the extra tokens of a request whose first message, beside system messages, is that of a row.
 
-    ``is_beside_system`` if a system message is sent in the provider's own form: whether it stands before ``first`` depends
-    on the model. ``is_followed`` if the next message, beside instructions, is the assistant's too.
+    Whether a system message that came in the provider's own form is sent before it depends on the model; then a blank turn
+    of the user's is left out, and the assistant's may be the first.
     """
-    is_blank = first.measure.role == USER and first.measure.o200k <= 1 and came_in(first.measure, model.format)
-    if first.measure.role != ASSISTANT and not (is_blank and is_beside_system):
+    records, sent_in = view.history.records, PROVIDERS[model.format]
+    has_own_system = any(came_in(records[each].measure, model.format) for each in view.systems)
+    is_beside_system = has_own_system and sent_in.has_system_messages(model.known_as)
+    if records.roles[row] != ASSISTANT and not is_beside_system:  # as nearly always
         return 0
-    if is_beside_system:  # a blank turn of the user's is left out behind it
-        return longest_opening(model)
-    calls = first.measure.extra.calls if first.measure.extra is not None else 0
-    may_call = calls or is_followed or _is_silent(first.measure, model.format)  # then the next message may have calls
-    needed = PROVIDERS[model.format].needs_question
-    if (
-        is_oldest
-        and came_in(first.measure, model.format)
-        and (needed == "never" or (needed == "calls" and not may_call))
-    ):
-        return bare_opening(model)
-    return filler_tokens(model)
+    first: Measure = records[row].measure
+    is_own = came_in(first, model.format)
+    if is_beside_system:
+        is_blank = first.role == USER and first.o200k <= 1 and is_own
+        return longest_opening(model) if is_blank or first.role == ASSISTANT else 0
+    behind = records.roles[row + 1 :] if row >= records.front else b""
+    is_followed = next((role for role in behind if role > DEVELOPER), None) == ASSISTANT
+    calls = first.extra.calls if first.extra is not None else 0
+    may_call = calls or is_followed or _is_silent(first, model.format)  # then the next message may have calls
+    is_free = sent_in.needs_question == "never" or (sent_in.needs_question == "calls" and not may_call)
+    return bare_opening(model) if is_free and is_own and view.history.seqs[row] == 1 else filler_tokens(model)
 
 
 def puts_user_first(model: Model) -> bool:
@@ -112,7 +109,7 @@ def puts_user_first(model: Model) -> bool:
 
 def longest_opening(model: Model) -> int:
     """Return the most tokens that a request may cost more because of its first message. They are the same in every turn."""
-    return max(filler_tokens(model), bare_opening(model)) if puts_user_first(model) else 0
+    return max(filler_tokens(model), bare_opening(model))
 
 
 def blank_line_tokens(model: Model) -> int:
@@ -120,39 +117,22 @@ def blank_line_tokens(model: Model) -> int:
     return plain_text_tokens("\n\n", model)
 
 
-def joint_tokens(model: Model) -> int:
-    """Return the tokens that a system text costs more at a server that takes one alone, where what stands around it is less
-    than the blank line that joins it; 0 elsewhere."""
-    if (
-        PROVIDERS[model.format].fills
-        or meet(model.format, model.provider, model.known_as).values.get("system") != "one"
-    ):
-        return 0
-    return max(0, blank_line_tokens(model) - math.ceil(model.rules.role_costs[SYSTEM] * model.margin))
-
-
-def bridge_tokens(model: Model) -> int:
-    """Return the tokens of the reply of ``…`` between a result and a question, where a server wants one; 0 elsewhere."""
-    wanted = meet(model.format, model.provider, model.known_as).values.get("alternation")
-    return written_cost(UNSAID, model) if wanted == "answered" else 0
+def as_note_tokens(record: Record, model: Model) -> int:
+    """Return how many more tokens a system text costs that stays in its place: mostly in a turn of the user's, and as one
+    text, where it was counted as separate paragraphs. 0 in a form that has system messages."""
+    noted, measure = _noted_tokens(model), record.measure
+    if not noted or measure.extra is None or not measure.extra.parts:
+        return noted
+    whole = msgspec.structs.replace(measure, extra=msgspec.structs.replace(measure.extra, parts=()))
+    return noted + max(0, message_tokens(whole, model) - message_tokens(measure, model))
 
 
 @lru_cache(maxsize=64)
-def noted_tokens(model: Model) -> int:
-    """Return the tokens that a system message costs more where it stays in its place: mostly in a turn of the user's."""
+def _noted_tokens(model: Model) -> int:
     if PROVIDERS[model.format].has_system_messages(model.known_as):
         return 0
     as_user, as_system = (message_tokens(Measure(role, *both("a")), model) for role in (USER, SYSTEM))
     return plain_text_tokens(NOTE, model) + max(0, as_user - as_system)
-
-
-def whole_text_tokens(record: Record, model: Model) -> int:
-    """Return how many more tokens a system text costs as one text than as separate paragraphs, as which it was counted."""
-    measure = record.measure
-    if measure.extra is None or not measure.extra.parts:
-        return 0
-    whole = msgspec.structs.replace(measure, extra=msgspec.structs.replace(measure.extra, parts=()))
-    return max(0, message_tokens(whole, model) - message_tokens(measure, model))
 
 
 def stands_first(history: History, row: int) -> bool:
@@ -161,13 +141,11 @@ def stands_first(history: History, row: int) -> bool:
 
 
 def joined_systems(view: View, model: Model) -> list[int]:
-    """Return the indexes of the system and developer messages whose texts the model's form joins, ascending."""
-    records = view.history.records
-    if not PROVIDERS[model.format].fills or not (SYSTEM in records.roles or DEVELOPER in records.roles):
+    """Return the rows of the system and developer messages whose texts the model's form joins, ascending."""
+    if not PROVIDERS[model.format].fills:
         return []
-    indexes = [index for index, role in enumerate(records.sent_roles) if role <= DEVELOPER]
-    stays = PROVIDERS[model.format].has_system_messages(model.known_as)
-    return [index for index in indexes if not (stays and came_in(records[index].measure, model.format))]
+    stays, records = PROVIDERS[model.format].has_system_messages(model.known_as), view.history.records
+    return [row for row in view.systems if not (stays and came_in(records[row].measure, model.format))]
 
 
 def came_in(measure: Measure, form: str) -> bool:
@@ -175,22 +153,12 @@ def came_in(measure: Measure, form: str) -> bool:
     return measure.extra is not None and measure.extra.native_in(form) is not None
 
 
-def few_shots_opening(few_shots: Sequence[Measure], model: Model) -> int:
-    """Return the tokens of a turn before the assistant's, where few-shots begin with one, and are the first messages."""
-    first = next((each.role for each in few_shots if each.role > DEVELOPER), USER)
-    return filler_tokens(model) if first == ASSISTANT and puts_user_first(model) else 0
-
-
-def few_shots_fillers(few_shots: Sequence[Measure], model: Model, *, are_first: bool) -> int:
-    """Return the tokens that the form adds to few-shots: a turn before the assistant's if they are the request's first
-    messages, and words for empty turns."""
-    if not few_shots or not puts_user_first(model):
-        return 0
-    opening = few_shots_opening(few_shots, model) if are_first else 0
+def few_shots_fillers(few_shots: Sequence[Measure], model: Model) -> int:
+    """Return the tokens of the words that the form adds to empty turns of few-shots."""
     if not PROVIDERS[model.format].fills:
-        return opening
+        return 0
     costs = ((each, message_tokens(each, model)) for each in few_shots)
-    return opening + sum(with_filler(each, cost, model) - cost for each, cost in costs)
+    return sum(with_filler(each, cost, model) - cost for each, cost in costs)
 
 
 def bare_opening(model: Model) -> int:

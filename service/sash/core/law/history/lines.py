@@ -2,19 +2,15 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal, get_args
 
 import msgspec
 
-from sash.core.counts.costs.counting import message_tokens
-from sash.core.counts.costs.estimates import spoken_tokens
 from sash.core.counts.costs.message_cost import LIST_BEGINS, LIST_ENDS
-from sash.core.counts.measures.measures import measure
 from sash.core.counts.measures.media_facts import Medium
 from sash.core.counts.models.families import FUNCTION, TOOL
 from sash.core.counts.models.models import Model
-from sash.core.law.records.costs import record_cost
-from sash.core.providers.messages.endings import GO_ON
+from sash.core.law.records.costs import record_cost, written_cost
 from sash.core.providers.messages.pieces import Object
 from sash.core.stored.record import Flags, Record
 
@@ -32,22 +28,21 @@ def medium_line(medium: Medium, seq: int, path: str, *, is_lost: bool = False) -
     ``path`` is that of the conversation's messages, or empty. The line depends on the stored message alone, so that a
     provider's prompt cache holds.
     """
-    facts = [_KINDS[medium.kind]]
-    facts += [medium.name] if medium.name else []
-    facts += [medium.media_type] if medium.media_type else []
-    facts += [f"{medium.width}x{medium.height}"] if medium.width else []
-    facts += [] if medium.is_linked else [f"{-(-medium.size * 3 // 4000)} kB"]
-    if is_lost:
-        return f"[{', '.join(facts)}, not stored any more]\n"
-    where = f"; it is at {path}{seq}" if path else ""
-    return f"[{', '.join(facts)}, left out{where}]\n"
+    sides = f"{medium.width}x{medium.height}" if medium.width else ""
+    facts = filter(None, (_KINDS[medium.kind], medium.name, medium.media_type, sides, _size(medium)))
+    where = "not stored any more" if is_lost else f"left out; it is at {path}{seq}" if path else "left out"
+    return f"[{', '.join(facts)}, {where}]\n"
 
 
 def told_line(medium: Medium) -> str:
     """The text in place of a medium of a type that is not taken: what it is. Of an address, as many characters."""
-    address = _CHARACTER * min(medium.size, _LONGEST) if medium.is_linked else ""
-    size = "" if medium.is_linked else f"{-(-medium.size * 3 // 4000)} kB"
-    return f"[{_KINDS[medium.kind]}: {', '.join(filter(None, (medium.name, medium.media_type, address, size)))}]\n"
+    told = _size(medium) or _CHARACTER * min(medium.size, _LONGEST)
+    return f"[{_KINDS[medium.kind]}: {', '.join(filter(None, (medium.name, medium.media_type, told)))}]\n"
+
+
+def _size(medium: Medium) -> str:
+    """The size of a medium's bytes, of which four characters are three; empty for an address."""
+    return "" if medium.is_linked else f"{-(-medium.size * 3 // 4000)} kB"
 
 
 def medium_lines(
@@ -69,6 +64,12 @@ def medium_lines(
     }
 
 
+Way = Literal["line", "dropped", "gone", "waiting"]
+WAYS: Final[tuple[Way, ...]] = get_args(Way)
+"""What becomes of calls without a result: a constant line stands as their result; they are dropped, or gone with a message
+that said nothing else; or they wait for results at the end."""
+
+
 class Gap(msgspec.Struct, frozen=True):
     """Calls of a message that have no result: their numbers in the message. ``last`` is the row of the group's
     last message."""
@@ -84,8 +85,8 @@ def line_of(call: Object) -> Object:
     return {"role": "function", "name": call["name"], "content": NO_RESULT}
 
 
-def lines_tokens(record: Record, gap: Gap, model: Model, *, are_all: bool) -> int:
-    """The tokens of the lines behind a call. ``are_all``: none of its calls has a result.
+def lines_tokens(record: Record, missing: int, model: Model) -> int:
+    """The tokens of the lines in place of so many ``missing`` results of a message.
 
     An upper bound if the call is in the form before tool calls: the line has the function's name, which is in the call.
     """
@@ -93,29 +94,20 @@ def lines_tokens(record: Record, gap: Gap, model: Model, *, are_all: bool) -> in
         return _line_tokens(model, FUNCTION, 0) + record_cost(record, model)
     if record.calls == 1:
         return _line_tokens(model, TOOL, 0)
-    places = [Flags.PARALLEL] * len(gap.calls)
-    places[0] |= LIST_BEGINS if are_all else 0
+    places = [Flags.PARALLEL] * missing
+    places[0] |= LIST_BEGINS if missing == record.calls else 0
     places[-1] |= LIST_ENDS
     return sum(_line_tokens(model, TOOL, place) for place in places)
 
 
-def longest_lines(record: Record, calls: int, model: Model) -> int:
-    """The most tokens of lines in place of so many results of the message."""
+def longest_lines(record: Record, model: Model, calls: int | None = None) -> int:
+    """The most tokens of lines in place of so many results of the message; of all by default."""
     if not record.calls:
-        return lines_tokens(record, Gap(0, (0,)), model, are_all=True)
+        return lines_tokens(record, 1, model)
     both = LIST_BEGINS | LIST_ENDS
-    return calls * max(_line_tokens(model, TOOL, 0), _line_tokens(model, TOOL, Flags.PARALLEL | both))
+    return (calls or record.calls) * max(_line_tokens(model, TOOL, 0), _line_tokens(model, TOOL, Flags.PARALLEL | both))
 
 
 @lru_cache(maxsize=256)
 def _line_tokens(model: Model, role: int, place: int) -> int:
-    line = line_of({"id": ""} if role == TOOL else {"name": ""})
-    own_tokens = None if model.vocabulary is None else spoken_tokens(line, model.vocabulary)
-    return message_tokens(measure(line), model, parallel=place, own_tokens=own_tokens)
-
-
-@lru_cache(maxsize=64)
-def go_on_tokens(model: Model) -> int:
-    """The tokens of the line behind a reply at the end of a request that may not end with one."""
-    own_tokens = None if model.vocabulary is None else spoken_tokens(GO_ON, model.vocabulary)
-    return message_tokens(measure(GO_ON), model, own_tokens=own_tokens)
+    return written_cost(line_of({"id": ""} if role == TOOL else {"name": ""}), model, parallel=place)

@@ -83,17 +83,15 @@ def line_costs(
     path: str,
     model: Model,
     *,
-    alone: bool = True,
-    exact: bool = False,
+    alone: bool,
 ) -> list[int]:
     """Return the model's tokens of each of these results as one line, with its images and files unless it is sent ``alone``.
 
-    ``places`` are their indexes in ``records``, and ``seqs`` their seqs. The line names the tokens of the model's encoding
-    where ``exact``, else those of the encoding that has more.
+    ``places`` are their indexes in ``records``, and ``seqs`` their seqs.
     """
     at = np.array(places, np.int64)
     columns = of_these(records.columns, at)
-    counts = (columns[f"text{model.column}"] if exact else np.maximum(columns["text0"], columns["text1"])).tolist()
+    counts = columns[f"text{model.column}"].tolist()
     # A number's tokens are its own, up to three digits each, so lines with as many digits cost the same.
     kinds: dict[tuple[int, int], int] = {}
     digits = ((len(str(tokens)), len(str(seq))) for tokens, seq in zip(counts, seqs, strict=True))
@@ -112,7 +110,7 @@ def line_costs(
 
 def _line_cost(record: Record, seq: int, path: str, model: Model, *, alone: bool) -> int:
     measured = record.measure
-    line = left_out_line(max(measured.o200k, measured.cl100k), seq, path, lost=_kinds_beside(measured))
+    line = left_out_line(_text_tokens(measured, model), seq, path, lost=_kinds_beside(measured))
     row = _beside_text(whole_row(measured, model), alone=alone)
     row.update(_row_of_line(line), role=measured.role)
     cost: int = message_cost(row, model, ONE, parallel=record.parallel)
@@ -156,7 +154,7 @@ def cut_result(
     lost = () if is_native and not alone else _kinds_beside(record.measure)
     line = partial(left_out_line, seq=seq, path=path, lost=lost)
     text = _text(message.get("content"))
-    whole = record.measure.cl100k if model.column else record.measure.o200k
+    whole = _text_tokens(record.measure, model)
     beside = written_cost(without_text, model, parallel=record.parallel) if is_native else 0
     tokens = limit - beside
     for _ in range(_ATTEMPTS):
@@ -169,6 +167,11 @@ def cut_result(
         tokens = min(tokens - 1, tokens * (limit - beside) // (cost - beside))
     cut = _with_text(message, line(whole), alone=alone)
     return cut, written_cost(cut, model, parallel=record.parallel)
+
+
+def _text_tokens(measured: Measure, model: Model) -> int:
+    """The tokens of a result's text, which its line names: those in the model's encoding."""
+    return measured.cl100k if model.column else measured.o200k
 
 
 def _kinds_beside(measured: Measure) -> Sequence[str]:

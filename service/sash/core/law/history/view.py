@@ -12,7 +12,7 @@ import numpy as np
 from sash.core.counts.models.families import DEVELOPER, FUNCTION, ROLES, SYSTEM, TOOL
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import Number
-from sash.core.law.history.lines import Gap, lines_tokens
+from sash.core.law.history.lines import Gap, Way, lines_tokens
 from sash.core.law.history.results import Edit
 from sash.core.law.lazily import lazy
 from sash.core.law.records.costs import message_costs, reference_costs
@@ -84,10 +84,8 @@ class History(msgspec.Struct, frozen=True):
 
     def lines_tokens(self, row: int, model: Model) -> int:
         """The tokens of the lines behind the call of a row; 0 without lines."""
-        gap = self.order.lines.get(row) if self.order else None
-        if gap is None:
-            return 0
-        return lines_tokens(self.records[row], gap, model, are_all=gap.last == row)
+        gap = self.order.gaps["line"].get(row) if self.order else None
+        return lines_tokens(self.records[row], len(gap.calls), model) if gap else 0
 
 
 def since(history: History, seq: int) -> int:
@@ -96,8 +94,12 @@ def since(history: History, seq: int) -> int:
     Limits, summaries and stable cuts are told by seqs, also by those of messages that were not read.
     """
     front, before = history.records.front, history.first_seq - seq
-    heads = history.seqs if history.order is None else history.order.heads
-    return front - before if before > 0 else bisect_left(heads, seq, front)
+    if before > 0:
+        return front - before
+    if history.order is None:
+        return bisect_left(history.seqs, seq, front)
+    units = group_units(history.records)
+    return units.starts[bisect_left(units.starts, seq, units.front, len(units), key=history.seqs.__getitem__)]
 
 
 def with_recalled(history: History, recalled: Mapping[int, Record]) -> History:
@@ -137,24 +139,14 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     original: History
     """The history in the order of the log."""
-    log_rows: Sequence[int]
-    """The row of each message in the original."""
-    heads: Sequence[int]
-    """The seq of the first message of the group of each message, ascending in the tail."""
-    lines: Mapping[int, Gap]
-    """Calls whose results are a constant line, by the row of their message."""
-    dropped: Mapping[int, Gap]
-    """Calls that are left out."""
-    gone: Mapping[int, Gap]
-    """All calls of messages that said nothing else, where they are left out."""
-    waiting: Mapping[int, Gap]
-    """The calls that wait for results at the end."""
+    gaps: Mapping[Way, Mapping[int, Gap]]
+    """Calls without a result, by what becomes of them and by the row of their message."""
     late: AbstractSet[int]
     """Rows of results that did not stand behind their call."""
     interrupted: Mapping[int, tuple[int, int]]
     """The original's messages that came while calls waited, each with the one that called, and the number of calls."""
-    brings: Mapping[int, tuple[Sequence[int], int]]
-    """The original's late results, each with its group's earlier messages, and the number of the group's calls."""
+    brings: Mapping[int, Sequence[int]]
+    """The original's late results, each with its group's earlier messages, of which the first called."""
 
 
 class Thoughts(msgspec.Struct, frozen=True):
@@ -263,9 +255,9 @@ def view_history(history: History, model: Model) -> View | None:
     if records.has & Has.SYSTEM:
         systems = [row for row in sorted(units.starts[index] for index in required) if records.roles[row] <= DEVELOPER]
     view = View(history, model, units, required, headless, systems=systems)
-    if history.order is None or not history.order.lines:
+    if history.order is None or not history.order.gaps["line"]:
         return view
-    return view.dearer({row: history.lines_tokens(row, model) for row in history.order.lines if row < len(records)})
+    return view.dearer({row: history.lines_tokens(row, model) for row in history.order.gaps["line"]})
 
 
 def is_headless(history: History, units: Units) -> bool | None:

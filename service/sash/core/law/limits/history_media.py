@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 
 import numpy as np
 
-from sash.core.counts.measures.media_facts import Medium
+from sash.core.counts.measures.media_facts import IMAGE, Medium
 from sash.core.counts.models.families import USER
 from sash.core.law.fixed_parts.plan import ASIDE_MESSAGES, Plan
 from sash.core.law.history.enclosing import Enclosed, bytes_of, enclosures, is_sent, text_bytes
@@ -126,7 +126,7 @@ class HistoryMedia:
         kept = self.options.images_kept
         if kept is None:
             return {}
-        pictures = [each for each in found if each.is_image]
+        pictures = [each for each in found if each.medium.kind == IMAGE]
         old = pictures[: max(0, len(pictures) - kept)]
         return {each.key: "images_kept" for each in old if each.row not in exempt}
 
@@ -154,7 +154,7 @@ class HistoryMedia:
     def _messages_beside(self) -> int:
         """The most messages beside those that may give way: fixed ones, lines, required ones and recalled ones."""
         order = self.history.order
-        lines = sum(len(gap.calls) for gap in order.lines.values()) if order else 0
+        lines = sum(len(gap.calls) for gap in order.gaps["line"].values()) if order else 0
         return self._fixed_messages + lines + len(self.required.keys() | {*self.history.recalled})
 
 

@@ -77,7 +77,7 @@ def newest_first(found: Sequence[Enclosed], load: Load, room: Room) -> Left:
     closed: set[str] = set()
     for each in reversed(found):
         medium, reason, more = each.medium, None, load.and_of((each.medium,), room.limits)
-        if each.is_image:
+        if medium.kind == IMAGE:
             most, name = room.images(are_large=more.large > 0)
             reason = name if more.images > most else None
         if medium.pages and ("pages" in closed or more.pages > room.most("pages")):

@@ -66,7 +66,11 @@ def text_costs(model: Model) -> Sequence[int] | None:
 def _plain_costs(records: Records, model: Model) -> Number:
     """Each message's cost if it has text alone."""
     around = np.array(_around(model.rules.role_costs))
-    texts = records.tokens(model.column) if model.ratios is None else _estimated(records, model.ratios)
+    texts = records.tokens(model.column)
+    if model.ratios is not None:  # as counted in the model's own vocabulary, else estimated
+        texts = family_tokens(records.tokens(0), records.tokens(1), None, model.ratios, by=MANY).astype(np.int64)
+        if records.own_tokens is not None:
+            texts = np.where(records.own_tokens > 0, records.own_tokens - 1, texts)
     costs: Number = around.take(np.frombuffer(records.roles, np.uint8)) + texts
     costs = costs if model.margin == 1.0 else np.ceil(costs * model.margin).astype(np.int64)
     if _changes_empty(model.format, model.provider, model.known_as):
@@ -85,12 +89,6 @@ def _changes_empty(form: str, provider: str, model: str) -> bool:
 def _around(role_costs: tuple[int, ...]) -> tuple[int, ...]:
     """Tokens around a text, by role. A result's wrapping is counted with its call."""
     return (*role_costs[:TOOL], 0, *role_costs[TOOL + 1 :])
-
-
-def _estimated(records: Records, ratios: str) -> Number:
-    """Tokens of each message's text for a family of ``RATIOS``: as counted in its vocabulary, else estimated."""
-    texts = family_tokens(records.tokens(0), records.tokens(1), None, ratios, by=MANY).astype(np.int64)
-    return texts if records.own_tokens is None else np.where(records.own_tokens > 0, records.own_tokens - 1, texts)
 
 
 def record_cost(record: Record, model: Model) -> int:

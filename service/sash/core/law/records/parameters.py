@@ -120,8 +120,7 @@ class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         ),
     ] = "auto"
     recall_max_tokens: Annotated[
-        Annotated[int, Meta(ge=0, le=100_000_000)],
-        Meta(description="Tokens of the budget for older messages that are relevant to the newest question."),
+        Reserve, Meta(description="Tokens of the budget for older messages that are relevant to the newest question.")
     ] = 0
     recall_query: Annotated[
         Annotated[str, Meta(min_length=1, max_length=10_000)] | None,

@@ -17,11 +17,11 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from sash.core.counts.models.families import ASSISTANT, DEVELOPER, TOOL, USER
+from sash.core.counts.models.families import TOOL, USER
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.fixed_parts.fixed_costs import costs_beside
 from sash.core.law.fixed_parts.plan import WindowSpec
-from sash.core.law.history.fillers import came_in, longest_opening, opening_tokens
+from sash.core.law.history.fillers import longest_opening, opening_tokens
 from sash.core.law.history.lines import longest_lines
 from sash.core.law.history.notes import Line, longest_note, note_line
 from sash.core.law.history.order import last_reply
@@ -65,7 +65,7 @@ def choose(spec: WindowSpec, history: History, allowed: Allowed) -> Window | Nee
         if (logged := _in_log_order(history.order, spec)) is None:
             return older()
         choice = msgspec.structs.replace(choice, in_log_order=logged)
-    if plan.going_on and (row := last_reply(history)) is not None:
+    if plan.going_on and (row := last_reply(view)) is not None:
         choice = msgspec.structs.replace(choice, goes_on=row, ending=plan.going_on)
     if not view.units.single or view.units.front:
         choice = choice.with_cuts()
@@ -108,9 +108,9 @@ def _in_log_order(order: Order, spec: WindowSpec) -> View | None:
     if view is None:
         return None
     view = _as_sent(view, spec)
-    lines = {row: longest_lines(records[group[0]], calls, model) for row, (group, calls) in order.brings.items()}
-    brings = {row: int(view.costs[[*group]].sum()) + lines[row] for row, (group, _) in order.brings.items()}
-    waited = {row: longest_lines(records[caller], calls, model) for row, (caller, calls) in order.interrupted.items()}
+    lines = {row: longest_lines(records[caller], model) for row, (caller, *_) in order.brings.items()}
+    brings = {row: int(view.costs[group].sum()) + lines[row] for row, group in order.brings.items()}
+    waited = {row: longest_lines(records[caller], model, calls) for row, (caller, calls) in order.interrupted.items()}
     return msgspec.structs.replace(view.dearer(waited), brings=brings)
 
 
@@ -238,18 +238,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
 
     def _opening(self, row: int) -> int:
         """The tokens that the request costs more if the message of a row is its first, beside system messages."""
-        model = self.spec.plan.model
-        history, records, systems = self.view.history, self.view.history.records, self.view.systems
-        own = [each for each in systems if came_in(records[each].measure, model.format)] if systems else []
-        is_beside = bool(own) and PROVIDERS[model.format].has_system_messages(model.known_as)
-        if records.roles[row] != ASSISTANT and not is_beside:  # as nearly always
-            return 0
-        behind = records.roles[row + 1 :] if row >= records.front else b""
-        is_followed = next((role for role in behind if role > DEVELOPER), None) == ASSISTANT
-        is_oldest = history.seqs[row] == 1
-        return opening_tokens(
-            records[row], model, is_oldest=is_oldest, is_beside_system=is_beside, is_followed=is_followed
-        )
+        return opening_tokens(self.view, row, self.spec.plan.model)
 
     def _beside_messages(self) -> int:
         """The tokens beside the required messages that a window of these alone needs: an opening, and whole documents."""

@@ -20,13 +20,12 @@ from sash.core.counts.models.families import TOOL, USER
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import MANY, ONE, Arithmetic, Number
 from sash.core.law.history.fillers import (
+    as_note_tokens,
     blank_line_tokens,
     came_in,
     joined_systems,
-    noted_tokens,
     stands_first,
     unseen_tokens,
-    whole_text_tokens,
     with_filler,
 )
 from sash.core.law.history.view import History, Thoughts, View
@@ -154,8 +153,8 @@ def with_fillers(view: View, model: Model, *, has_system: bool) -> View:
     for index in indexes - _without_files(view, model.format) if view.edits else indexes:
         costs[index] = with_filler(records[index].measure, costs.item(index), model)
     if systems := joined_systems(view, model):  # whether they stand first depends on the cut
-        blank, noted = blank_line_tokens(model), noted_tokens(model)
-        costs[systems] += [max(blank, noted and noted + whole_text_tokens(records[row], model)) for row in systems]
+        blank = blank_line_tokens(model)
+        costs[systems] += [max(blank, as_note_tokens(records[row], model)) for row in systems]
         if not has_system and stands_first(view.history, systems[0]):
             costs[systems[0]] = view.costs[systems[0]]
     return msgspec.structs.replace(view, priced=costs)
