@@ -24,6 +24,7 @@ A stable cut must not move back, although a text that was sent once is left out 
 (``stable.py``) these *retired* messages cost what they cost, with the message behind them.
 """
 
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 import msgspec
@@ -57,47 +58,43 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
     starts = history.tokens - np.cumsum(lengths[::-1])[::-1]
     horizon = _horizon(history, block)
     is_whole = history.first_seq == 1 or (horizon > 0 and len(starts) > 0 and int(starts[0]) <= horizon)
-    visible, heads = visible_to(records, view), heads_of(records)
-    if history.first_seq > 1:
-        # The call of these results may be another agent's: they count as before the tail.
+    heads = heads_of(records)
+    visible, apart = visible_to(records, heads, view), set[int]()
+    if history.first_seq > 1:  # the call of these results may be another agent's: they count as before the tail
         leading, late = range(front, front + records.leading_results), late_orphans(records)
         apart = {*leading, *late}
         if not is_whole and any(index >= leading.stop for index in late):
             return None
-        if history.first_seq > bound(history.length) and _is_newest(apart, records, visible):
-            return None  # its group must be in the window, if the call can be sent
-        if (leading and history.first_seq - 1 in history.seqs[:front]) or not apart.isdisjoint(
-            records.where(Flags.PINNED)
-        ):
+        is_of_required = leading and history.first_seq - 1 in history.seqs[:front]
+        if is_of_required or not apart.isdisjoint(records.where(Flags.PINNED)):
             return None  # their group must be in the window, whole
-        visible = visible._replace(kept=visible.kept[~np.isin(visible.kept, [*apart])])
-    question, newest = _question(history, visible, seqs), _newest(history, visible, heads)
+    kept = np.flatnonzero(visible.kept)
+    question, newest = _question(history, kept, seqs), _newest(history, kept, heads, apart)
     if question is None or newest is None:
         return None
+    visible.kept[[*apart]] = False
     if horizon and is_whole:
-        is_near = _must_be_in(history, heads, [*question, *newest])
+        is_near = _must_be_in(history, heads, [each for each in (question, newest) if each >= 0])
         is_near[front:] |= starts[np.maximum(0, heads[front:] - front)] >= horizon
-        is_near[_before_functions(records, visible.kept[is_near[visible.kept]], visible.kept)] = True
-        visible = Visible(*(indexes[is_near[indexes]] for indexes in visible))
-    kept = visible.kept
+        is_near[_before_functions(records, is_near, np.flatnonzero(visible.kept))] = True
+        visible = Visible(*(each & is_near for each in visible))
+    kept = np.flatnonzero(visible.kept)
     tail = kept[kept >= front]
     if not (is_whole or len(tail)):
         return None
-    summary = history.summary if history.summary is not None and history.summary.is_seen(view) else None
     begins = starts[tail - front]
     # What is left out before the first one that it sees counts as before the tail.
     first = history.seqs[tail[0]] if len(tail) else history.length + 1
     return msgspec.structs.replace(
         history,
         first_seq=first,
-        records=taken(records, kept, visible.texts, visible.pinned),
+        records=taken(records, visible.kept, visible.texts, visible.pinned),
         seqs=seqs[kept].tolist(),
-        asked=int(np.searchsorted(kept, question[0])) if question else -1,
-        summary=summary,
+        asked=int(np.searchsorted(kept, question)) if question >= 0 else -1,
         seen=Perspective(
-            lengths=np.append(begins[1:], history.tokens)[: len(tail)] - begins,
+            lengths=np.diff(begins, append=history.tokens),
             retired=taken(records, visible.retired, visible.left, visible.pinned),
-            behind=np.minimum(np.searchsorted(tail, visible.retired), len(tail) - 1),
+            behind=np.minimum(np.searchsorted(tail, np.flatnonzero(visible.retired)), len(tail) - 1),
             is_whole=is_whole,
             horizon=history.first_seq + int(np.count_nonzero(starts < horizon)) if horizon and is_whole else 1,
         ),
@@ -117,12 +114,12 @@ def back_for_view(
     return NeedOlder(least.messages, place if least.place is None else min(place, least.place))
 
 
-def _before_functions(records: Records, near: Number, kept: Number) -> Number:
-    """The rows before those of these that are results of functions, back to one that is none: there its call is answered."""
-    roles, places = np.frombuffer(records.roles, np.uint8), np.arange(len(kept))
-    results = np.searchsorted(kept, near[roles[near] == FUNCTION])
-    begins = np.maximum.accumulate(np.where(roles[kept] != FUNCTION, places, 0))
-    return kept[np.unique([place for end in results for place in range(begins[end], end)]).astype(np.int64)]
+def _before_functions(records: Records, is_near: Number, kept: Number) -> Number:
+    """The rows before near results of functions, back to one that is none: there its call is answered."""
+    roles, places = np.frombuffer(records.roles, np.uint8)[kept], np.arange(len(kept))
+    begins = np.maximum.accumulate(np.where(roles != FUNCTION, places, 0))
+    ends = np.flatnonzero((roles == FUNCTION) & is_near[kept]).tolist()
+    return kept[np.unique([place for end in ends for place in range(begins[end], end)]).astype(np.int64)]
 
 
 def _horizon(history: History, block: int) -> int:
@@ -130,33 +127,31 @@ def _horizon(history: History, block: int) -> int:
     return max(0, history.tokens // block - HORIZON_BLOCKS) * block
 
 
-def _question(history: History, visible: Visible, seqs: Number) -> list[int] | None:
-    """The index of the newest user message that the agent sees, if there is one; None if it may be before the tail."""
-    roles, kept = np.frombuffer(history.records.sent_roles, np.uint8), visible.kept
-    last = bound(history.length)
+def _question(history: History, kept: Number, seqs: Number) -> int | None:
+    """The index of the newest user message that the agent sees, -1 without one; None if it may be before the tail."""
+    roles, last = np.frombuffer(history.records.sent_roles, np.uint8), bound(history.length)
     is_near = (kept >= history.records.front) & (seqs[kept] >= last)
     asked = kept[(roles[kept] == USER) & (is_near | (kept == history.asked))]
-    if len(asked) or history.asked < 0 or history.first_seq <= last:
-        return [*map(int, asked[-1:])]
-    return None
+    if len(asked):
+        return int(asked[-1])
+    return -1 if history.asked < 0 or history.first_seq <= last else None
 
 
-def _newest(history: History, visible: Visible, heads: Number) -> list[int] | None:
-    """The index of the newest message that can be sent to the agent, if there is one; None if it may be before the tail."""
+def _newest(history: History, kept: Number, heads: Number, apart: AbstractSet[int]) -> int | None:
+    """The index of the newest message that can be sent to the agent, -1 without one; None if it may be before the tail.
+
+    The group of results that are ``apart`` would be in the window, if the call can be sent.
+    """
     records, front, last = history.records, history.records.front, bound(history.length)
-    for index in visible.kept[::-1].tolist():
-        if index < front:
+    newest_first: list[int] = kept[::-1].tolist()
+    for index in newest_first:
+        if index < front or (index in apart and history.first_seq > last and not records.unsent[index]):
             break
-        if records.unsent[index] or records.roles[heads[index]] in RESULTS:
+        if index in apart or records.unsent[index] or records.roles[heads[index]] in RESULTS:
             continue
         if heads[index] < front or history.seqs[heads[index]] >= last:
-            return [index]
-    return [] if history.first_seq <= last else None
-
-
-def _is_newest(apart: set[int], records: Records, visible: Visible) -> bool:
-    """Whether the newest message that the agent sees, and that can be sent, is one of these."""
-    return next((index in apart for index in visible.kept[::-1].tolist() if not records.unsent[index]), False)
+            return index
+    return -1 if history.first_seq <= last else None
 
 
 def _must_be_in(history: History, heads: Number, indexes: list[int]) -> Number:

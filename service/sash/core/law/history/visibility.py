@@ -9,7 +9,7 @@ from sash.core.counts.measures.measures import Extra
 from sash.core.counts.models.families import ASSISTANT, USER
 from sash.core.counts.text.numbers import Number
 from sash.core.law.records.records import Records
-from sash.core.law.records.units import callers, heads_of
+from sash.core.law.records.units import callers
 from sash.core.providers.openai.chat_mends import NAMES
 from sash.core.stored.record import Flags, Record, WindowFlags
 
@@ -20,7 +20,7 @@ _OF_TEXTS: Final = ("name", "mix", "odd")
 
 
 class Visible(NamedTuple):
-    """The indexes of the messages that an agent sees, ascending, and of those of which it sees the text alone.
+    """Which messages an agent sees, as arrays of truth values: ``kept``, and of ``texts`` the text alone.
 
     ``pinned`` are those of the texts whose tool groups are in every window. ``retired`` are those that its earlier windows
     had, and later ones do not have any more: of ``left`` the text, the others whole, as a tool group that has a message for
@@ -34,18 +34,18 @@ class Visible(NamedTuple):
     retired: Number
 
 
-def visible_to(records: Records, view: str) -> Visible:
-    """What the agent ``view`` sees of these messages. Their details must have been read."""
-    nothing, count = np.zeros(0, np.int64), len(records)
+def visible_to(records: Records, heads: Number, view: str) -> Visible:
+    """What the agent ``view`` sees of these messages. Their details must have been read; ``heads`` are by ``heads_of``."""
+    count = len(records)
+    nothing = np.zeros(count, bool)
     if 1 not in records.having(Flags.NAMED):
-        return Visible(np.arange(count), nothing, nothing, nothing, nothing)
+        return Visible(~nothing, nothing, nothing, nothing, nothing)
     numbers, parties = records.parties()
     is_seen = np.array([party.is_seen(view) for party in parties])[numbers]
     is_others = np.array([party.is_others(view) for party in parties])[numbers]
     roles = np.frombuffer(records.roles, np.uint8)
     is_unsent = np.frombuffer(records.unsent, np.uint8) != 0
     is_call = np.logical_or(*callers(records))
-    heads = heads_of(records)
     # A tool group that is another agent's, or has a message for others, is not sent as one.
     gone = is_others | ~is_seen
     np.logical_or.at(gone, heads, ~is_seen)
@@ -54,18 +54,15 @@ def visible_to(records: Records, view: str) -> Visible:
     is_text = is_gone & is_call & says
     is_pinned = np.arange(count) < records.front
     is_pinned[heads[list(records.where(Flags.PINNED))]] = True  # a pinned member pins its group
-    is_later = np.zeros(count, bool)
+    is_later = nothing
     if is_text.any():
         authors = {party.author: number for number, party in enumerate(parties)}
         author = np.array([authors[party.author] for party in parties])[numbers]
         asks = np.flatnonzero((np.frombuffer(records.sent_roles, np.uint8) == USER) & is_seen)
-        is_later = _superseded(is_text & is_others, says & (is_text | ~is_call), author, asks)
-        is_later &= ~is_pinned
+        is_later = ~is_pinned & _superseded(is_text & is_others, says & (is_text | ~is_call), author, asks)
     is_text &= ~is_later
     is_retired = is_later | is_gone & is_seen & ~is_others[heads] & (np.arange(count) >= records.front)
-    kept = np.flatnonzero(is_seen & ~is_gone | is_text)
-    groups = (is_text, is_text & is_pinned, is_later, is_retired)
-    return Visible(kept, *map(np.flatnonzero, groups))
+    return Visible(is_seen & ~is_gone | is_text, is_text, is_text & is_pinned, is_later, is_retired)
 
 
 def _superseded(is_text: Number, says: Number, author: Number, asks: Number) -> Number:
@@ -81,20 +78,19 @@ def _superseded(is_text: Number, says: Number, author: Number, asks: Number) -> 
 
 
 def taken(records: Records, kept: Number, texts: Number, pinned: Number) -> Records:
-    """The records at the indexes ``kept``; of ``texts`` the text alone, which is ``pinned`` where its group was.
+    """The records that are ``kept``; of ``texts`` the text alone, which is ``pinned`` where its group was.
 
     Of a text that is plain without its calls no detail is decoded.
     """
-    part = records if len(kept) == len(records) else records.taken(kept)
-    if not len(texts):
+    part = records if kept.all() else records.taken(np.flatnonzero(kept))
+    if not texts.any():
         return part
-    at: Number = np.searchsorted(kept, texts)
+    at, is_pinned = np.flatnonzero(texts[kept]), pinned[texts]
     part = part.with_flag(at, WindowFlags.TEXT_ONLY)
-    is_pinned = np.isin(texts, pinned)
     # Where no row tells it, a text is not plain.
     is_plain: Number = ~(is_pinned | part.details.is_rare[at] | part.details.rows.have(at, _OF_TEXTS))
-    places = zip(*(each[~is_plain].tolist() for each in (at, texts, is_pinned)), strict=True)
-    if alone := {place: text_record(records[index], is_pinned=pinned) for place, index, pinned in places}:
+    others = zip(at[~is_plain].tolist(), is_pinned[~is_plain].tolist(), strict=True)
+    if alone := {row: text_record(part[row], is_pinned=is_pinned) for row, is_pinned in others}:
         part = part.replaced(alone)
     return part.as_plain(at[is_plain], _KEPT_FLAGS)
 
