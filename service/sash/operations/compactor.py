@@ -95,8 +95,7 @@ class Compactor:
         tail = await self._reader.window(target, Reach(limit=1, compactions=readable(self.form)))
         last = tail.compaction
         appended = (last.seq, last.record, last.body) if last is not None else None
-        found = newest_summary(tail.state.summary, appended, self.form)
-        summary = found and found.sent_as(self.form)
+        summary = newest_summary(tail.state.summary, appended, self.form)
         return tail.state, summary if summary is not None and summary.compaction is not None else None
 
     async def _asked(self, target: Target, request: dict[str, Any], model: str) -> Any:

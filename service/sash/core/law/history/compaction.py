@@ -42,38 +42,30 @@ def newest_summary(
     view: str | None = None,
     model: Model | None = None,
 ) -> Summary | None:
-    """The summary that was put, or the compaction that was ``appended`` if it covers more.
+    """The summary that was put, or the compaction that was ``appended`` if it covers more, as windows in ``form`` have it.
 
     ``appended`` are the seq, the record and the body of the newest one that windows in ``form`` can have. What the agent of
     a ``view`` may not see stands neither in its windows nor in the way of what it may see. Nor does a compaction that the
     ``model`` cannot read: its windows have the messages that it stands for.
     """
     found = _summary_of(*appended, form) if appended is not None else None
-    if model is not None:
-        summary, found = (
-            each if each is None or _is_readable(each, form, model) else _in_words(each) for each in (summary, found)
-        )
-    if view is not None:
-        summary, found = (each if each is not None and each.is_seen(view) else None for each in (summary, found))
+    summary, found = (each and _as_read(each, form, view, model) for each in (summary, found))
     if found is None:
         return summary
-    if summary is not None and summary.through_seq >= found.seq and summary.sent_as(form) is not None:
+    if summary is not None and summary.through_seq >= found.seq:
         return msgspec.structs.replace(summary, replaces=True)
     return found
 
 
-def _is_readable(summary: Summary, form: str, model: Model) -> bool:
-    """Whether a model can read the compaction of a summary, if this form sends it."""
-    compaction = summary.compaction
-    if compaction is None or compaction["native"]["format"] != form:
-        return True
-    issuer = issuer_of(compaction)
-    return is_readable(issuer, PROVIDERS[form].maker, model.provider, model.known_as)
-
-
-def _in_words(summary: Summary) -> Summary | None:
-    """The summary without its compaction; None if it has no words."""
-    return msgspec.structs.replace(summary, compaction=None) if summary.text else None
+def _as_read(summary: Summary, form: str, view: str | None, model: Model | None) -> Summary | None:
+    """The summary in this format: its compaction if the model can read it, else its words. None without either, or where
+    the agent of a view may not see it."""
+    if view is not None and not summary.is_seen(view):
+        return None
+    issuer = issuer_of(summary.compaction) if summary.compaction is not None else ""
+    if model is not None and not is_readable(issuer, PROVIDERS[form].maker, model.provider, model.known_as):
+        summary = msgspec.structs.replace(summary, compaction=None)
+    return summary.sent_as(form)
 
 
 def _summary_of(seq: int, record: Record, body: bytes, form: str) -> Summary | None:
@@ -95,12 +87,11 @@ def _summary_of(seq: int, record: Record, body: bytes, form: str) -> Summary | N
 
 
 def compacted(history: History, options: WindowQuery) -> History | None:
-    """The history with its summary as this window has it; without the messages that a compaction stands for.
+    """The history without the messages that a compaction stands for.
 
     None if older messages are needed to tell which of them stay.
     """
-    summary = history.summary and history.summary.sent_as(options.format)
-    history = msgspec.structs.replace(history, summary=summary)
+    summary = history.summary
     if summary is None or not summary.stands or options.summary == "never":
         return history
     front, last = history.records.front, min(summary.through_seq, history.length)
@@ -111,9 +102,9 @@ def compacted(history: History, options: WindowQuery) -> History | None:
     if covered := [front + index for index in range(count) if index not in stays]:
         history = msgspec.structs.replace(history, records=history.records.with_flag(covered, WindowFlags.COVERED))
     asked, records, seqs = history.asked, history.records, history.seqs
-    if asked >= 0 and seqs[asked] > last:
+    if asked < 0 or seqs[asked] > last:
         return msgspec.structs.replace(history, covered=last)
-    if 0 <= asked < front and not (asked in history.recalled or records[asked].pinned):
+    if asked < front and not (asked in history.recalled or records[asked].pinned):
         kept = [row for row in range(len(seqs)) if row != asked]
         records, seqs = records.taken(np.array(kept)), [seqs[row] for row in kept]
     return msgspec.structs.replace(history, records=records, seqs=seqs, asked=-1, covered=last)
