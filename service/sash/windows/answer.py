@@ -188,9 +188,9 @@ def _note(mends: Mends, order: Order, history: History, window: Window) -> None:
     for seq, row in zip(window.seqs, window.rows, strict=True):
         if row in order.late:
             mends.add(LATE_RESULT, seq)
-        if row in order.gaps["line"] or row in order.gaps["dropped"]:
+        if row in order.missing["line"] or row in order.missing["dropped"]:
             mends.add(UNANSWERED_CALL, seq)
-    for seq in window.passed.intersection(history.seqs[row] for row in order.gaps["gone"]):
+    for seq in window.passed.intersection(history.seqs[row] for row in order.missing["gone"]):
         mends.add(UNANSWERED_CALL, seq)
 
 

@@ -53,17 +53,17 @@ def with_result_lines(window: Window, history: History, order: Order, bodies: Bo
     sent, seqs = set(window.rows), history.seqs
     lines: dict[int, list[bytes]] = {}
     less: dict[int, int] = {}
-    for row in order.gaps["line"].keys() & sent:
-        gap, calls = order.gaps["line"][row], calls_in(msgspec.json.decode(bodies.body(seqs[row])))
-        messages = [line_of(calls[number]) for number in gap.calls]
-        lines[seqs[gap.last]] = list(map(_encode, messages))
+    for row in order.missing["line"].keys() & sent:
+        missing, calls = order.missing["line"][row], calls_in(msgspec.json.decode(bodies.body(seqs[row])))
+        messages = [line_of(calls[number]) for number in missing]
+        lines[seqs[row + len(calls) - len(missing)]] = list(map(_encode, messages))  # behind the results that came
         if not history.records.calls[row]:  # its bound was of any name
             spare = history.lines_tokens(row, model) - sum(written_cost(message, model) for message in messages)
             less[seqs[row]] = spare
     waiting: list[str] = []
-    for row in order.gaps["waiting"].keys() & sent:
-        gap, calls = order.gaps["waiting"][row], calls_in(msgspec.json.decode(bodies.body(seqs[row])))
-        waiting = [calls[number].get("id") or calls[number]["name"] for number in gap.calls]
+    for row in order.missing["waiting"].keys() & sent:
+        calls = calls_in(msgspec.json.decode(bodies.body(seqs[row])))
+        waiting = [calls[number].get("id") or calls[number]["name"] for number in order.missing["waiting"][row]]
     return _replace(cheaper(window, less), lines=lines, waiting_for=waiting)
 
 

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, Literal, get_args
 
-import msgspec
-
 from sash.core.counts.costs.message_cost import LIST_BEGINS, LIST_ENDS
 from sash.core.counts.measures.media_facts import Medium
 from sash.core.counts.models.families import FUNCTION, TOOL
@@ -68,14 +66,6 @@ Way = Literal["line", "dropped", "gone", "waiting"]
 WAYS: Final[tuple[Way, ...]] = get_args(Way)
 """What becomes of calls without a result: a constant line stands as their result; they are dropped, or gone with a message
 that said nothing else; or they wait for results at the end."""
-
-
-class Gap(msgspec.Struct, frozen=True):
-    """Calls of a message that have no result: their numbers in the message. ``last`` is the row of the group's
-    last message."""
-
-    last: int
-    calls: Sequence[int]
 
 
 def line_of(call: Object) -> Object:

@@ -22,7 +22,7 @@ import numpy as np
 
 from sash.core.chat.tool_groups import links_in
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, TOOL
-from sash.core.law.history.lines import WAYS, Gap, Way
+from sash.core.law.history.lines import WAYS, Way
 from sash.core.law.history.view import History, Order, View
 from sash.core.law.records.records import Records
 from sash.core.law.records.units import callers, group_units, late_in
@@ -56,7 +56,7 @@ def last_reply(view: View) -> int | None:
     for unit in reversed(range(len(units))):
         row = units.starts[unit + 1] - 1
         if records.roles[row] > DEVELOPER and unit not in units.broken:
-            calls = records.calls[row] and not (order is not None and row in order.gaps["dropped"])
+            calls = records.calls[row] and not (order is not None and row in order.missing["dropped"])
             return None if calls or records.roles[row] != ASSISTANT else row
     return None
 
@@ -179,18 +179,18 @@ def _reordered(
     packed, flags = records.rows(), records.of_window().copy()
     packed[np.frombuffer(records.roles, np.uint8) >= TOOL, 0] &= 255 - Flags.LATE
     packed[list(apart), 0] |= Flags.LATE  # late are those that are left out
-    gaps: dict[Way, dict[int, Gap]] = {way: {} for way in WAYS}
+    missing: dict[Way, dict[int, Sequence[int]]] = {way: {} for way in WAYS}
     for group in groups:
         if group.missing:
             way, row = _way(records, group, last_head, drops=drops), row_of[group.head]
-            gaps[way][row] = gap = Gap(row + len(group.results), group.missing)
+            missing[way][row] = group.missing
             flags[group.head] |= WindowFlags.MENDED if way != "gone" else 0
-            flags[log_rows[gap.last]] |= WindowFlags.GOES_ON if way == "line" else 0
+            flags[log_rows[row + len(group.results)]] |= WindowFlags.GOES_ON if way == "line" else 0
             if way == "dropped" and len(group.results) == 1:
                 packed[[*group.results.values()], 0] &= 255 - Flags.PARALLEL
     order = Order(
         original=history,
-        gaps=gaps,
+        missing=missing,
         late=frozenset(row_of[row] for group in groups for row in group.late - apart),
         interrupted=interrupted,
         brings={late: [row for row in group.members if row < late] for group in groups for late in group.late},

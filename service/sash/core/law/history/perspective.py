@@ -76,7 +76,7 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
     if horizon and is_whole:
         is_near = _must_be_in(history, heads, [each for each in (question, newest) if each >= 0])
         is_near[front:] |= starts[np.maximum(0, heads[front:] - front)] >= horizon
-        is_near[_before_functions(records, is_near, np.flatnonzero(visible.kept))] = True
+        _add_before_functions(is_near, records, np.flatnonzero(visible.kept))
         visible = Visible(*(each & is_near for each in visible))
     kept = np.flatnonzero(visible.kept)
     tail = kept[kept >= front]
@@ -114,12 +114,11 @@ def back_for_view(
     return NeedOlder(least.messages, place if least.place is None else min(place, least.place))
 
 
-def _before_functions(records: Records, is_near: Number, kept: Number) -> Number:
-    """The rows before near results of functions, back to one that is none: there its call is answered."""
-    roles, places = np.frombuffer(records.roles, np.uint8)[kept], np.arange(len(kept))
-    begins = np.maximum.accumulate(np.where(roles != FUNCTION, places, 0))
-    ends = np.flatnonzero((roles == FUNCTION) & is_near[kept]).tolist()
-    return kept[np.unique([place for end in ends for place in range(begins[end], end)]).astype(np.int64)]
+def _add_before_functions(is_near: Number, records: Records, kept: Number) -> None:
+    """Make near what an agent sees right before a near result of a function: it may be its call."""
+    is_function = np.frombuffer(records.roles, np.uint8)[kept] == FUNCTION
+    for place in np.flatnonzero(is_function)[::-1].tolist():
+        is_near[kept[place - 1]] |= place > 0 and is_near[kept[place]]
 
 
 def _horizon(history: History, block: int) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from sash.core.counts.models.families import DEVELOPER, FUNCTION, ROLES, SYSTEM, TOOL
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import Number
-from sash.core.law.history.lines import Gap, Way, lines_tokens
+from sash.core.law.history.lines import Way, lines_tokens
 from sash.core.law.history.results import Edit
 from sash.core.law.lazily import lazy
 from sash.core.law.records.costs import message_costs, reference_costs
@@ -84,8 +84,8 @@ class History(msgspec.Struct, frozen=True):
 
     def lines_tokens(self, row: int, model: Model) -> int:
         """The tokens of the lines behind the call of a row; 0 without lines."""
-        gap = self.order.gaps["line"].get(row) if self.order else None
-        return lines_tokens(self.records[row], len(gap.calls), model) if gap else 0
+        missing = self.order.missing["line"].get(row) if self.order else None
+        return lines_tokens(self.records[row], len(missing), model) if missing else 0
 
 
 def since(history: History, seq: int) -> int:
@@ -139,8 +139,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     original: History
     """The history in the order of the log."""
-    gaps: Mapping[Way, Mapping[int, Gap]]
-    """Calls without a result, by what becomes of them and by the row of their message."""
+    missing: Mapping[Way, Mapping[int, Sequence[int]]]
+    """The numbers of calls without a result, by what becomes of them and by the row of their message."""
     late: AbstractSet[int]
     """Rows of results that did not stand behind their call."""
     interrupted: Mapping[int, tuple[int, int]]
@@ -255,9 +255,9 @@ def view_history(history: History, model: Model) -> View | None:
     if records.has & Has.SYSTEM:
         systems = [row for row in sorted(units.starts[index] for index in required) if records.roles[row] <= DEVELOPER]
     view = View(history, model, units, required, headless, systems=systems)
-    if history.order is None or not history.order.gaps["line"]:
+    if history.order is None or not history.order.missing["line"]:
         return view
-    return view.dearer({row: history.lines_tokens(row, model) for row in history.order.gaps["line"]})
+    return view.dearer({row: history.lines_tokens(row, model) for row in history.order.missing["line"]})
 
 
 def is_headless(history: History, units: Units) -> bool | None:

@@ -154,7 +154,7 @@ class HistoryMedia:
     def _messages_beside(self) -> int:
         """The most messages beside those that may give way: fixed ones, lines, required ones and recalled ones."""
         order = self.history.order
-        lines = sum(len(gap.calls) for gap in order.gaps["line"].values()) if order else 0
+        lines = sum(map(len, order.missing["line"].values())) if order else 0
         return self._fixed_messages + lines + len(self.required.keys() | {*self.history.recalled})
 
 

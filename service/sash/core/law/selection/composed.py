@@ -116,8 +116,8 @@ def _edits(view: View, plan: Plan, rows: Sequence[int], left: Sequence[int], acc
                     edits.get(row, Edit()), without_reasoning=True, without_seals=is_unsigned
                 )
     if order is not None:
-        for row in order.gaps["dropped"].keys() & set(rows):
-            edits[row] = msgspec.structs.replace(edits.get(row, Edit()), without_calls=order.gaps["dropped"][row].calls)
+        for row in order.missing["dropped"].keys() & set(rows):
+            edits[row] = msgspec.structs.replace(edits.get(row, Edit()), without_calls=order.missing["dropped"][row])
     if seen is not None:
         texts = {*view.history.records.flagged_rows(WindowFlags.TEXT_ONLY)}
         edits |= {row: Edit(only_text=True) for row in rows if row in texts}
