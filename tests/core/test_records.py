@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from sash.core.chat.messages import Entry
 from sash.core.counts.costs.counting import messages_tokens
+from sash.core.counts.measures.measures import Extra
 from sash.core.counts.models.models import find_model
 from sash.core.law.history.enclosing import text_bytes, text_bytes_of
 from sash.core.law.history.visibility import text_record
@@ -114,7 +115,11 @@ def test_what_a_flag_says(found: Talk) -> None:
     records, bodies, _ = found.stored
     columns = Records.of(records)
     assert list(columns.where(Flags.PINNED)) == [i for i, record in enumerate(records) if record.pinned]
-    assert list(columns.where(Flags.RICH)) == [i for i, record in enumerate(records) if record.rich]
+    costly = [msgspec.structs.replace(each.measure.extra or Extra(), mix=None) != Extra() for each in records]
+    has_more = [bool(each.grounding is not None or each.media) for each in records]
+    assert list(columns.where(Flags.RICH)) == [
+        i for i, each in enumerate(zip(costly, has_more, strict=True)) if any(each)
+    ]
     assert list(columns.sizes()) == [len(body) for body in bodies]
 
 

@@ -12,11 +12,10 @@ from litestar import put
 from sash.api.append_handlers import (
     DEFAULTS,
     follow_up,
-    legacy_call,
     no_window,
-    refuse_more,
     stored_settings,
     told_of,
+    too_many,
     wants_window,
     window_after,
 )
@@ -48,9 +47,9 @@ from sash.problems import (
     WindowDoesNotFit,
 )
 from sash.store.data import script_calls
-from sash.store.data.append_script import Forgotten
+from sash.store.data.append_script import AppendReply, Forgotten
 from sash.store.data.changing import ATTEMPTS, busy
-from sash.store.data.conversations import ReplyAndTail, Writing
+from sash.store.data.conversations import Writing
 from sash.store.data.entries import prepare, wall_ms
 from sash.store.data.layout import Target
 from sash.store.data.script_calls import HistoryEdited
@@ -121,7 +120,8 @@ async def _write(
     """Make the log agree. Raises HistoryEdited and PreconditionFailed where another write came first."""
     context, chat, found = request.context, compared.chat, compared.found
     given = [piece.place for piece in found.pieces if isinstance(piece, Given)]
-    refuse_more(len(given), context.settings.max_entries, "entries")
+    if len(given) > (most := context.settings.max_entries):
+        raise too_many(most, "entries")
     now, counting = wall_ms(), time.perf_counter()
     entries = await _entries_of(request, target, query, sent, compared, given, now)
     counted = time.perf_counter() - counting
@@ -137,21 +137,21 @@ async def _write(
         writing["said"] = sent.digests(found.keep)
     _set_system(request, writing, compared)
     reach = context.windows.asking(query).reach if query is not None else None
-    append = partial(context.store.conversations.append_and_read, target, entries, reach, **writing)
+    append = partial(context.store.conversations.append, target, entries, reach, **writing)
     try:
         is_replaced = chat.length - compared.keep_seq > compared.from_log
-        reply, tail = await _appended(request, target, compared, append, forget=forget, is_replaced=is_replaced)
+        reply = await _appended(request, target, compared, append, forget=forget, is_replaced=is_replaced)
     except Problem as problem:
         _pointing(sent, found).point(problem)
         raise
     if entries or found.system is not None or compared.keep_seq < chat.length:
         follow_up(request, target, entries, reply, (started, counted))
-    window = await window_after(request, target, query, tail) if query is not None and tail is not None else ()
+    window = await window_after(request, target, query, reply.tail) if query is not None else ()
     messages = [
         AgreedMessage(step.seq, entry.identity.id, not isinstance(piece, Given))
         for piece, entry, step in zip(found.pieces, entries, reply.entries, strict=True)
     ]
-    waiting = reply.waiting or (legacy_call(entries[-1], reply.entries[-1]) if entries else []) or msgspec.UNSET
+    waiting = reply.waiting or msgspec.UNSET
     ignored, (branch, forgotten) = _pointers(sent, found), told_of(reply.sealed, compared.keep_seq)
     answer = AgreedMessages(
         target.id, reply.version, f'"{reply.etag}"', found.agreed, messages, branch, ignored, waiting, forgotten
@@ -209,13 +209,13 @@ def _set_system(request: Incoming, writing: Writing, compared: ComparedLog) -> N
 
 async def _appended(
     request: Incoming, target: Target, compared: ComparedLog, append: Any, *, forget: bool, is_replaced: bool
-) -> ReplyAndTail:
+) -> AppendReply:
     """Append, and take away what is displaced before, in one step. It becomes a branch where ``is_replaced``: else the same
     messages are appended. Raises as ``_write`` does."""
     if not compared.chat.version and not compared.found.pieces:
         raise Unprocessable.at("#/messages", "The list has no message with which the conversation could begin")
     if compared.keep_seq == compared.chat.length and not compared.took:
-        return await append()  # type: ignore[no-any-return] # as ``append_and_read`` does
+        return await append()  # type: ignore[no-any-return] # as ``Conversations.append`` does
     state = compared.state or await request.context.store.reader.get(target)
     if state.etag != compared.chat.etag:
         raise HistoryEdited

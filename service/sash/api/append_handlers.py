@@ -25,8 +25,7 @@ from sash.api.schemas import (
 )
 from sash.core.chat.bounds import IDS
 from sash.core.chat.json_bodies import decode_json
-from sash.core.chat.messages import Entry, EntryName, decode_entries
-from sash.core.counts.models.families import ASSISTANT
+from sash.core.chat.messages import Entry, EntryName, decode_entries, is_text_alone
 from sash.core.law.documents.grounding import parse_template
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, decode_settings, encode_settings
 from sash.core.law.records.parameters import WindowQuery
@@ -37,7 +36,6 @@ from sash.core.providers.messages.members import Names
 from sash.core.providers.reading.native import needs_earlier
 from sash.core.providers.reading.native_entries import ReadEntries, chat_entries
 from sash.core.screens import SCREENS
-from sash.core.stored.record import Flags
 from sash.operations.logging import describe, get_logger, log_beside
 from sash.problems import (
     Internal,
@@ -48,11 +46,12 @@ from sash.problems import (
     Unprocessable,
     WindowDoesNotFit,
 )
-from sash.store.data.append_script import Appended, AppendReply
+from sash.store.data.append_script import AppendReply
 from sash.store.data.branches import NOTHING_SEALED, SealedTail, name_of
 from sash.store.data.entries import prepare, wall_ms
 from sash.store.data.layout import Target
-from sash.store.data.replies import Message, Tail
+from sash.store.data.read_scripts import TailReply
+from sash.store.data.replies import Message
 from sash.store.data.stored_messages import NewEntry
 from sash.windows.asked import limits_of
 from sash.windows.receipts import read_receipt, require_of
@@ -132,13 +131,15 @@ async def append_messages(request: Incoming) -> Answer:
             form = window_form(asked.format)
             query = msgspec.structs.replace(asked, after_seq=None, forget=False, format=form)
         reach = context.windows.asking(query).reach  # raises for an unknown model, which must happen before the append
-    await request.look_for_earlier_run()
-    expected, repeats = if_match(request), request.life_before
-    sent = await _read(request, asked)
+    token = repeats = None
+    if request.claim is not None:
+        await request.look_for_earlier_run()
+        token, repeats = request.claim.token, request.life_before
+    expected, sent = if_match(request), await _read(request, asked)
     try:
         entries, now, counting_seconds = await _counted(context, target, sent, query, repeats)
         append = partial(
-            context.store.conversations.append_and_read,
+            context.store.conversations.append,
             target,
             entries,
             reach,
@@ -146,17 +147,17 @@ async def append_messages(request: Incoming) -> Answer:
             if_match=expected,
             now_ms=now,
             repeats=repeats,
-            token=request.key_token,
+            token=token,
         )
         if sent.after is None or repeats is not None:
-            reply, tail = await append()
+            reply = await append()
         else:
             extend, forget = request.exchange.extend, asked.forget
-            reply, tail = await context.store.histories.append_after(
+            reply = await context.store.histories.append_after(
                 target, sent.after, lambda gone: append(after=gone), extend, forget=forget
             )
         follow_up(request, target, entries, reply, (started, counting_seconds))
-        window = await window_after(request, target, query, tail) if query is not None and tail is not None else ()
+        window = await window_after(request, target, query, reply.tail) if query is not None else ()
         return _answer(target, entries, reply, window)
     except Problem as problem:
         sent.point(problem)
@@ -202,7 +203,8 @@ async def _read(request: Incoming, asked: AppendQuery) -> _Sent:
     if asked.format == CHAT:
         read = await run_in_turn_if_large(len(body), decode_entries, body, _append)
         given, after = read.messages, read.after_seq
-        refuse_more(len(given), most, "entries")
+        if len(given) > most:
+            raise too_many(most, "entries")
     else:
         names, items = settings.send_members, settings.allow_items
         native, after = await run_in_turn_if_large(len(body), _read_native, body, asked.format, most, names, items)
@@ -225,17 +227,18 @@ def _read_native(
     Raises BadRequest, TooLarge.
     """
     read = decode_json(body, _append_native)
-    refuse_more(len(read.messages), most, "entries")
+    if len(read.messages) > most:
+        raise too_many(most, "entries")
     native = read_own(form, read.messages, send, allowed)
-    refuse_more(len(native.entries), MESSAGES_AN_ENTRY * most, "messages")
+    if len(native.entries) > MESSAGES_AN_ENTRY * most:
+        raise too_many(MESSAGES_AN_ENTRY * most, "messages")
     return native, read.after_seq
 
 
-def refuse_more(number: int, limit: int, unit: str) -> None:
-    """Raise TooLarge for more than ``limit`` entries or messages."""
-    if number > limit:
-        detail = f"A request may append {limit} {unit}: append the rest in further requests, or import a long history"
-        raise TooLarge.at("#/messages", detail, {"limit": limit, "unit": unit})
+def too_many(limit: int, unit: str) -> TooLarge:
+    """The problem of a request with more than ``limit`` entries or messages."""
+    detail = f"A request may append {limit} {unit}: append the rest in further requests, or import a long history"
+    return TooLarge.at("#/messages", detail, {"limit": limit, "unit": unit})
 
 
 async def _counted(
@@ -246,10 +249,11 @@ async def _counted(
     Where the settings name the window's model, raises what the window would: before anything is stored.
     """
     unnamed = query if query is not None and query.model is None else None
-    needs_settings, needs_messages = unnamed is not None, False
+    needs_settings, needs_messages, has_receipts = unnamed is not None, False, False
     for entry in sent.entries:
-        needs_settings = needs_settings or entry.grounding is not None
-        needs_messages = needs_messages or needs_earlier(entry.message)
+        needs_settings |= entry.grounding is not None
+        has_receipts |= entry.receipt is not None
+        needs_messages |= not is_text_alone(entry.message) and needs_earlier(entry.message)
     template = _DEFAULT_TEMPLATE
     if needs_settings:
         settings, parts = decode_settings(await stored_settings(context, target))
@@ -260,9 +264,11 @@ async def _counted(
     earlier: Earlier = ()
     if needs_messages:
         earlier = await earlier_messages(context, target, sent.after)
-    check_receipts(sent.entries, target)
+    if has_receipts:
+        check_receipts(sent.entries, target)
+    await run_in_turn_if_large(sent.size_bytes, check_entries, sent.entries, earlier)
     names = context.settings.send_members
-    entries = await run_in_turn_if_large(sent.size_bytes, _prepared, sent.entries, template, now, names, earlier)
+    entries = await run_in_turn_if_large(sent.size_bytes, prepare, sent.entries, template, now, names)
     return entries, now, time.perf_counter() - counting
 
 
@@ -292,11 +298,6 @@ def check_receipts(given: Sequence[Entry], target: Target) -> None:
             require_of(read_receipt(entry.receipt, pointer), target, pointer)
 
 
-def _prepared(entries: list[Entry], template: Any, now: int, send: Names, earlier: Earlier) -> list[NewEntry]:
-    check_entries(entries, earlier)
-    return prepare(entries, template, now, send)
-
-
 def follow_up(
     request: Incoming,
     target: Target,
@@ -314,10 +315,10 @@ def follow_up(
         if reply.settings != DEFAULTS:
             context.store.owners.touch(target, reply.settings)
         count = tokens = 0
-        for entry, step in zip(entries, reply.entries, strict=True):
+        for step in reply.entries:
             if not step.duplicate:
                 count += 1
-                tokens += (entry.tokens_parallel if step.parallel else entry.tokens)[0]
+                tokens += step.tokens[0]
         line["appended"] = count
         line["appended_tokens"] = tokens
         context.watching.metrics.append(count, seconds=time.perf_counter() - times[0], tokenise_seconds=times[1])
@@ -327,13 +328,17 @@ def follow_up(
         context.recall.indexer.appended(target, entries, reply)
 
 
-async def window_after(request: Incoming, target: Target, query: WindowQuery, tail: Tail | Problem) -> Sequence[bytes]:
+async def window_after(
+    request: Incoming, target: Target, query: WindowQuery, tail: TailReply | None
+) -> Sequence[bytes]:
     """The answer's member ``window``, or ``window_error``, in pieces. The turn is stored, so a failure is not raised."""
-    if isinstance(tail, Problem):
-        return no_window(request, tail)
-    context, started = request.context, time.perf_counter()
+    context, room, started = request.context, request.exchange.make_room, time.perf_counter()
     try:
-        made, state = await context.windows.of_tail(target, query, tail, request.exchange.make_room)
+        if tail is None:
+            made, state = await context.windows.read(target, query, room)
+        else:
+            read = await context.store.reader.tail(target, tail)
+            made, state = await context.windows.of_tail(target, query, read, room)
         request.tell_made(target, made, state, time.perf_counter() - started)
     except Problem as problem:
         if isinstance(problem, WindowDoesNotFit) and not query.explain:
@@ -354,11 +359,10 @@ def _answer(target: Target, entries: list[NewEntry], reply: AppendReply, window:
     """The answer to an append: each entry's seq and tokens, then ``window``, which are JSON members in pieces."""
     messages, seqs, status = [], [], 200
     for entry, step in zip(entries, reply.entries, strict=True):
-        tokens = entry.tokens_parallel if step.parallel else entry.tokens
-        messages.append(AppendedMessage(step.seq, entry.identity.id, step.duplicate, EncodingTokens(*tokens)))
+        messages.append(AppendedMessage(step.seq, entry.identity.id, step.duplicate, EncodingTokens(*step.tokens)))
         seqs.append(step.seq)
         status = status if step.duplicate else 201
-    waiting = reply.waiting or legacy_call(entries[-1], reply.entries[-1]) or msgspec.UNSET
+    waiting = reply.waiting or msgspec.UNSET
     appended = AppendedMessages(target.id, reply.version, f'"{reply.etag}"', min(seqs), max(seqs), messages, waiting)
     if reply.sealed is not NOTHING_SEALED:
         branch, appended.forgotten_branches = told_of(reply.sealed, min(seqs) - 1)
@@ -370,12 +374,3 @@ def told_of(sealed: SealedTail, after_seq: int) -> tuple[SealedBranch | None, li
     """The branch that the log's end became, and the ids of branches that are gone, as answers tell them."""
     branch = SealedBranch(name_of(sealed.number), after_seq, sealed.messages) if sealed.number else None
     return branch, [name_of(number) for number in sealed.dropped] or msgspec.UNSET
-
-
-def legacy_call(entry: NewEntry, appended: Appended) -> list[str]:
-    """The name of the function that a new message calls in the form before tool calls, which has no id."""
-    record = entry.record
-    is_call = (
-        record.measure.role == ASSISTANT and record.flags & Flags.LEGACY_CALL and not record.flags & Flags.IN_PROGRESS
-    )
-    return [msgspec.json.decode(entry.body)["function_call"]["name"]] if is_call and not appended.duplicate else []

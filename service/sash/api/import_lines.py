@@ -12,7 +12,7 @@ from sash.core.chat.messages import ENVELOPE, AgentName, BareEntry, Entry, Id, S
 from sash.core.chat.programs import recognise
 from sash.core.law.documents.grounding import Template
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, check_settings, fixed_parts
-from sash.core.measured_entries import check_entry, check_status
+from sash.core.measured_entries import check_entry
 from sash.core.providers.messages.members import Names
 from sash.core.providers.reading.native import read_compaction
 from sash.core.stored.record import DIGEST_BYTES, Flags
@@ -187,9 +187,8 @@ def read_entry_line(line: ImportLine, place: int) -> tuple[ImportEntry, int | No
     created_ms = _milliseconds(given, "created_at")
     if given.image_sizes is not None:
         given.image_sizes = [size or (0, 0) for size in given.image_sizes]
-    check_entry(given, "", was_stored=given.seq is not None)
     given.continues = False  # an import begins each of its entries
-    check_status(given, "")
+    check_entry(given, "", was_stored=given.seq is not None)
     return given, created_ms
 
 

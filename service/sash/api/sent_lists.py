@@ -12,7 +12,7 @@ from sash.api.append_handlers import (
     ForgetTail,
     check_receipts,
     earlier_messages,
-    refuse_more,
+    too_many,
 )
 from sash.api.body import read_body, run_in_turn_if_large
 from sash.api.incoming import Incoming
@@ -21,7 +21,7 @@ from sash.api.schemas import AgreeMessages
 from sash.api.sent_texts import SentText, TextEntries, encoded_texts, plain_texts, read_texts
 from sash.core.agree.chat_lines import ChatLine, ChatLines
 from sash.core.chat.json_bodies import decode_json
-from sash.core.chat.messages import ROLE_AND_CONTENT, TEXT_IS_ENOUGH, Entry, decode_entries
+from sash.core.chat.messages import Entry, decode_entries, is_text_alone
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.measured_entries import Earlier, check_entries, content_digest, text_digests
 from sash.core.providers import CHAT
@@ -31,6 +31,7 @@ from sash.problems import EntryConflict, Problem, TooLarge, Unprocessable
 from sash.settings import Settings
 
 _MOST_UNITS = 5000
+_MOST_MESSAGES = MESSAGES_AN_ENTRY * _MOST_UNITS
 """Questions and turns of one list."""
 
 
@@ -115,9 +116,11 @@ def _entries(body: bytes, form: str, settings: Settings) -> ReadEntries:
         read = chat_entries(read_texts(body) or decode_entries(body, _messages).messages)
     else:
         values = decode_json(body, _native_messages).messages
-        refuse_more(len(values), MESSAGES_AN_ENTRY * _MOST_UNITS, "messages")
+        if len(values) > _MOST_MESSAGES:
+            raise too_many(_MOST_MESSAGES, "messages")
         read = read_own(form, values, settings.send_members, settings.allow_items)
-    refuse_more(len(read.entries), MESSAGES_AN_ENTRY * _MOST_UNITS, "messages")
+    if len(read.entries) > _MOST_MESSAGES:
+        raise too_many(_MOST_MESSAGES, "messages")
     return read
 
 
@@ -154,13 +157,10 @@ def _plain(entries: Sequence[Entry]) -> int:
     has little else."""
     for place, entry in enumerate(entries):
         message = entry.message
-        content = message.get("content")
         if (
-            type(content) is not str
-            or not content
-            or content.isspace()
-            or len(message) != ROLE_AND_CONTENT
-            or message.get("role") not in TEXT_IS_ENOUGH
+            not is_text_alone(message)
+            or not message["content"]
+            or message["content"].isspace()
             or entry.status is not None
             or entry.grounding is not None
             or entry.continues

@@ -8,6 +8,7 @@ import msgspec
 
 from sash.core.chat.audiences import EVERYBODY, Party
 from sash.core.chat.messages import (
+    ROLE_AND_CONTENT,
     BareEntry,
     Entry,
     Grounding,
@@ -15,6 +16,7 @@ from sash.core.chat.messages import (
     digest,
     digests,
     encode_message,
+    is_text_alone,
     validate_message,
 )
 from sash.core.chat.mistakes import problem_at
@@ -24,7 +26,7 @@ from sash.core.counts.measures.measures import Extra, measure
 from sash.core.counts.text import both
 from sash.core.counts.text.unicode_scripts import extra_tokens
 from sash.core.law.documents.grounding import Template, content_texts, sent_texts
-from sash.core.providers.messages.members import Names, has_foreign, keep_foreign
+from sash.core.providers.messages.members import has_foreign
 from sash.core.providers.messages.words_said import has_word
 from sash.core.providers.reading.native import (
     answering,
@@ -39,8 +41,6 @@ from sash.core.stored.record import DIGEST_BYTES, Flags, Record
 from sash.core.stored.stored_grounding import NO_SOURCE, DocumentSource, StoredGrounding, encode_grounding
 from sash.problems import BadRequest, Unprocessable
 
-_PLAIN_MEMBERS = 2
-"""Role and content: a message with no other member and a text has no members of the client's own."""
 _EXPORTED_BYTES = 16
 """Bytes of an entry's digest in exports of layout 1. It begins with the digest of today."""
 
@@ -60,19 +60,20 @@ def check_entries(entries: Sequence[Entry], earlier: Earlier = (), plain: int = 
     """
     opened: OpenCalls | None = None
     for index, entry in enumerate(entries[plain:], plain):
-        if needs_earlier(entry.message):
-            if opened is None:
-                before = (each.message for each in entries[:index])
-                opened = OpenCalls(chain((message for _, message in earlier), before))
-            is_result = entry.message["role"] == "tool"
-            entry.message = (
-                _with_call(entries, index, earlier, opened) if is_result else _with_ids(entry, earlier, opened)
-            )
-        check_entry(entry, f"/messages/{index}")
+        pointer = f"/messages/{index}"
+        if not is_text_alone(entry.message):
+            if needs_earlier(entry.message):
+                if opened is None:
+                    before = (each.message for each in entries[:index])
+                    opened = OpenCalls(chain((message for _, message in earlier), before))
+                is_result = entry.message["role"] == "tool"
+                entry.message = (
+                    _with_call(entries, index, earlier, opened) if is_result else _with_ids(entry, earlier, opened)
+                )
+            _check_message(entry, pointer)
         if opened is not None:
             opened.follow(entry.message)
-        if entry.status is not None or entry.continues:
-            check_status(entry, f"/messages/{index}")
+        _check_beside(entry, pointer)
 
 
 def _with_ids(entry: Entry, earlier: Earlier, opened: OpenCalls) -> dict[str, Any]:
@@ -100,22 +101,40 @@ def _with_call(entries: Sequence[Entry], index: int, earlier: Earlier, opened: O
 
 
 def check_entry(entry: Entry, pointer: str, *, was_stored: bool = False) -> None:
-    """Check one entry, except its status, as ``check_entries`` does, and make its message regular.
+    """Check one entry as ``check_entries`` does, and make its message regular.
 
-    ``was_stored`` is as in ``validate_message``. Windows show documents only with user messages.
+    ``was_stored`` is as in ``validate_message``.
     """
-    message, grounding = entry.message, entry.grounding
-    place = pointer if isinstance(entry, BareEntry) else f"{pointer}/message"
+    if not is_text_alone(entry.message):
+        _check_message(entry, pointer, was_stored=was_stored)
+    _check_beside(entry, pointer)
+
+
+def _check_message(entry: Entry, pointer: str, *, was_stored: bool = False) -> None:
+    """Check an entry's message, and make it regular."""
+    message, place = entry.message, pointer if isinstance(entry, BareEntry) else f"{pointer}/message"
     if "native" in message:
         check_native(message, place)
         message = _chat_form(message)
         validate_message(message, place, foreign, was_stored=True)
     else:
         entry.message = message = validate_message(message, place, foreign, was_stored=was_stored)
-    if len(message) > _PLAIN_MEMBERS and isinstance(entry, BareEntry):
+    if len(message) > ROLE_AND_CONTENT and isinstance(entry, BareEntry):
         check_envelope(message, place)
-    if grounding is not None and grounding.documents:
-        _check_documents(grounding, message, pointer)
+
+
+def _check_beside(entry: Entry, pointer: str) -> None:
+    """Check what an entry has beside its message. Windows show documents only with user messages, and only a reply is
+    written bit by bit."""
+    if entry.grounding is not None and entry.grounding.documents:
+        _check_documents(entry.grounding, entry.message, pointer)
+    if entry.status is not None or entry.continues:
+        is_reply = entry.message["role"] == "assistant"
+        if entry.status in ("in_progress", "interrupted") and not is_reply:
+            raise Unprocessable.at(f"#{pointer}/status", "Only an assistant's message is in progress or interrupted")
+        if entry.continues and not (is_reply and entry.id):
+            what = "Only an assistant's message continues a reply in progress" if entry.id else "Name the reply in 'id'"
+            raise Unprocessable.at(f"#{pointer}/continues", what)
 
 
 def _check_documents(grounding: Grounding, message: Mapping[str, Any], pointer: str) -> None:
@@ -142,24 +161,6 @@ def opened_by(entry: Entry) -> Calls:
     return NO_CALLS if entry.status == "in_progress" else calls_of(entry.message)
 
 
-def check_status(entry: Entry, pointer: str) -> None:
-    """Raise Unprocessable where an entry that is not an assistant's message is in progress or interrupted, or continues one,
-    and where it continues one without naming it."""
-    is_reply = entry.message["role"] == "assistant"
-    if entry.status in ("in_progress", "interrupted") and not is_reply:
-        raise Unprocessable.at(f"#{pointer}/status", "Only an assistant's message is in progress or interrupted")
-    if entry.continues and not (is_reply and entry.id):
-        what = "Only an assistant's message continues a reply in progress" if entry.id else "Name the reply in 'id'"
-        raise Unprocessable.at(f"#{pointer}/continues", what)
-
-
-def as_stored(message: dict[str, Any], send: Names) -> dict[str, Any]:
-    """Return a checked message as it is stored: the members that no provider takes stand apart. ``send`` is as in
-    ``prepare``."""
-    is_plain = len(message) == _PLAIN_MEMBERS and type(message.get("content")) is str
-    return message if is_plain else keep_foreign(message, send)
-
-
 def measure_entry(
     entry: Entry,
     message: Mapping[str, Any],
@@ -175,46 +176,38 @@ def measure_entry(
     ``measure``.
     """
     measured = measure(message, image_sizes=entry.image_sizes or (), o200k_alone=o200k_alone)
+    flags, grounding, added, digits = Flags.LEGACY_CALL if calls.legacy else 0, b"", None, 0
     if entry.grounding is not None and entry.grounding.documents:
+        flags |= Flags.GROUNDED
         if measured.extra is not None:  # another text may stand behind the speaker's name
             measured = msgspec.structs.replace(measured, extra=msgspec.structs.replace(measured.extra, named=(0, 0)))
         body, start, end = encode_message(message)
         grounding, added, digits = _grounding(entry.grounding, body, start, end, template, measured.extra)
     else:
-        body, grounding, added, digits = msgspec.json.encode(message), b"", None, 0
+        body = msgspec.json.encode(message)
+    if entry.metadata or entry.receipt:
+        flags |= Flags.NOTED
+    if entry.status == "in_progress":
+        flags |= Flags.IN_PROGRESS
+    elif entry.status == "interrupted" and not has_word(message):
+        flags |= Flags.WORDLESS
+    if "native" in message and entry.status != "in_progress" and compaction_of(message) is not None:
+        flags |= Flags.COMPACTION  # which is neither pinned nor left out
+    else:
+        flags |= (Flags.PINNED if entry.pinned else 0) | (0 if entry.sent else Flags.LEFT_OUT)
     named = entry.author is not None or entry.audience
     record = Record(
-        _flags(entry, message, calls),
+        flags,
         measured,
         size=len(body),
         calls=len(calls.opens),
         content_digest=said,
         grounding=added,
         digits=digits,
-        links=calls.links,
+        links="" if calls is NO_CALLS else calls.links,
         party=Party(entry.author, tuple(dict.fromkeys(entry.audience or ()))) if named else EVERYBODY,
     )
     return record, body, grounding
-
-
-def _flags(entry: Entry, message: Mapping[str, Any], calls: Calls) -> int:
-    """The flags of an entry's record that follow from the entry."""
-    flags = 0
-    if entry.grounding is not None and entry.grounding.documents:
-        flags |= Flags.GROUNDED
-    if entry.metadata or entry.receipt:
-        flags |= Flags.NOTED
-    if calls.legacy:
-        flags |= Flags.LEGACY_CALL
-    if entry.status == "in_progress":
-        flags |= Flags.IN_PROGRESS
-    elif entry.status == "interrupted" and not has_word(message):
-        flags |= Flags.WORDLESS
-    if "native" in message and entry.status != "in_progress" and compaction_of(message) is not None:
-        return flags | Flags.COMPACTION  # which is neither pinned nor left out
-    if entry.pinned:
-        flags |= Flags.PINNED
-    return flags if entry.sent else flags | Flags.LEFT_OUT
 
 
 def in_place(record: Record, place: Place) -> Record:

@@ -6,7 +6,7 @@
         │                        │                                │
         │ WindowQuery            │ WindowQuery, entries           │ WindowRequest
         ▼                        ▼                                ▼
-    Windows.read_unless     Conversations.append_and_read    window_of_request
+    Windows.read_unless     Conversations.append             window_of_request
         │ read_window.lua        │ append.lua, with a `Reach`     │ entries counted
         ▼       one round trip   ▼                                │
     replies.tail_of ── a Tail: state, records, the newest bodies  │

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from sash.core.chat.messages import ROLE_AND_CONTENT, TEXT_IS_ENOUGH, Entry
+from sash.core.chat.messages import Entry, is_text_alone
 from sash.core.counts.costs.counting import REFERENCE_MODELS
 from sash.core.counts.costs.estimates import spoken_tokens
 from sash.core.counts.measures.measures import Measure, measure
@@ -43,10 +43,8 @@ def texts_of(entries: Sequence[Entry]) -> list[Text] | None:
     ids: list[str] = []
     for entry in entries:
         message = entry.message
-        is_text = len(message) == ROLE_AND_CONTENT and type(message.get("content")) is str
         if (
-            not is_text
-            or message.get("role") not in TEXT_IS_ENOUGH
+            not is_text_alone(message)
             or entry.pinned
             or not entry.sent
             or entry.grounding

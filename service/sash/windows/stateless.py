@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from sash.core.chat.messages import Entry
+from sash.core.chat.messages import Entry, is_text_alone
 from sash.core.chat.packed import Packed
 from sash.core.chat.tool_groups import Place, calls_of, orphan, places_of
 from sash.core.counts.costs.estimates import spoken_tokens
@@ -22,7 +22,6 @@ from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.records import Records
 from sash.core.law.render import Bodies
 from sash.core.measured_entries import (
-    as_stored,
     check_entries,
     content_digest,
     entry_digest,
@@ -30,7 +29,7 @@ from sash.core.measured_entries import (
     measure_entry,
     opened_by,
 )
-from sash.core.providers.messages.members import NO_NAMES, Names
+from sash.core.providers.messages.members import NO_NAMES, Names, keep_foreign
 from sash.core.providers.reading.native import compaction_of
 from sash.core.providers.reading.native_entries import ReadEntries
 from sash.core.search.words import pack_words, plain_number, said_in, words_of
@@ -192,7 +191,8 @@ def placed_entries(entries: list[tuple[int, Entry]], send: Names = NO_NAMES) -> 
     for (index, entry), place in zip(entries, places_of(opened_by(entry) for _, entry in entries), strict=True):
         if place is None:
             raise orphan(f"/messages/{index}/message")
-        placed.append((entry, as_stored(entry.message, send), place))
+        message = entry.message if is_text_alone(entry.message) else keep_foreign(entry.message, send)
+        placed.append((entry, message, place))
     return placed
 
 

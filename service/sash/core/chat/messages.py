@@ -24,7 +24,7 @@ from sash.core.chat.bounds import (
     WHAT_IDS_ARE,
     WHAT_OWNERS_ARE,
 )
-from sash.core.chat.json_bodies import FAULTS, LONG_BYTES, convert_json, read_json, refuse_deep
+from sash.core.chat.json_bodies import FAULTS, MAX_DEPTH, convert_json, read_json, refuse_deep
 from sash.core.chat.open_calls import OpenCalls, with_call_id
 from sash.core.chat.programs import recognise
 from sash.core.chat.regular import regular
@@ -417,9 +417,10 @@ _SHALLOW = msgspec.json.Decoder(_nested(_LEVELS))
 
 def decode_entries(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     """The body as the decoder's type. Each of ``messages`` is an entry or a bare chat message. Raises BadRequest."""
-    value = _shallow(body) if len(body) >= LONG_BYTES else None
-    if value is None:
+    value = None
+    if body.count(b"[") + body.count(b"{") > MAX_DEPTH and (value := _shallow(body)) is None:
         refuse_deep(body)
+    if value is None:
         try:
             return decoder.decode(body)
         except FAULTS:
@@ -480,6 +481,15 @@ _TEXT_ALONE = (SystemMessage, DeveloperMessage)
 """Messages whose parts can only be text. A tuple, because a union in ``isinstance`` would be created at each call."""
 
 
+def is_text_alone(message: Mapping[str, Any]) -> bool:
+    """Whether a message is a role and a text, as nearly all are. It is valid and regular, and has no call."""
+    return (
+        len(message) == ROLE_AND_CONTENT
+        and message.get("role") in TEXT_IS_ENOUGH
+        and type(message.get("content")) is str
+    )
+
+
 def validate_message(
     message: dict[str, Any],
     pointer: str,
@@ -494,10 +504,13 @@ def validate_message(
 
     ``foreign`` returns the problem of a message in another provider's form (``providers.reading.recognition``).
     """
-    role = message.get("role") if isinstance(message, dict) else None
-    if role in TEXT_IS_ENOUGH and len(message) == ROLE_AND_CONTENT and type(message.get("content")) is str:
-        return message  # as nearly always
-    message = regular(message) if isinstance(message, dict) else message
+    if isinstance(message, dict):
+        if is_text_alone(message):
+            return message
+        message = regular(message)
+        role = message.get("role")
+    else:
+        role = None
     # msgspec prepares a union again at each call, which takes twenty times as long as the conversion to one type.
     kind: Any = _BY_ROLE.get(role, ChatMessage) if isinstance(role, str) else ChatMessage
     try:

@@ -19,7 +19,7 @@ import msgspec
 CHANCE_BITS: Final = 60
 """Bits of an id of Sash's behind its stamp, which has 68."""
 STAMP_CHANCE_BITS: Final = 20
-"""Bits of chance behind a stamp's milliseconds."""
+"""Bits of chance behind a stamp's milliseconds, which tell a repeated request from another one of the same moment."""
 _DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _DIGIT_PAIRS: Final = ["".join(pair) for pair in product(_DIGITS, repeat=2)]
 DIGIT_OF_BYTE: Final = _DIGITS.encode() * 8
@@ -50,14 +50,12 @@ class Identity(msgspec.Struct, frozen=True):
         return self.stamp >> STAMP_CHANCE_BITS
 
 
-def stamp_of(created_ms: int, chance: int) -> int:
-    """An entry's time and 20 random bits, which distinguish a repeated request from another one of the same moment."""
-    return created_ms << STAMP_CHANCE_BITS | chance & (1 << STAMP_CHANCE_BITS) - 1
-
-
 def ulid_of(value: int, digits: int = 26) -> str:
     """The ULID of 128 bits: 26 characters, which sort as the bits do. Of fewer bits, its last ``digits``, an even number."""
-    return "".join([_DIGIT_PAIRS[value >> shift & 1023] for shift in range(5 * digits - 10, -1, -10)])
+    found = ""
+    for shift in range(5 * digits - 10, -1, -10):
+        found += _DIGIT_PAIRS[value >> shift & 1023]
+    return found
 
 
 def short_form(identity: Identity) -> tuple[bytes | str, int | None]:

@@ -179,23 +179,17 @@ class Record(msgspec.Struct, frozen=True):
         """Not 0 if the message answers one of several calls; LIST_BEGINS and LIST_ENDS mark the first and the last."""
         return self.flags & (Flags.PARALLEL | _ENDS)
 
-    @property
-    def rich(self) -> bool:
-        """Whether its cost, or what is sent, depends on more than role and text."""
-        extra = self.measure.extra
-        return self.grounding is not None or bool(self.media) or (extra is not None and not extra.is_mix)
-
 
 def encode_record(record: Record) -> bytes:
     """The record's 28 bytes. Its other facts are in its details."""
-    one, flags = record.measure, record.flags & ITS_OWN
-    if record.rich:
+    one, extra, flags = record.measure, record.measure.extra, record.flags & ITS_OWN
+    if record.grounding is not None or (extra is not None and not extra.is_mix):
         flags |= Flags.RICH
     if record.media:
-        flags |= Flags.MEDIA
+        flags |= Flags.MEDIA | Flags.RICH
     if record.party != EVERYBODY:
         flags |= Flags.MIXED | Flags.NAMED
-    elif one.extra is not None and one.extra.mix is not None:
+    elif extra is not None and extra.mix is not None:
         flags |= Flags.MIXED
     o200k, cl100k = min(one.o200k, _LARGEST), min(one.cl100k, _LARGEST)
     low, high, further, said = flags & 255, flags >> 8 & 255, flags >> 16, record.content_digest

@@ -1,6 +1,7 @@
 """The script that appends entries: its arguments, and what its reply says."""
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import repeat
 from typing import Any, Final, NoReturn
 
@@ -30,18 +31,18 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Appended(msgspec.Struct, frozen=True):
-    """An entry's seq, whether it was stored before, and whether it answers one of several parallel calls."""
+    """An entry's seq, whether it was stored before, and its tokens where it stands, in both encodings."""
 
     seq: int
     duplicate: bool
-    parallel: bool
+    tokens: tuple[int, int]
 
 
 class AppendReply(msgspec.Struct, frozen=True):
     """The result of an append; ``settings`` are as stored, ``edited`` is the last write that was not an append.
 
-    ``waiting`` are the ids of the newest group's calls without a result. ``tail`` is the tail that was asked for with the
-    append; None where it could not be read.
+    ``waiting`` are the ids of the newest group's calls without a result; of a call in the form before tool calls, which has
+    no id, the function's name. ``tail`` is the tail that was asked for with the append; None where it could not be read.
     """
 
     version: int
@@ -171,20 +172,21 @@ def append(
     arguments = [name, settings, now_ms, if_match, new_name(), MOST_PINNED, rest]
     for column in zip(*map(_entry_arguments, repeat(sealer), entries), strict=True):
         arguments += column
-    return ScriptCall(SCRIPTS["append"] if reach is None else _APPEND_AND_READ, keys, arguments, _read_append)
+    script = SCRIPTS["append"] if reach is None else _APPEND_AND_READ
+    return ScriptCall(script, keys, arguments, partial(_read_append, entries))
 
 
 def _entry_arguments(sealer: AnySealer, entry: NewEntry) -> tuple[bytes | int, ...]:
     """An entry's value in each of the script's columns: its id, the tokens that it adds to the totals, its stored values."""
-    record = entry.record
+    record, calls = entry.record, entry.calls
     stored = seal_message(
         sealer, record, entry.identity, entry.body, entry.grounding, entry.metadata, as_before=entry.as_before
     )
     rest = _EntryRest(
-        makes=entry.makes,
-        answers=entry.answers,
-        links=record.links if entry.makes or entry.answers else "",
-        parallel=entry.tokens_parallel if entry.answers is not None else None,
+        makes=calls.opens or None,
+        answers=calls.answers or None,
+        links=record.links if calls.opens or calls.answers else "",
+        parallel=entry.tokens_parallel if calls.answers else None,
         always=record.is_always,
         documents=record.grounding if entry.grounding else None,
         progress=bool(record.flags & Flags.IN_PROGRESS),
@@ -245,7 +247,7 @@ _CONFLICTS: tuple[tuple[type[EntryConflict] | type[ReplyGone], str, str], ...] =
 )
 
 
-def _read_append(reply: list[Any]) -> AppendReply:
+def _read_append(entries: Sequence[NewEntry], reply: list[Any]) -> AppendReply:
     tail, sealed = None, NOTHING_SEALED
     freed: tuple[str, ...] = ()
     if reply and isinstance(reply[0], list):
@@ -258,19 +260,15 @@ def _read_append(reply: list[Any]) -> AppendReply:
             freed = tuple(each.decode() for each in last)
         else:
             sealed = sealed_tail(last)
-    _, version, etag, settings, edited, waiting, *steps = reply
-    entries = [*map(Appended, steps[::3], map(bool, steps[1::3]), map(bool, steps[2::3]))]
-    return AppendReply(
-        int(version),
-        etag.decode(),
-        settings,
-        edited,
-        _read_open(waiting).p if waiting else [],
-        entries,
-        TailReply(*tail[1:]) if tail else None,
-        freed,
-        sealed,
-    )
+    _, version, etag, settings, edited, group, *steps = reply
+    appended: list[Appended] = []
+    waiting = _read_open(group).p if group else []
+    for entry, seq, is_known, is_parallel in zip(entries, steps[::3], steps[1::3], steps[2::3], strict=True):
+        appended.append(Appended(seq, bool(is_known), entry.tokens_parallel if is_parallel else entry.tokens))
+    if entries and entries[-1].calls.legacy and not appended[-1].duplicate:
+        waiting = waiting or [entries[-1].calls.function]
+    found = TailReply(*tail[1:]) if tail else None
+    return AppendReply(int(version), etag.decode(), settings, edited, waiting, appended, found, freed, sealed)
 
 
 def _refuse(reply: list[Any]) -> NoReturn:

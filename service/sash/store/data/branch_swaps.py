@@ -8,10 +8,10 @@ import msgspec
 from sash.problems import PreconditionFailed
 from sash.store.data import script_calls
 from sash.store.data.agreements import Agreements
-from sash.store.data.append_script import Forgotten
+from sash.store.data.append_script import AppendReply, Forgotten
 from sash.store.data.branches import NOTHING_SEALED, SealedTail, no_branch, took
 from sash.store.data.changing import ATTEMPTS, Change, busy, require_version
-from sash.store.data.conversations import Conversations, ReplyAndTail, Writing
+from sash.store.data.conversations import Conversations, Writing
 from sash.store.data.histories import Histories
 from sash.store.data.layout import Target
 from sash.store.data.replies import State
@@ -82,10 +82,10 @@ class BranchSwaps:
         }
         entries = [found[seq] for seq in wanted]
 
-        async def append(forgotten: Forgotten) -> ReplyAndTail:
+        async def append(forgotten: Forgotten) -> AppendReply:
             writing["after"] = msgspec.structs.replace(forgotten, took=used)
-            return await self._conversations.append_and_read(target, entries, None, **writing)
+            return await self._conversations.append(target, entries, **writing)
 
         after_seq = chain[0].after_seq
-        reply, _ = await self._histories.forget_and_append(target, after_seq, state, append, progress)
+        reply = await self._histories.forget_and_append(target, after_seq, state, append, progress)
         return Swapped(reply.version, reply.etag, after_seq, len(entries), reply.sealed)

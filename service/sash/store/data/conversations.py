@@ -31,7 +31,7 @@ from sash.store.data.media_texts import as_string
 from sash.store.data.object_storage import ObjectStorage
 from sash.store.data.read_scripts import Reach
 from sash.store.data.reading import Reader
-from sash.store.data.replies import Tail, visible_owner
+from sash.store.data.replies import visible_owner
 from sash.store.data.script_calls import HistoryEdited, MediaMoved
 from sash.store.data.sealing import PLAIN, PLAIN_JSON, AnySealer, Kind, Purpose
 from sash.store.data.stored_messages import NewEntry
@@ -57,10 +57,6 @@ class Writing(TypedDict):
     changed: NotRequired[tuple[bytes, bytes]]
     said: NotRequired[Sequence[bytes]]
     behind: NotRequired[int | None]
-
-
-ReplyAndTail = tuple[AppendReply, Tail | Problem | None]
-"""The reply to an append, and the tail for its window, or why it cannot be read; None where no window was asked for."""
 
 
 class Conversations:
@@ -116,29 +112,12 @@ class Conversations:
             raise ConversationExists("A conversation with this id exists: choose another id.")
         return found[0] is not None
 
-    async def append_and_read(
-        self, target: Target, entries: Sequence[NewEntry], reach: Reach | None, **writing: Unpack[Writing]
-    ) -> ReplyAndTail:
-        """Append, and with ``reach`` read the tail that a window needs, in one script.
-
-        Raises what ``append`` raises, before anything is stored.
-        """
-        appended = await self.append(target, entries, reach, **writing)
-        if reach is None:
-            return appended, None
-        try:
-            if appended.tail is None:
-                return appended, await self.reader.window(target, reach)
-            return appended, await self.reader.tail(target, appended.tail)
-        except Problem as problem:
-            return appended, problem
-
     async def append(
         self, target: Target, entries: Sequence[NewEntry], reach: Reach | None = None, **writing: Unpack[Writing]
     ) -> AppendReply:
         """Store entries, all or none, each id once; create the conversation if it is not there.
 
-        With ``reach``, the reply has the tail that a window likely needs.
+        With ``reach``, the reply has the tail that a window likely needs, for ``Reader.tail``.
 
         Raises:
             PreconditionFailed, EntryConflict, ReplyGone, OrphanToolResult, TooManyPinned, StoreUnavailable, StoreFull.

@@ -8,20 +8,20 @@ from typing import Final
 
 import msgspec
 
-from sash.core.chat.messages import Entry
+from sash.core.chat.messages import Entry, is_text_alone
 from sash.core.chat.tool_groups import NO_CALLS, calls_of
 from sash.core.counts.costs.counting import reference_tokens
 from sash.core.counts.models.families import TOOL
 from sash.core.law.documents.grounding import Template
-from sash.core.measured_entries import as_stored, content_digest, entry_digest, measure_entry
-from sash.core.providers.messages.members import NO_NAMES, Names
+from sash.core.measured_entries import content_digest, entry_digest, measure_entry
+from sash.core.providers.messages.members import NO_NAMES, Names, keep_foreign
 from sash.core.providers.reading.native import compaction_of
 from sash.core.stored.identities import (
     CHANCE_DIGITS,
     DIGIT_OF_BYTE,
+    STAMP_CHANCE_BITS,
     STAMP_DIGITS,
     Identity,
-    stamp_of,
     ulid_of,
 )
 from sash.core.stored.record import Flags, Record
@@ -36,7 +36,7 @@ _NO_CONTENTS: Mapping[bytes, Text] = {}
 _CHANCE_BYTES: Final = 10
 """Bytes of a ULID behind its time."""
 _STAMP_BYTES: Final = 3
-"""Bytes that have the chance of a stamp."""
+"""Bytes that have the chance of a stamp, and four bits more."""
 
 
 def wall_ms() -> int:
@@ -82,12 +82,15 @@ def prepare(entries: Sequence[Entry], template: Template, now_ms: int, send: Nam
     ``send`` are names of members that are sent although no provider is known to take them.
     """
     random = urandom(_STAMP_BYTES + CHANCE_DIGITS * len(entries))
-    chance, digits = int.from_bytes(random[:_STAMP_BYTES]), random[_STAMP_BYTES:].translate(DIGIT_OF_BYTE).decode()
-    stamp, named = stamp_of(now_ms, chance), ulid_of(stamp_of(ID_TIMES.next(now_ms), chance), STAMP_DIGITS)
+    chance, digits = int.from_bytes(random[:_STAMP_BYTES]) >> 4, random[_STAMP_BYTES:].translate(DIGIT_OF_BYTE).decode()
+    stamp = now_ms << STAMP_CHANCE_BITS | chance
+    named = ulid_of(ID_TIMES.next(now_ms) << STAMP_CHANCE_BITS | chance, STAMP_DIGITS)
     prepared: list[NewEntry] = []
     for place, entry in enumerate(entries):
-        message = as_stored(entry.message, send)
-        calls = calls_of(message)
+        message, calls = entry.message, NO_CALLS
+        if not is_text_alone(message):
+            message = keep_foreign(message, send)
+            calls = calls_of(message)
         name = entry.id or named + digits[CHANCE_DIGITS * place : CHANCE_DIGITS * (place + 1)]
         record, body, grounding = measure_entry(entry, message, calls, template, content_digest(message, name))
         contents, compaction = _NO_CONTENTS, None
@@ -96,8 +99,7 @@ def prepare(entries: Sequence[Entry], template: Template, now_ms: int, send: Nam
             record = msgspec.structs.replace(record, size=len(body), media=media)
         if record.flags & Flags.COMPACTION and (found := compaction_of(message)):
             compaction = found.form
-        measured, is_done = record.measure, not record.flags & Flags.IN_PROGRESS
-        tokens = reference_tokens(measured)
+        tokens = reference_tokens(record.measure)
         new = NewEntry(
             identity=Identity(id=name, stamp=stamp, digest=entry_digest(entry), status=entry.status),
             record=record,
@@ -105,10 +107,9 @@ def prepare(entries: Sequence[Entry], template: Template, now_ms: int, send: Nam
             contents=contents,
             grounding=grounding,
             metadata=packed_beside(entry.metadata, entry.receipt) if entry.metadata or entry.receipt else b"",
-            makes=(calls.opens or None) if is_done else None,
-            answers=calls.answers or None,
+            calls=NO_CALLS if record.flags & Flags.IN_PROGRESS else calls,
             tokens=tokens,
-            tokens_parallel=reference_tokens(measured, parallel=True) if measured.role == TOOL else tokens,
+            tokens_parallel=reference_tokens(record.measure, parallel=True) if calls.answers else tokens,
             compaction=compaction,
             continues=entry.continues,
         )
@@ -158,8 +159,7 @@ def stored_entry(
         lost=frozenset(each.name for each in media) - texts.keys(),
         grounding=grounding,
         metadata=metadata,
-        makes=None if record.flags & Flags.IN_PROGRESS else calls.opens or None,
-        answers=calls.answers or None,
+        calls=NO_CALLS if record.flags & Flags.IN_PROGRESS else calls,
         tokens=reference_tokens(record.measure),
         tokens_parallel=reference_tokens(record.measure, parallel=True),
         compaction=compaction.form if compaction else None,

@@ -19,17 +19,16 @@ from sash.core.law.records.units import LONGEST_GROUP
 from sash.core.stored.record import Flags, Record
 from sash.problems import NotFound, PreconditionFailed, StoreUnavailable, Unprocessable
 from sash.store.data import script_calls, write_scripts
-from sash.store.data.append_script import NOTHING_STOOD, Forgotten
+from sash.store.data.append_script import NOTHING_STOOD, AppendReply, Forgotten
 from sash.store.data.branches import is_bare
 from sash.store.data.changing import ATTEMPTS, Change, Changing, busy, counted_tokens, require_version
-from sash.store.data.conversations import ReplyAndTail
 from sash.store.data.layout import Target, encode_json, id_field, life_of
 from sash.store.data.reading import Reader
 from sash.store.data.replies import State
 from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.write_scripts import Freed, Rewound
 
-Append = Callable[[Forgotten], Awaitable[ReplyAndTail]]
+Append = Callable[[Forgotten], Awaitable[AppendReply]]
 
 _CHUNK = 1000
 _MOST_NAMED = 20_000  # ids held in memory; where there are more, the store is asked
@@ -133,7 +132,7 @@ class Histories(Changing):
         progress: Callable[[], None],
         *,
         forget: bool = False,
-    ) -> ReplyAndTail:
+    ) -> AppendReply:
         """Return what ``append`` gives, which takes away the messages after an entry, and appends, in one script.
 
         They become a branch, or ``forget`` them. The entry is named by its seq or ``id:`` and its id. ``append`` gets what
@@ -162,16 +161,16 @@ class Histories(Changing):
         progress: Callable[[], None],
         *,
         forget: bool = False,
-    ) -> ReplyAndTail:
+    ) -> AppendReply:
         """Return what ``append`` gives, as ``append_after`` does, of one state. Raises HistoryEdited."""
         gone, forgotten = await self._forgotten(target, to_seq, state, progress, forget=forget)
         noted = await self._erasures.note(target) if gone.media else ""
-        reply, tail = await append(forgotten)
+        reply = await append(forgotten)
         with suppress(StoreUnavailable):  # the append is stored, and reads pass over what is left of forgotten messages
             if noted and reply.freed:  # they are erased, or noted by themselves
                 await self._erasures.forget(noted)
             await self._clean(target, state.life, gone, to_seq, progress, stale=state.length - to_seq > _CHUNK)
-        return reply, tail
+        return reply
 
     async def _forgotten(
         self, target: Target, to_seq: int, state: State, progress: Callable[[], None], *, forget: bool

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from sash.core.chat.tool_groups import Calls
 from sash.core.law.records.records import Records
 from sash.core.stored.identities import Identity
 from sash.core.stored.record import DIGEST_BYTES, RECORD_BYTES, Flags, Record, encode_record
@@ -34,8 +35,8 @@ class NewEntry(msgspec.Struct, frozen=True):
     body: bytes
     grounding: bytes
     metadata: bytes
-    makes: Sequence[str] | None
-    answers: str | None
+    calls: Calls
+    """The calls that it makes or answers; none while it is in progress."""
     tokens: tuple[int, int]
     tokens_parallel: tuple[int, int]
     compaction: str | None = None

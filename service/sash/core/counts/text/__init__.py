@@ -42,10 +42,11 @@ count no faster, because a processor's cache has no place for them."""
 
 
 class Tokeniser(NamedTuple):
-    """Three pure functions: a text's tokens, those of each of several texts, and the number of characters that a text's
-    first n tokens cover completely; and one that makes an encoding ready in the thread that calls it."""
+    """Pure functions: a text's tokens, those in both encodings, those of each of several texts, and the number of characters
+    that a text's first n tokens cover completely; and one that makes an encoding ready in the thread that calls it."""
 
     tokens: Callable[[str, Encoding], int]
+    both: Callable[[str], Pair]
     each: Callable[[Sequence[str], Encoding], list[int]]
     covered: Callable[[str, Encoding, int], int]
     prepare: Callable[[Encoding], object]
@@ -55,6 +56,12 @@ def _toktok_count(text: str, encoding: Encoding) -> int:
     # truncate also returns the whole text's count, and for one text it is 40 times faster than batch_count
     total: int = toktok.truncate(text if text.isascii() else with_stand_ins(text), _EVERYTHING, encoding)[1]
     return total
+
+
+def _toktok_both(text: str) -> Pair:
+    known = text if text.isascii() else with_stand_ins(text)
+    truncate = toktok.truncate
+    return truncate(known, _EVERYTHING, "o200k_base")[1], truncate(known, _EVERYTHING, "cl100k_base")[1]
 
 
 def _toktok_each(texts: Sequence[str], encoding: Encoding) -> list[int]:
@@ -85,7 +92,7 @@ def _toktok_prepare(encoding: Encoding) -> None:
     _toktok_count("a", encoding)
 
 
-TOKTOK = Tokeniser(_toktok_count, _toktok_each, _toktok_covered, _toktok_prepare)
+TOKTOK = Tokeniser(_toktok_count, _toktok_both, _toktok_each, _toktok_covered, _toktok_prepare)
 
 
 def tiktoken_ids(text: str, codec: tiktoken.Encoding) -> list[int]:
@@ -109,11 +116,15 @@ def _tiktoken_count(text: str, encoding: Encoding) -> int:
     return len(tiktoken_ids(text, tiktoken.get_encoding(encoding)))
 
 
+def _tiktoken_both(text: str) -> Pair:
+    return _tiktoken_count(text, "o200k_base"), _tiktoken_count(text, "cl100k_base")
+
+
 def _tiktoken_each(texts: Sequence[str], encoding: Encoding) -> list[int]:
     return [_tiktoken_count(text, encoding) for text in texts]
 
 
-TIKTOKEN = Tokeniser(_tiktoken_count, _tiktoken_each, _tiktoken_covered, tiktoken.get_encoding)
+TIKTOKEN = Tokeniser(_tiktoken_count, _tiktoken_both, _tiktoken_each, _tiktoken_covered, tiktoken.get_encoding)
 _TOKENISER = TOKTOK if toktok is not None else TIKTOKEN
 
 
@@ -124,13 +135,10 @@ def prepare(encoding: Encoding) -> None:
 
 count_text = _TOKENISER.tokens
 """Returns the tokens of a text in an encoding. Special tokens count as ordinary text."""
+both = _TOKENISER.both
+"""Returns the tokens of a text in both encodings."""
 count_texts = _TOKENISER.each
 """Returns the tokens of each of several texts."""
-
-
-def both(text: str) -> Pair:
-    """Return the tokens of ``text`` in both encodings."""
-    return (count_text(text, "o200k_base"), count_text(text, "cl100k_base")) if text else (0, 0)
 
 
 def text_tokens(value: Any) -> Pair:
