@@ -39,8 +39,7 @@ from sash.core.measured_entries import in_place
 from sash.core.providers.form.cache_marks import CacheKind, Caching
 from sash.core.stored.record import Record
 from sash.core.stored.stored_grounding import decode_grounding
-from sash.store.data.entries import prepare
-from sash.store.data.stored_messages import NewEntry
+from sash.store.data.entries import NewEntry, prepare
 from sash.windows.cache_hints import places_of
 from sash_tools.replays.prompt_cache import Block, PromptCache
 from sash_tools.replays.window_blocks import CachedWindow, blocks_of_window

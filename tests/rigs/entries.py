@@ -9,9 +9,8 @@ from sash.core.chat.messages import Entry
 from sash.core.law.documents.grounding import parse_template
 from sash.store.data.blocks import read_blocks, values_of
 from sash.store.data.conversations import Conversations
-from sash.store.data.entries import prepare
+from sash.store.data.entries import NewEntry, prepare
 from sash.store.data.layout import target_at
-from sash.store.data.stored_messages import NewEntry
 
 _TEMPLATE = parse_template()
 

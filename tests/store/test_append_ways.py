@@ -16,9 +16,8 @@ from sash.core.law.documents.grounding import parse_template
 from sash.problems import Problem
 from sash.store.data.append_script import AppendReply
 from sash.store.data.conversations import Conversations
-from sash.store.data.entries import prepare
+from sash.store.data.entries import NewEntry, prepare
 from sash.store.data.layout import Target, target_at
-from sash.store.data.stored_messages import NewEntry
 from sash.store.redis.embedded import EmbeddedStore
 
 NOW = 1_700_000_000_000

@@ -9,13 +9,12 @@ from sash.core.chat.messages import Entry
 from sash.core.law.documents.grounding import parse_template
 from sash.problems import Conflict, ConversationExists, NotFound, StoreUnavailable
 from sash.store.data.conversations import Conversations
-from sash.store.data.entries import prepare
+from sash.store.data.entries import NewEntry, prepare
 from sash.store.data.histories import Histories
 from sash.store.data.layout import target_at
 from sash.store.data.redactions import Redactions
 from sash.store.data.replies import Page
 from sash.store.data.staging import OrphanEntry, StagedTwice, Staging
-from sash.store.data.stored_messages import NewEntry
 from sash.store.data.summaries import Summaries, make_summary
 from sash.store.redis.client import Client
 from sash.store.redis.embedded import EmbeddedStore

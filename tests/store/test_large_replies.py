@@ -10,10 +10,11 @@ from rigs.entries import said
 
 from sash.core.law.records.records import Records
 from sash.store.data.conversations import Conversations
+from sash.store.data.entries import NewEntry
 from sash.store.data.layout import target_at
 from sash.store.data.read_scripts import Reach
 from sash.store.data.replies import Tail
-from sash.store.data.stored_messages import NewEntry, in_steps
+from sash.store.data.stored_messages import in_steps
 from sash.store.redis.embedded import EmbeddedStore
 
 APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}

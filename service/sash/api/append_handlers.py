@@ -48,11 +48,10 @@ from sash.problems import (
 )
 from sash.store.data.append_script import AppendReply
 from sash.store.data.branches import NOTHING_SEALED, SealedTail, name_of
-from sash.store.data.entries import prepare, wall_ms
+from sash.store.data.entries import NewEntry, prepare, wall_ms
 from sash.store.data.layout import Target
 from sash.store.data.read_scripts import TailReply
 from sash.store.data.replies import Message
-from sash.store.data.stored_messages import NewEntry
 from sash.windows.asked import limits_of
 from sash.windows.receipts import read_receipt, require_of
 

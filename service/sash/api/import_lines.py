@@ -20,8 +20,7 @@ from sash.core.stored.redaction import NO_DIGEST
 from sash.core.stored.stored_summary import Summary
 from sash.problems import BadRequest, InvalidEntry, OrphanToolResult, Pointer, Problem
 from sash.store.data.branches import Head, number_of
-from sash.store.data.entries import prepare, wall_ms
-from sash.store.data.stored_messages import NewEntry
+from sash.store.data.entries import NewEntry, prepare, wall_ms
 from sash.store.data.summaries import make_summary
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

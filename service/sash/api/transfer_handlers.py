@@ -37,13 +37,13 @@ from sash.core.law.records.parameters import AgentView
 from sash.core.stored.record import Record
 from sash.problems import BadRequest, InvalidEntry, OrphanToolResult, TooLarge, UnsupportedMediaType
 from sash.store.data.branches import Head, ended, name_of
-from sash.store.data.entries import wall_ms
+from sash.store.data.entries import NewEntry, wall_ms
 from sash.store.data.layout import Target, target_at
 from sash.store.data.reading import changed
 from sash.store.data.replies import Message, Page, WholeState
 from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.staging import OrphanEntry, StagedTwice, Staging
-from sash.store.data.stored_messages import SMALL_STEP_BYTES, NewEntry
+from sash.store.data.stored_messages import SMALL_STEP_BYTES
 from sash.windows.seen_pages import seen_page
 
 NDJSON = "application/x-ndjson"

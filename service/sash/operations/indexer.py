@@ -22,12 +22,12 @@ from sash.operations.embedder import BATCH, Embedder, NotEmbedded
 from sash.operations.logging import best_effort, describe, get_logger
 from sash.problems import NotFound, Problem
 from sash.store.data.append_script import AppendReply
+from sash.store.data.entries import NewEntry
 from sash.store.data.indexing import SHORT_BYTES, Index
 from sash.store.data.layout import Target, life_of
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Made
 from sash.store.data.script_calls import HistoryEdited
-from sash.store.data.stored_messages import NewEntry
 from sash.tasks import end_tasks
 
 _STEP_MESSAGES: Final = 250

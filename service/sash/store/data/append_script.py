@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any, Final, NoReturn
 
 import msgspec
@@ -18,12 +18,12 @@ from sash.problems import (
     ReplyGone,
 )
 from sash.store.data.branches import NOTHING_SEALED, SealedTail, Took, sealed_tail
+from sash.store.data.entries import NewEntry, seal_message
 from sash.store.data.layout import id_field, new_name
 from sash.store.data.media_texts import KeptMedium, kept_media
 from sash.store.data.read_scripts import Reach, TailReply
 from sash.store.data.script_calls import HistoryEdited, refusal
 from sash.store.data.sealing import AnySealer, no_key_set
-from sash.store.data.stored_messages import NewEntry, seal_message
 from sash.store.data.write_scripts import MOST_PINNED, too_many_pinned
 from sash.store.redis.lua import SCRIPTS, ScriptCall
 
@@ -170,8 +170,8 @@ def append(
     asked = _AppendRest(before, ttl_ms, repeats, token, after, reach, fresh, changed, said, behind)
     rest = _encode(asked) if asked != _NOTHING else b""
     arguments = [name, settings, now_ms, if_match, new_name(), MOST_PINNED, rest]
-    for column in zip(*map(_entry_arguments, repeat(sealer), entries), strict=True):
-        arguments += column
+    columns = zip(*map(_entry_arguments, repeat(sealer), entries), strict=True)
+    arguments.extend(chain.from_iterable(columns))
     script = SCRIPTS["append"] if reach is None else _APPEND_AND_READ
     return ScriptCall(script, keys, arguments, partial(_read_append, entries))
 

@@ -23,6 +23,7 @@ from sash.store.data import append_script, write_scripts
 from sash.store.data.append_script import AppendReply, Forgotten, SettingsChange
 from sash.store.data.branches import Branches
 from sash.store.data.datakeys import DataKeys
+from sash.store.data.entries import NewEntry
 from sash.store.data.layout import Target, id_field
 from sash.store.data.marked_storage import MarkedStorage
 from sash.store.data.media_contents import MediaContents
@@ -34,7 +35,6 @@ from sash.store.data.reading import Reader
 from sash.store.data.replies import visible_owner
 from sash.store.data.script_calls import HistoryEdited, MediaMoved
 from sash.store.data.sealing import PLAIN, PLAIN_JSON, AnySealer, Kind, Purpose
-from sash.store.data.stored_messages import NewEntry
 from sash.store.data.write_scripts import Written
 from sash.store.redis.client import Client
 

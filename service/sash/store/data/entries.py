@@ -1,15 +1,21 @@
-"""Turn checked entries into stored values, and stored messages into entries. All slow work is here, before the script."""
+"""Turn checked entries into stored values, and stored messages into entries. All slow work is here, before the script.
+
+::
+
+    Entry ──prepare──▶ NewEntry ──seal_message──▶ Stored
+    a stored message ──stored_entry──▲
+"""
 
 import time
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from os import urandom
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from sash.core.chat.messages import Entry, is_text_alone
-from sash.core.chat.tool_groups import NO_CALLS, calls_of
+from sash.core.chat.tool_groups import NO_CALLS, Calls, calls_of
 from sash.core.counts.costs.counting import reference_tokens
 from sash.core.counts.models.families import TOOL
 from sash.core.law.documents.grounding import Template
@@ -25,12 +31,15 @@ from sash.core.stored.identities import (
     ulid_of,
 )
 from sash.core.stored.record import Flags, Record
+from sash.core.stored.redaction import NO_DIGEST
 from sash.core.stored.split_media import LARGE, Text, split
 from sash.core.stored.stored_grounding import StoredGrounding, encode_grounding
 from sash.store.data.beside_entries import packed_beside
-from sash.store.data.media_texts import plain_contents
+from sash.store.data.layout import pack
+from sash.store.data.media_texts import plain_contents, stored_media
 from sash.store.data.replies import Message
-from sash.store.data.stored_messages import NewEntry
+from sash.store.data.sealing import AnySealer, Kind, Purpose
+from sash.store.data.stored_messages import associated_data
 
 _NO_CONTENTS: Mapping[bytes, Text] = {}
 _CHANCE_BYTES: Final = 10
@@ -74,6 +83,30 @@ def new_id(now_ms: int | None = None, *, seed: str | None = None) -> str:
     milliseconds = ID_TIMES.next(wall_ms()) if now_ms is None else now_ms
     chance = urandom(_CHANCE_BYTES) if seed is None else blake2b(seed.encode(), digest_size=_CHANCE_BYTES).digest()
     return ulid_of(milliseconds << 8 * _CHANCE_BYTES | int.from_bytes(chance))
+
+
+class NewEntry(msgspec.Struct, frozen=True):
+    """An entry ready to be stored; all slow work is done."""
+
+    identity: Identity
+    record: Record
+    body: bytes
+    grounding: bytes
+    metadata: bytes
+    calls: Calls
+    """The calls that it makes or answers; none while it is in progress."""
+    tokens: tuple[int, int]
+    tokens_parallel: tuple[int, int]
+    compaction: str | None = None
+    """The form of the compaction that it is."""
+    continues: bool = False
+    """Whether it may only replace an entry in progress."""
+    as_before: bool = False
+    """Whether to compare it with an entry that was stored before encryption had a key."""
+    contents: Mapping[bytes, Text] = {}
+    """The texts of its media in the message, by name."""
+    lost: frozenset[bytes] = frozenset()
+    """The names of its media whose texts are lost, in a copy of a stored message."""
 
 
 def prepare(entries: Sequence[Entry], template: Template, now_ms: int, send: Names = NO_NAMES) -> list[NewEntry]:
@@ -163,4 +196,50 @@ def stored_entry(
         tokens=reference_tokens(record.measure),
         tokens_parallel=reference_tokens(record.measure, parallel=True),
         compaction=compaction.form if compaction else None,
+    )
+
+
+class Stored(NamedTuple):
+    """A message's bytes in the store, in the order that scripts take; empty where there is nothing."""
+
+    record: bytes
+    details: bytes
+    body: bytes
+    grounding: bytes
+    metadata: bytes
+
+
+def seal_message(
+    sealer: AnySealer,
+    record: Record,
+    identity: Identity,
+    body: bytes,
+    grounding: bytes = b"",
+    metadata: bytes = b"",
+    *,
+    as_before: bool = False,
+) -> Stored:
+    """Return a message as it is stored.
+
+    In a sealed message the plain digests stand before the body and are sealed with it, for copies and exports. The record
+    and the details have digests made with the tenant's key, because plain ones would confirm a guess at the text.
+
+    ``as_before`` keeps the entry's plain digest, to compare it with an entry that was stored before encryption had a key.
+    """
+    if not sealer.active:
+        return Stored(*pack(record, identity), body, grounding, metadata)
+    plain = identity.digest + record.content_digest
+    if identity.digest != NO_DIGEST and not as_before:
+        identity = msgspec.structs.replace(identity, digest=sealer.digest(Purpose.ENTRY, identity.digest))
+    media = stored_media(sealer, record.media) if record.media else ()
+    said = sealer.digest(Purpose.CONTENT, record.content_digest)
+    record = msgspec.structs.replace(record, content_digest=said, media=media)
+    packed, details = pack(record, identity)
+    owner = associated_data(packed)
+    return Stored(
+        packed,
+        details,
+        sealer.seal(Kind.BODY, plain + body, owner),
+        sealer.seal(Kind.GROUNDING, grounding, owner),
+        sealer.seal(Kind.METADATA, metadata, owner),
     )

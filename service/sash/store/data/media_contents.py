@@ -31,13 +31,14 @@ from sash.problems import CannotOpen, MediumGone, NotFound, Problem, StoreUnavai
 from sash.processor import PROCESSOR
 from sash.store.data import script_calls
 from sash.store.data.datakeys import DataKeys
+from sash.store.data.entries import NewEntry
 from sash.store.data.layout import Target, new_place
 from sash.store.data.marked_storage import MarkedStorage
 from sash.store.data.media_erasures import MediaErasures
 from sash.store.data.media_texts import HERE, About, about_of, open_text, plain_names, seal_text
 from sash.store.data.replies import Made, check_history
 from sash.store.data.sealing import PLAIN, AnySealer, Purpose, UnknownKey, is_sealed
-from sash.store.data.stored_messages import SMALL_STEP_BYTES, NewEntry
+from sash.store.data.stored_messages import SMALL_STEP_BYTES
 from sash.store.redis.client import Client
 
 _AT_ONCE_BYTES = 65_536

@@ -14,11 +14,11 @@ from sash.problems import NotFound
 from sash.store.data import script_calls, write_scripts
 from sash.store.data.branches import BranchesRead, Head, media_counted, packed_content
 from sash.store.data.changing import ATTEMPTS, Change, Changing, busy, counted_tokens, no_entry, require_version
+from sash.store.data.entries import Stored, seal_message
 from sash.store.data.layout import Target
 from sash.store.data.replies import Message, Page, read_compactions
 from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.sealing import AnySealer
-from sash.store.data.stored_messages import Stored, seal_message
 from sash.store.data.write_scripts import Freed
 
 

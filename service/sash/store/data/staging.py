@@ -22,12 +22,12 @@ from sash.store.data import append_script, write_scripts
 from sash.store.data.agents import packed_agents
 from sash.store.data.branches import Head, packed_content
 from sash.store.data.conversations import Conversations
+from sash.store.data.entries import NewEntry, seal_message
 from sash.store.data.layout import Target, encode_json, new_place, staged_keys
 from sash.store.data.media_texts import kept_media
 from sash.store.data.replies import visible_owner
 from sash.store.data.script_calls import MediaMoved
 from sash.store.data.sealing import Kind
-from sash.store.data.stored_messages import NewEntry, seal_message
 from sash.store.redis.client import Client
 
 _KEEP_MS = 600_000

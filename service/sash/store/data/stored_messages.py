@@ -1,20 +1,14 @@
-"""Messages as they are stored: records, and the text of users, which is sealed where encryption is on."""
+"""Stored messages: their records, and the text of users, which is opened where it is sealed."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from sash.core.chat.tool_groups import Calls
 from sash.core.law.records.records import Records
 from sash.core.stored.identities import Identity
 from sash.core.stored.record import DIGEST_BYTES, RECORD_BYTES, Flags, Record, encode_record
-from sash.core.stored.redaction import NO_DIGEST
-from sash.core.stored.split_media import Text
 from sash.core.stored.stored_grounding import StoredGrounding, decode_grounding
-from sash.store.data.layout import pack
-from sash.store.data.media_texts import stored_media
-from sash.store.data.sealing import OVERHEAD, AnySealer, Kind, Purpose, is_sealed
+from sash.store.data.sealing import OVERHEAD, AnySealer, Kind, is_sealed
 
 _DIGESTS_BYTES = 2 * DIGEST_BYTES  # the digests of the entry and of its content, before a sealed body
 _MORE, _LEFT_OUT = 3, Flags.LEFT_OUT >> 8  # the byte of a record that has this flag
@@ -25,76 +19,6 @@ STEP_BYTES = 4 * 1024 * 1024
 _STRETCHES = 250
 SMALL_STEP_BYTES = 1024 * 1024
 """Like ``STEP_BYTES``, for many replies in a row: each blocks the event loop for some milliseconds."""
-
-
-class NewEntry(msgspec.Struct, frozen=True):
-    """An entry ready to be stored; all slow work is done."""
-
-    identity: Identity
-    record: Record
-    body: bytes
-    grounding: bytes
-    metadata: bytes
-    calls: Calls
-    """The calls that it makes or answers; none while it is in progress."""
-    tokens: tuple[int, int]
-    tokens_parallel: tuple[int, int]
-    compaction: str | None = None
-    """The form of the compaction that it is."""
-    continues: bool = False
-    """Whether it may only replace an entry in progress."""
-    as_before: bool = False
-    """Whether to compare it with an entry that was stored before encryption had a key."""
-    contents: Mapping[bytes, Text] = {}
-    """The texts of its media in the message, by name."""
-    lost: frozenset[bytes] = frozenset()
-    """The names of its media whose texts are lost, in a copy of a stored message."""
-
-
-class Stored(NamedTuple):
-    """A message's bytes in the store, in the order that scripts take; empty where there is nothing."""
-
-    record: bytes
-    details: bytes
-    body: bytes
-    grounding: bytes
-    metadata: bytes
-
-
-def seal_message(
-    sealer: AnySealer,
-    record: Record,
-    identity: Identity,
-    body: bytes,
-    grounding: bytes = b"",
-    metadata: bytes = b"",
-    *,
-    as_before: bool = False,
-) -> Stored:
-    """Return a message as it is stored.
-
-    In a sealed message the plain digests stand before the body and are sealed with it, for copies and exports. The record
-    and the details have digests made with the tenant's key, because plain ones would confirm a guess at the text.
-
-    ``as_before`` keeps the entry's plain digest, to compare it with an entry that was stored before encryption had a key.
-    """
-    if not sealer.active:
-        return Stored(*pack(record, identity), body, grounding, metadata)
-    plain = identity.digest + record.content_digest
-    if identity.digest != NO_DIGEST and not as_before:
-        identity = msgspec.structs.replace(identity, digest=sealer.digest(Purpose.ENTRY, identity.digest))
-    media = stored_media(sealer, record.media) if record.media else ()
-    said = sealer.digest(Purpose.CONTENT, record.content_digest)
-    record = msgspec.structs.replace(record, content_digest=said, media=media)
-    packed, details = pack(record, identity)
-    owner = associated_data(packed)
-    return Stored(
-        packed,
-        details,
-        sealer.seal(Kind.BODY, plain + body, owner),
-        sealer.seal(Kind.GROUNDING, grounding, owner),
-        sealer.seal(Kind.METADATA, metadata, owner),
-    )
 
 
 def bound_to(record: Record) -> bytes:
