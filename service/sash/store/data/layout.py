@@ -122,7 +122,7 @@ WITH_WORDS = slice(9)
 """The same, with the words of messages."""
 
 
-class Target(NamedTuple):
+class Target(msgspec.Struct, frozen=True):
     """A conversation of a tenant, as a request names it: made once, and given to all that reads or writes it."""
 
     tenant: str
