@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final, Literal, get_args
+from typing import Final, Literal
 
 from sash.core.counts.costs.message_cost import LIST_BEGINS, LIST_ENDS
 from sash.core.counts.measures.media_facts import Medium
@@ -63,7 +63,6 @@ def medium_lines(
 
 
 Way = Literal["line", "dropped", "gone", "waiting"]
-WAYS: Final[tuple[Way, ...]] = get_args(Way)
 """What becomes of calls without a result: a constant line stands as their result; they are dropped, or gone with a message
 that said nothing else; or they wait for results at the end."""
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from sash.core.chat.tool_groups import links_in
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, TOOL
-from sash.core.law.history.lines import WAYS, Way
+from sash.core.law.history.lines import Way
 from sash.core.law.history.view import History, Order, View
 from sash.core.law.records.records import Records
 from sash.core.law.records.units import callers, group_units, late_in
@@ -179,7 +179,7 @@ def _reordered(
     packed, flags = records.rows(), records.of_window().copy()
     packed[np.frombuffer(records.roles, np.uint8) >= TOOL, 0] &= 255 - Flags.LATE
     packed[list(apart), 0] |= Flags.LATE  # late are those that are left out
-    missing: dict[Way, dict[int, Sequence[int]]] = {way: {} for way in WAYS}
+    missing: dict[Way, dict[int, Sequence[int]]] = {"line": {}, "dropped": {}, "gone": {}, "waiting": {}}
     for group in groups:
         if group.missing:
             way, row = _way(records, group, last_head, drops=drops), row_of[group.head]
