@@ -281,7 +281,7 @@ def _document(given: str | tuple[str, str] | Document) -> Document:
 
 def added_tokens(template: Template, content: str, documents: list[str], encoding: Encoding) -> int:
     """Return the tokens that all of the documents add to a message with this text."""
-    before, after = template.around(template.separator.join(documents))
+    before, after = template.around(documents)
     return count_text(before + content + after, encoding) - count_text(content, encoding)
 
 

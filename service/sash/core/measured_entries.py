@@ -182,7 +182,8 @@ def measure_entry(
         if measured.extra is not None:  # another text may stand behind the speaker's name
             measured = msgspec.structs.replace(measured, extra=msgspec.structs.replace(measured.extra, named=(0, 0)))
         body, start, end = encode_message(message)
-        grounding, added, digits = _grounding(entry.grounding, body, start, end, template, measured.extra)
+        own_text = "".join(content_texts(message.get("content")))
+        grounding, added, digits = _grounding(entry.grounding, own_text, start, end, template, measured.extra)
     else:
         body = msgspec.json.encode(message)
     if entry.metadata or entry.receipt:
@@ -246,17 +247,17 @@ def text_digests(texts: Iterable[tuple[str, str]]) -> list[bytes]:
 
 
 def _grounding(
-    given: Grounding, body: bytes, start: int, end: int, template: Template, extra: Extra | None
+    given: Grounding, text: str, start: int, end: int, template: Template, extra: Extra | None
 ) -> tuple[bytes, tuple[int, int], int]:
-    """Return an entry's documents as stored, and the record's ``grounding`` and ``digits``."""
+    """Return an entry's documents as stored, and the record's ``grounding`` and ``digits``. ``text`` is the message's."""
     documents = [(document.id, document.text or "") for document in given.documents]
     shorter = [document.shorter for document in given.documents]
     sources = [DocumentSource(document.title, document.url, document.metadata) for document in given.documents]
     is_told = any(source != NO_SOURCE for source in sources)
     levels = shorter if any(shorter) else []
     stored = StoredGrounding(template.digest, start, end, documents, levels, sources if is_told else [])
-    text, texts = "".join(content_texts(body[start:end])), sent_texts(template.written(stored))
-    before, after = template.around(template.separator.join(texts)) if texts else ("", "")
+    texts = sent_texts(template.written(stored))
+    before, after = template.around(texts) if texts else ("", "")
     said = before + text + after
     (o200k, cl100k), (own_o200k, own_cl100k) = both(said), both(text)
     known = extra.mix.digits + extra.mix.marks + extra.mix.capitals if extra and extra.mix else 0

@@ -151,8 +151,8 @@ def _lined(window: Window, history: History, bodies: Bodies, model: Model) -> tu
         if each.limit is None and not each.without_calls:
             less[seq] = record_cost(bound, model) - written_cost(message, model, parallel=record.parallel)
         if chosen := window.grounding.get(seq):
-            joining = Joining(_with_content(record, message, model), made[seq][span[0] : span[1]], model)
-            priced[seq] = _replace(chosen, cost=joining.more(chosen.before, chosen.after))
+            joining = Joining(_with_content(record, message, model), message["content"], model)
+            priced[seq] = _replace(chosen, cost=joining.cost(chosen.before, chosen.after))
     bodies = _replace(bodies, edited=made, spans=spans)
     return _with_documents_priced(cheaper(window, less), priced), bodies
 

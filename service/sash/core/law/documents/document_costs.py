@@ -2,14 +2,15 @@
 
 ::
 
-    text before, content, text after ──measure──▶ Measure ──message_tokens──▶ tokens of the message with its documents
+    text before, content, text after ──_ways──▶ Measure ──message_tokens──▶ tokens of the message with its documents
 
 A window's sum has the message's own tokens already, so documents cost what is beyond these, and the sum is the price of
 what is sent, whatever the documents would cost by themselves.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -21,13 +22,10 @@ from sash.core.counts.measures.without_media import joined_mix
 from sash.core.counts.models.models import Model
 from sash.core.counts.text import Pair, both
 from sash.core.counts.text.unicode_scripts import Mix, mix_of
-from sash.core.counts.text.vocabularies import Vocabulary
-from sash.core.law.documents.grounding import Grounded, Template, content_texts, parse_template, sent_texts, trim
+from sash.core.law.documents.grounding import content_texts
 from sash.core.law.records.costs import record_cost
 from sash.core.stored.record import Record
 from sash.core.stored.stored_grounding import StoredGrounding
-
-_TEMPLATE = parse_template()
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -38,71 +36,32 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Joining:
-    """A message and its documents, for one model. ``record`` is the message's as it is sent without documents, and ``value``
-    the JSON of its content. ``template`` joins documents to it, and ``stored`` are its own."""
+    """A message and its documents, for one model. ``record`` is the message's as it is sent without documents, with this
+    ``content``. ``known`` are tokens that texts before and after it add, if these were counted before."""
 
     def __init__(
-        self,
-        record: Record,
-        value: bytes,
-        model: Model,
-        template: Template = _TEMPLATE,
-        stored: StoredGrounding | None = None,
+        self, record: Record, content: Any, model: Model, known: Mapping[tuple[str, str], Pair] = MappingProxyType({})
     ) -> None:
-        self._record, self._value, self._model, self._template, self._stored = record, value, model, template, stored
-        texts = content_texts(value)
-        self._text = "".join(texts)
-        self._texts = sum(map(bool, texts))
-        extra = record.measure.extra
-        self._is_own = extra is not None and extra.native_in(model.format) is not None
-        self.more = cache(self._more)
-        self._added = cache(self._counted)
+        self._record, self._model, self._known = record, model, known
+        texts, extra = content_texts(content), record.measure.extra
+        self._text, self._texts = "".join(texts), sum(map(bool, texts))
+        # In a provider's own form its content may be a string or a list, whatever it is in chat form.
+        is_own, is_list = extra is not None and extra.native_in(model.format) is not None, isinstance(content, list)
+        self._has_parts, self._is_joined = is_own or is_list, is_own or not is_list
+        self._parts: list[Any] = content if isinstance(content, list) else _text_part(self._text)
+        self.cost, self.added = cache(self._cost), cache(self._added)
 
-    def cost(self, texts: Sequence[str]) -> int:
-        """The tokens by which the message costs more with these documents than alone."""
-        return self.more(*self._around(texts))
-
-    def whole(self, texts: Sequence[str], levels: tuple[int, ...]) -> Grounded:
-        """These documents, with their texts uncut. ``levels`` has the level of each text."""
-        before, after = self._around(texts)
-        tokens, cost = self._added(before, after)[self._model.column], self.more(before, after)
-        return Grounded(before=before, after=after, kept=len(texts), tokens=tokens, cost=cost, levels=levels)
-
-    def cut(self, texts: Sequence[str], room: int) -> Grounded | None:
-        """The documents, the last of them cut so that they add at most ``room`` of the model's tokens; None if none fits."""
-        tokens = self._most_tokens(texts, room)
-        while (chosen := trim(self._template, self._text, texts, self._model.encoding, tokens)) is not None:
-            cost = self.more(chosen.before, chosen.after)
-            if cost <= room:
-                return msgspec.structs.replace(chosen, cost=cost)
-            most = min(tokens, chosen.tokens)
-            tokens = min(most - 1, most * room // max(1, cost))
-        return None
-
-    def _most_tokens(self, texts: Sequence[str], room: int) -> int:
-        """The tokens of the encoding that a cut is tried with first: it gets fewer until it fits the room."""
-        if self._model.ratios is None:
-            return room
-        before, after = self._around(texts)
-        of_a_token = self.more(before, after) / max(1, self._added(before, after)[self._model.column])
-        return int(room / max(0.1, min(self._model.scale, of_a_token))) + 1
-
-    def _around(self, texts: Sequence[str]) -> tuple[str, str]:
-        return self._template.around(self._template.separator.join(texts))
-
-    def _more(self, before: str, after: str) -> int:
+    def _cost(self, before: str, after: str) -> int:
         """The tokens by which the message costs more with texts before and after its own, as it is sent."""
         own_tokens = self._own_tokens(before, after)
-        ways = self._ways(before, after, self._added(before, after))
+        ways = self._ways(before, after, self.added(before, after))
         sent = max(message_tokens(each, self._model, own_tokens=own_tokens) for each in ways)
         return sent - record_cost(self._record, self._model)
 
-    def _counted(self, before: str, after: str) -> Pair:
-        """The tokens that texts add, in both encodings. Those of all whole documents were counted at the append."""
-        known, stored = self._record.grounding, self._stored
-        is_known = known is not None and stored is not None and stored.template == self._template.digest
-        if known and stored and is_known and (before, after) == self._around(sent_texts(stored)):
-            return known
+    def _added(self, before: str, after: str) -> Pair:
+        """The tokens that texts add, in both encodings."""
+        if (before, after) in self._known:
+            return self._known[before, after]
         sent, own = both(before + self._text + after), self._pair
         return sent[0] - own[0], sent[1] - own[1]
 
@@ -111,20 +70,17 @@ class Joining:
         return both(self._text)
 
     def _ways(self, before: str, after: str, added: Pair) -> Iterator[Measure]:
-        """The measures that the message may have as it is sent.
-
-        In a provider's own form its content may be a string or a list, whatever it is in chat form.
-        """
-        measure, is_list = self._record.measure, self._value[:1] == b"["
+        """The measures that the message may have as it is sent."""
+        measure = self._record.measure
         extra, pair = measure.extra or Extra(), (measure.o200k + added[0], measure.cl100k + added[1])
         own = extra.parts or (((measure.o200k, measure.cl100k, extra.mix),) if measure.o200k else ())
         mix = self._mix(before, after, pair, own[self._texts :]) if self._model.ratios is not None else None
         joined = Measure(measure.role, *pair, msgspec.structs.replace(extra, mix=mix, parts=()))
-        if is_list or self._is_own:
+        if self._has_parts:
             parts = (*_part(before), *own, *_part(after))
             more = msgspec.structs.replace(extra, mix=mix, parts=parts if len(parts) > 1 else ())
             yield msgspec.structs.replace(joined, extra=more)
-        if not is_list or self._is_own:
+        if self._is_joined:
             yield joined
 
     def _mix(self, before: str, after: str, pair: Pair, lines: Sequence[Part]) -> Mix | None:
@@ -138,13 +94,13 @@ class Joining:
         own_tokens, vocabulary = self._record.own_tokens, self._model.vocabulary
         if own_tokens is None or vocabulary is None:
             return None
-        value = msgspec.json.decode(self._value) if self._value else None
-        parts = value or [] if isinstance(value, list) else _text_part(self._text)
-        if isinstance(value, list) or self._is_own:
-            sent: str | list[Any] = [*_text_part(before), *parts, *_text_part(after)]
-        else:
-            sent = before + self._text + after
-        return own_tokens + _spoken(sent, vocabulary) - _spoken(parts, vocabulary)
+        sent: Any = before + self._text + after
+        if self._has_parts:
+            sent = [*_text_part(before), *self._parts, *_text_part(after)]
+        sent_tokens, own = (
+            spoken_tokens({"role": "user", "content": each}, vocabulary) for each in (sent, self._parts)
+        )
+        return own_tokens + sent_tokens - own
 
 
 def _part(text: str) -> tuple[Part, ...]:
@@ -152,10 +108,6 @@ def _part(text: str) -> tuple[Part, ...]:
         return ()
     pair = both(text)
     return ((*pair, mix_of(text, *pair)),)
-
-
-def _spoken(content: Any, vocabulary: Vocabulary) -> int:
-    return spoken_tokens({"role": "user", "content": content}, vocabulary)
 
 
 def _text_part(text: str) -> list[dict[str, Any]]:

@@ -3,12 +3,12 @@
 * What it is for: documents stand apart from their question, and are sent with it as far as there is room.
 * When it can matter: in every window but with ``grounding=none``.
 * What wakes it: a message with documents: the newest question, or any with ``grounding=all``.
-* What it does: takes documents in their order, most relevant first: whole ones within their own budget
-  (``grounding_max_tokens``), then as many as the window has room for. Those with shorter texts are chosen by ``levels.py``.
+* What it does: takes documents in their order, most relevant first, within their own budget (``grounding_max_tokens``), then
+  as many steps of these (``levels.py``) as the window has room for. Of the first document that has no room, the beginning.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Literal
 
@@ -16,10 +16,11 @@ import msgspec
 
 from sash.core.counts.costs.message_cost import beside_text
 from sash.core.counts.models.models import Model
+from sash.core.counts.text import Encoding, Pair, count_text, cut_text
 from sash.core.counts.text.unicode_scripts import CAPITALS_APART, SINGLE_DIGITS, most_family_tokens
 from sash.core.law.documents.document_costs import Joining, Source
-from sash.core.law.documents.grounding import Grounded, Template
-from sash.core.law.documents.levels import Leveled, highest, step_at
+from sash.core.law.documents.grounding import Grounded, Template, sent_texts
+from sash.core.law.documents.levels import highest, step_at
 from sash.core.law.records.reasons import (
     CUT,
     EARLIER,
@@ -33,7 +34,7 @@ from sash.core.law.records.reasons import (
     at_level,
 )
 from sash.core.stored.record import Record
-from sash.core.stored.stored_grounding import StoredDocument
+from sash.core.stored.stored_grounding import StoredDocument, StoredGrounding
 
 
 class Documents(msgspec.Struct, frozen=True):
@@ -65,44 +66,53 @@ class Documents(msgspec.Struct, frozen=True):
         fresh = self._fresh(source.grounding.documents, seen) if source is not None else []
         if source is None or not fresh:
             return None
-        given: Leveled = [source.grounding.levels(place) for place in fresh]
-        message = Joining(record, source.content, model, self.template, source.grounding)
-        left = room
+        stored = source.grounding
+        content = msgspec.json.decode(source.content) if source.content else None
+        message = Joining(record, content, model, self._counted(stored, record))
+
+        def cost(texts: Sequence[str]) -> int:
+            return message.cost(*self.template.around(texts))
+
+        def step_cost(number: int) -> int:
+            return cost(step_at(given, number).texts)
+
+        given = [stored.levels(place) for place in fresh]
         if self.max_tokens is not None:
-            left = max(0, self.max_tokens - spent)
-            given = given[: highest(given, left, message.cost, last=len(given))]
-        if not given:
+            own_room = max(0, self.max_tokens - spent)
+            given = given[: highest(len(given), own_room, step_cost)]
+            room = min(room, own_room)
+        allowed = len(given)
+        first = {"drop": allowed, "error": allowed + 1}.get(self.overflow, 1)
+        number = highest(sum(map(len, given)), room, step_cost, first=first)
+        if number < allowed and self.overflow == "drop":
             return None
-        if self.overflow == "whole" or source.grounding.shorter:
-            chosen = self._by_steps(message, given, min(room, left))
-        else:
-            chosen = self._whole_or_cut(message, [text for text, *_ in given], room)
-        if chosen is None:
+        texts, levels = step_at(given, number)
+        cut = ""
+        if number < allowed and self.overflow == "trim":
+            cut = _beginning(given[number][-1], room, lambda text: cost([*texts, text]), model.encoding)
+        if cut:
+            texts, levels = [*texts, cut], (*levels, len(given[number]) - 1)
+        if not texts:
             return None
-        places = tuple(fresh[: chosen.kept])
-        sent = tuple(source.grounding.documents[place] for place in places)
-        return msgspec.structs.replace(chosen, documents=sent, places=places, allowed=len(given))
+        before, after = self.template.around(texts)
+        places = tuple(fresh[: len(texts)])
+        return Grounded(
+            before=before,
+            after=after,
+            tokens=message.added(before, after)[model.column],
+            cost=message.cost(before, after),
+            cut=bool(cut),
+            documents=tuple(stored.documents[place] for place in places),
+            places=places,
+            levels=levels,
+            allowed=allowed,
+        )
 
-    def _whole_or_cut(self, message: Joining, texts: Sequence[str], room: int) -> Grounded | None:
-        """All of them if they fit; else what ``overflow`` says: cut to what fits, none, or all the same."""
-        if self.overflow == "error" or message.cost(texts) <= room:
-            return message.whole(texts, (0,) * len(texts))
-        return message.cut(texts, room) if self.overflow == "trim" else None
-
-    def _by_steps(self, message: Joining, given: Leveled, room: int) -> Grounded | None:
-        """The same where documents are sent whole, or have shorter levels: the highest step (``levels.py``) that fits.
-
-        Where it lacks some documents, the first of these is cut to what fits. With ``overflow=error`` none is lacking.
-        """
-        number = highest(given, room, message.cost)
-        if number < len(given) and self.overflow in ("drop", "error"):
-            number = len(given) if self.overflow == "error" else 0
-        step = step_at(given, number)
-        if number < len(given) and self.overflow == "trim":
-            cut = message.cut([*step.texts, given[number][-1]], room)
-            if cut is not None and cut.kept > number:
-                return msgspec.structs.replace(cut, levels=(*step.levels, len(given[number]) - 1))
-        return message.whole(step.texts, step.levels) if step.texts else None
+    def _counted(self, stored: StoredGrounding, record: Record) -> dict[tuple[str, str], Pair]:
+        """The tokens that all whole documents add, which were counted at the append, by the texts around the content."""
+        if record.grounding is None or stored.template != self.template.digest:
+            return {}
+        return {self.template.around(sent_texts(stored)): record.grounding}
 
     def fates(self, seq: int, sent: Mapping[int, Grounded], mode: str, *, is_asked: bool) -> list[Fate]:
         """What became of each document of message ``seq`` in a window that ``sent`` these.
@@ -116,13 +126,13 @@ class Documents(msgspec.Struct, frozen=True):
         for place in self._fresh(stored.documents):
             found[place] = SENT_LATER
         later = {document for at, each in sent.items() if at > seq for document in each.documents}
-        fresh = self._fresh(stored.documents, later)
-        for number, place in enumerate(fresh):
+        for number, place in enumerate(self._fresh(stored.documents, later)):
             found[place] = OVER_LIMIT if chosen and number >= chosen.allowed else NO_ROOM
-        for place, level in zip(fresh, chosen.levels if chosen else (), strict=False):
-            found[place] = at_level(level, len(stored.levels(place)))
-        if chosen and chosen.cut:
-            found[fresh[chosen.kept - 1]] = CUT
+        if chosen:
+            for place, level in zip(chosen.places, chosen.levels, strict=True):
+                found[place] = at_level(level, len(stored.levels(place)))
+            if chosen.cut:
+                found[chosen.places[-1]] = CUT
         return found
 
     def _fresh(self, documents: Sequence[StoredDocument], sent: AbstractSet[StoredDocument] = frozenset()) -> list[int]:
@@ -144,3 +154,12 @@ class Documents(msgspec.Struct, frozen=True):
             counted += record.digits if model.ratios in SINGLE_DIGITS | CAPITALS_APART else 0
         tokens = math.ceil(counted * model.margin)
         return tokens if self.max_tokens is None else min(tokens, self.max_tokens)
+
+
+def _beginning(text: str, room: int, cost: Callable[[str], int], encoding: Encoding) -> str:
+    """The longest beginning of a text that costs at most ``room``; empty if no character does."""
+
+    def of(tokens: int) -> str:
+        return cut_text(text, encoding, tokens)
+
+    return of(highest(count_text(text, encoding), room, lambda tokens: cost(of(tokens))))

@@ -1,4 +1,4 @@
-"""Rendering and trimming a message's documents.
+"""Documents as text: the template that writes them, and a message's JSON with their text in it.
 
 Documents are stored apart from their question, and added to it only while it is the newest: later, the answer already
 contains what mattered from them. A template gives the text, which is spliced into the message's stored JSON, before
@@ -6,16 +6,14 @@ and after the content's value, so the body is never decoded.
 """
 
 import re
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from hashlib import blake2b
-from itertools import accumulate
+from typing import Any
 
 import msgspec
 
 from sash.core.counts.measures.attachments import text_in
-from sash.core.counts.text import Encoding, count_text, cut_text
 from sash.core.stored.stored_grounding import StoredDocument, StoredGrounding
 from sash.problems import BadRequest
 
@@ -26,8 +24,6 @@ _PLACE = re.compile(r"\{documents(?::((?:\{(?:text|title|url|id)\}|[^{}])*))?\}"
 """The documents' place, with the form of each: ``{documents:{title}\\n{text}}``."""
 _NAME = re.compile(r"\{(text|title|url|id)\}")
 _TEXT_ALONE = "{text}"
-_STEPS = 8
-"""A cut is extended by at most this many characters at a time: tokens merge over a few characters, not over many."""
 
 
 class Template(msgspec.Struct, frozen=True):
@@ -64,8 +60,9 @@ class Template(msgspec.Struct, frozen=True):
         lines = filter(is_said, self.form.split("\n"))
         return _NAME.sub(lambda found: values[found[1]] or "", "\n".join(lines)).strip("\n")
 
-    def around(self, documents: str) -> tuple[str, str]:
-        """The texts before and after the message's content."""
+    def around(self, texts: Sequence[str]) -> tuple[str, str]:
+        """The texts before and after the message's content, with those of documents in their place."""
+        documents = self.separator.join(texts)
         return self.before.replace(_DOCUMENTS, documents), self.after.replace(_DOCUMENTS, documents)
 
 
@@ -99,23 +96,26 @@ def check_template(template: str | None, separator: str | None) -> None:
 class Grounded(msgspec.Struct, frozen=True, kw_only=True):
     """A message's documents that are sent: the texts around its content, and the tokens of the encoding that they add.
 
-    ``kept`` is the number of documents of which at least a character is sent. If ``cut``, the last kept document is not
-    whole. ``documents`` are the kept ones. ``cost`` are the tokens by which their message costs more for the model.
+    ``documents`` are those of which at least a character is sent, and ``places`` are theirs among the message's. If ``cut``,
+    the last one is not whole. ``cost`` are the tokens by which their message costs more for the model.
     """
 
     before: str
     after: str
-    kept: int
     tokens: int
-    cut: bool = False
-    documents: tuple[StoredDocument, ...] = ()
-    places: tuple[int, ...] = ()
-    """The places of the kept documents among the message's."""
-    cost: int = 0
-    allowed: int = 0
-    """The number of documents that their own budget allows; with ``kept`` fewer, the others do not fit the window."""
-    levels: tuple[int, ...] = ()
-    """The level of each kept document, of which 0 is its longest text."""
+    cost: int
+    cut: bool
+    documents: tuple[StoredDocument, ...]
+    places: tuple[int, ...]
+    levels: tuple[int, ...]
+    """The level of each, of which 0 is its longest text."""
+    allowed: int
+    """The number of documents that their own budget allows; with fewer sent, the others do not fit the window."""
+
+    @property
+    def kept(self) -> int:
+        """The number of documents that are sent."""
+        return len(self.places)
 
     @property
     def shortened(self) -> int:
@@ -126,37 +126,6 @@ class Grounded(msgspec.Struct, frozen=True, kw_only=True):
 def sent_texts(written: StoredGrounding) -> list[str]:
     """The longest text of each document. Documents whose text is empty are left out."""
     return [text for _, text in written.documents if text.strip()]
-
-
-def trim(template: Template, content: str, documents: Sequence[str], encoding: Encoding, room: int) -> Grounded | None:
-    """Documents that add at most ``room`` tokens: whole ones first, then one that is cut at a character.
-
-    None if no character of a document fits next to the template's own text.
-    """
-    joined = template.separator.join(documents)
-    plain = count_text(content, encoding)
-
-    @cache
-    def added(length: int) -> int:
-        before, after = template.around(joined[:length])
-        return count_text(before + content + after, encoding) - plain
-
-    # The cut text fits alone; next to the template's text and the content, its tokens may merge or split.
-    length = len(cut_text(joined, encoding, room - added(0)))
-    while length > 0 and added(length) > room:
-        length -= 1
-    while step := next((s for s in range(1, min(_STEPS, len(joined) - length) + 1) if added(length + s) <= room), 0):
-        length += step
-    # Where the text after each document and its separator begins. A cut is not inside a separator.
-    starts = [*accumulate(len(document) + len(template.separator) for document in documents)]
-    length = min(length, starts[bisect_left(starts, length)] - len(template.separator))
-    while length > 0 and added(length) > room:
-        length -= 1
-    if length <= 0:
-        return None
-    (before, after), kept = template.around(joined[:length]), 1 + bisect_left(starts, length, 0, len(starts) - 1)
-    tokens, cut, levels = added(length), length < len(joined), (0,) * kept
-    return Grounded(before=before, after=after, kept=kept, tokens=tokens, cut=cut, levels=levels)
 
 
 def splice(body: bytes, start: int, end: int, before: str, after: str) -> bytes:
@@ -181,9 +150,8 @@ def _part(text: str) -> tuple[bytes, ...]:
     return (msgspec.json.encode({"type": "text", "text": text}),) if text else ()
 
 
-def content_texts(value: bytes) -> list[str]:
-    """The texts of the parts of a content's JSON value, with those of text files."""
-    content = msgspec.json.decode(value) if value else None
+def content_texts(content: Any) -> list[str]:
+    """The texts of a content, which is a string, a list of parts or None, with those of text files."""
     if isinstance(content, str):
         return [content]
     return [part.get("text") or "" if part.get("type") == "text" else text_in(part) for part in content or ()]

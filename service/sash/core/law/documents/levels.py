@@ -15,7 +15,6 @@ step before::
 A window has the highest step that fits. So more room never sends fewer documents, nor a shorter level of any.
 """
 
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import NamedTuple
@@ -40,12 +39,21 @@ def step_at(documents: Leveled, number: int) -> LevelStep:
     return LevelStep(texts, tuple(levels))
 
 
-def highest(documents: Leveled, room: int, cost: Callable[[Sequence[str]], int], *, last: int | None = None) -> int:
-    """The highest step that costs at most ``room``, or 0. ``last`` is the highest that may be chosen, else all.
+def highest(count: int, room: int, cost: Callable[[int], int], *, first: int = 1) -> int:
+    """The highest number from ``first`` to ``count`` that costs at most ``room``; the one before ``first`` if none does.
 
-    The cost of the step is at most ``room``, and the next step's is more: both were counted.
+    The cost of the number is at most ``room``, and the next one's is more: both were counted. Guesses go by proportion, so
+    they are few, and soon near what has room. Each one counts the other end for half, so that both ends come closer.
     """
-    last = sum(map(len, documents)) if last is None else last
-    if not last or cost(step_at(documents, last).texts) <= room:  # as nearly always
-        return last
-    return bisect_right(range(1, last), room, key=lambda number: cost(step_at(documents, number).texts))
+    if count < first or (most := cost(count)) <= room:  # as nearly always
+        return count
+    low, high = first - 1, count
+    free, over = max(0, room - cost(low)), most - room
+    while high - low > 1:
+        guess = min(max(low + 1, low + (high - low) * free // (free + over)), high - 1)
+        left = room - cost(guess)
+        if left >= 0:
+            low, free, over = guess, left, max(1, over // 2)
+        else:
+            high, free, over = guess, free // 2, -left
+    return low
