@@ -31,7 +31,7 @@ from profiles import examples
 
 from sash.core.law.records.need_older import NeedOlder
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.law.selection.stable import EarlierQuestion, Spans, stable_cut
+from sash.core.law.selection.stable import Spans, stable_cut
 from sash.core.law.selection.window import Window
 
 STEPS = (0.05, 0.1, 0.25, 0.5)
@@ -126,7 +126,7 @@ class Span(NamedTuple):
     length: int
     documents: int
     question: bool
-    reasoning: int = 0
+    passing: int = 0
     continues: bool = False
     while_open: int = 0
 
@@ -180,7 +180,7 @@ def cut_of(line: list[Span], end: int, room: int, step: float) -> tuple[int, int
     """Return the cut of a whole line of spans."""
     found = stable_cut(columns(line), end=end, room=room, step=step, block=BLOCK, whole=True)
     assert not isinstance(found, NeedOlder)
-    return found.cut, found.since
+    return found
 
 
 @given(SPANS, st.integers(0, 150), st.sampled_from([5.0, 12.5, 40.0]), st.integers(0, 10_000))
@@ -192,9 +192,11 @@ def test_cut_is_the_same_from_any_tail(spans: list[Span], room: int, step: float
     for first in range(1, len(spans)):
         asked = next((span for span in reversed(spans) if span.question), None)
         inside = any(span.question for span in spans[first:])
-        asked = None if inside or asked is None else EarlierQuestion(asked.cost, asked.documents)
-        tail = stable_cut(columns(spans[first:]), end=end, room=room, step=step, block=BLOCK, whole=False, asked=asked)
-        assert isinstance(tail, NeedOlder) or tail.cut + first == whole
+        known = [asked] if asked is not None and not inside else []
+        earlier = [Span(0, 0, each.documents, question=True, passing=each.cost + each.passing) for each in known]
+        line = columns([*earlier, *spans[first:]])
+        tail = stable_cut(line, end=end, room=room, step=step, block=BLOCK, whole=False)
+        assert isinstance(tail, NeedOlder) or tail[0] + first - len(earlier) == whole
 
 
 def signed(message: dict[str, Any], size: int) -> dict[str, Any]:

@@ -5,11 +5,12 @@ import pytest
 
 from sash.core.law.fixed_parts.conversation_settings import (
     ConversationSettings,
-    decode_settings,
+    decoded_settings,
     encode_settings,
     few_settings,
     read_settings,
 )
+from sash.core.providers.messages.members import NO_NAMES
 
 
 def stored(size: int, number: int = 0) -> bytes:
@@ -19,20 +20,19 @@ def stored(size: int, number: int = 0) -> bytes:
 @pytest.mark.parametrize("size", [10, 100_000, 1_000_000])
 def test_the_same_text_is_measured_once(size: int) -> None:
     """Decoding the same settings again returns the same object, whatever their size."""
-    first = decode_settings(stored(size))
-    assert decode_settings(stored(size)) is first
+    first = decoded_settings[stored(size), NO_NAMES]
+    assert decoded_settings[stored(size), NO_NAMES] is first
     assert first[0] == read_settings(stored(size))
     assert few_settings(stored(size)).owner == "o-0"
 
 
-def test_large_ones_are_forgotten_sooner() -> None:
-    """More long prompts evict a long prompt from the cache, but not a short one."""
-    small, large = stored(10), stored(300_000)
-    first, other = decode_settings(small), decode_settings(large)
-    for number in range(1, 9):
-        decode_settings(stored(300_000, number))
-    assert decode_settings(small) is first
-    assert decode_settings(large) is not other
+def test_they_are_forgotten_before_they_fill_the_memory() -> None:
+    """Kept settings have no more than 32 MiB, however long and many they are."""
+    first = decoded_settings[stored(10), NO_NAMES]
+    for number in range(40):
+        decoded_settings[stored(1_000_000, number), NO_NAMES]
+    assert sum(len(text) for text, _ in decoded_settings) <= 32 * 1024 * 1024
+    assert decoded_settings[stored(10), NO_NAMES] is not first
 
 
 def test_people_with_the_same_prompt_share_its_parts() -> None:
@@ -42,6 +42,6 @@ def test_people_with_the_same_prompt_share_its_parts() -> None:
     every = [alike] + [
         msgspec.structs.replace(alike, owner=f"o-{n}", metadata={"n": n}, ttl_seconds=n or None) for n in range(300)
     ]
-    found = [decode_settings(encode_settings(each)) for each in every]
+    found = [decoded_settings[encode_settings(each), NO_NAMES] for each in every]
     assert [settings for settings, _ in found] == every
     assert {id(parts) for _, parts in found} == {id(found[0][1])}

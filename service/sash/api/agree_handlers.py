@@ -33,9 +33,10 @@ from sash.core.agree.chat_walk import Longer
 from sash.core.chat.messages import BareEntry
 from sash.core.law.fixed_parts.conversation_settings import (
     ConversationSettings,
-    decode_settings,
+    decoded_settings,
     encode_settings,
     kept_for_windows,
+    read_settings,
 )
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers.reading.native_entries import ReadEntries
@@ -172,12 +173,12 @@ async def _entries_of(
     context, chat, found = request.context, compared.chat, compared.found
     new = [sent.entries[place] for place in given]
     unnamed = query if query is not None and query.model is None else None
-    settings, parts = decode_settings(DEFAULTS)
+    names, stored = context.settings.send_members, DEFAULTS
     if unnamed is not None or any(entry.grounding is not None for entry in new):
-        settings, parts = decode_settings(await stored_settings(context, target))
+        stored = await stored_settings(context, target)
+    settings, parts = decoded_settings[stored, names]
     if unnamed is not None:
         limits_of(unnamed, settings, context.models)
-    names = context.settings.send_members
     prepared = iter(await run_in_turn_if_large(sent.size_bytes, prepare, new, parts.template, now, names))
     longer = {chat.first_seq + piece.at: piece.text for piece in found.pieces if isinstance(piece, Longer)}
     seqs = [chat.first_seq + piece.at for piece in found.pieces if isinstance(piece, Carried | Longer)]
@@ -196,7 +197,7 @@ def _set_system(request: Incoming, writing: Writing, compared: ComparedLog) -> N
     system, state = compared.found.system, compared.state
     if system is None:
         return
-    before = decode_settings(state.settings)[0] if state is not None else ConversationSettings()
+    before = read_settings(state.settings) if state is not None else ConversationSettings()
     settings = encode_settings(msgspec.structs.replace(before, system=system))
     standing = len(state.settings) if state is not None else 0
     refuse_large(settings, max(request.context.settings.max_body_bytes, standing))

@@ -27,7 +27,7 @@ from sash.core.chat.bounds import IDS
 from sash.core.chat.json_bodies import decode_json
 from sash.core.chat.messages import Entry, EntryName, decode_entries, is_text_alone
 from sash.core.law.documents.grounding import parse_template
-from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, decode_settings, encode_settings
+from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, decoded_settings, encode_settings
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.units import LONGEST_GROUP
 from sash.core.measured_entries import Earlier, check_entries
@@ -255,7 +255,7 @@ async def _counted(
         needs_messages |= not is_text_alone(entry.message) and needs_earlier(entry.message)
     template = _DEFAULT_TEMPLATE
     if needs_settings:
-        settings, parts = decode_settings(await stored_settings(context, target))
+        settings, parts = decoded_settings[await stored_settings(context, target), context.settings.send_members]
         template = parts.template
         if unnamed is not None and repeats is None:
             limits_of(unnamed, settings, context.models)

@@ -10,7 +10,7 @@ from sash.api.sent_lists import AgreeQuery, SentList
 from sash.core.agree.agreement import ANYWHERE, Agreement, AskWays, Carried, Given, IsPart, agree, leading
 from sash.core.agree.chat_lines import USER, ChatLine, ChatLines
 from sash.core.agree.chat_walk import Longer
-from sash.core.law.fixed_parts.conversation_settings import decode_settings
+from sash.core.law.fixed_parts.conversation_settings import read_settings
 from sash.problems import PartOfTheChat, TooLarge, Unprocessable
 from sash.store.data.agreements import Chat
 from sash.store.data.branches import BranchesRead, Took, took
@@ -185,4 +185,4 @@ async def _beginning(
         opening = (await request.context.store.agreements.chat(target, 1, prompts, view)).messages
     if state.etag != chat.etag:
         raise HistoryEdited
-    return state, decode_settings(state.settings)[0].system, opening
+    return state, read_settings(state.settings).system, opening

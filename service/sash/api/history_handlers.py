@@ -19,7 +19,7 @@ from sash.api.shown_messages import in_parts, stored_message
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import EntryName, Id
 from sash.core.chat.mistakes import converted
-from sash.core.law.fixed_parts.conversation_settings import decode_settings, few_settings
+from sash.core.law.fixed_parts.conversation_settings import few_settings, read_settings
 from sash.core.providers.reading.native import read_compaction
 from sash.core.stored.split_media import Text
 from sash.operations.logging import best_effort
@@ -261,8 +261,7 @@ async def _last(context: Context, source: Target, wanted: Fork, state: State) ->
 
 async def _copy(request: Incoming, source: Target, copy: Target, state: State, at_seq: int) -> None:
     context = request.context
-    settings, _ = decode_settings(state.settings)
-    store = context.store
+    settings, store = read_settings(state.settings), context.store
     staging = Staging(store.client, copy, token=request.token(), conversations=store.conversations)
     try:
         async for page in context.store.reader.chunks(source, at_seq, state):

@@ -18,7 +18,7 @@ import msgspec
 from sash.core.counts.costs.counting import message_tokens, reference_tokens
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, USER
 from sash.core.counts.models.models import Model
-from sash.core.law.fixed_parts.conversation_settings import decode_settings
+from sash.core.law.fixed_parts.conversation_settings import fixed_parts, read_settings
 from sash.core.law.history.compaction import newest_summary, readable
 from sash.core.law.history.view import History
 from sash.core.law.records.parameters import WindowQuery
@@ -132,8 +132,7 @@ def _request(
     state: State, standing: Summary | None, messages: list[Message], form: str, model: Model, budget: int
 ) -> dict[str, Any] | None:
     """The arguments of the vendor's SDK: the standing compaction and the messages as a window; None if they do not fit."""
-    settings, parts = decode_settings(state.settings)
-    del settings
+    parts = fixed_parts(read_settings(state.settings))
     messages = [message for message in messages if not message.record.is_left_out]
     records = Records.of([message.record for message in messages])
     history = History(

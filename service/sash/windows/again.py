@@ -14,7 +14,7 @@ import msgspec
 
 from sash.core.counts.models.models import Model
 from sash.core.counts.requests.calibration import Correction
-from sash.core.law.fixed_parts.conversation_settings import decode_settings
+from sash.core.law.fixed_parts.conversation_settings import decoded_settings
 from sash.core.law.limits.lost_media import lost_seqs
 from sash.core.law.records.parameters import WindowQuery
 from sash.problems import Problem, ReceiptGone, Unprocessable, edited_too_fast
@@ -105,7 +105,7 @@ class ServedWindows:
 
         Raises HistoryEdited, ConversationDamaged, StoreUnavailable.
         """
-        settings, parts = decode_settings(tail.state.settings, self._windows.send)
+        settings, parts = decoded_settings[tail.state.settings, self._windows.send]
         name = query.model or settings.model
         model = None if name is None else await self._rules.model(name, receipt.rules)
         if name is None or model is None:

@@ -15,7 +15,7 @@ from sash.core.law.limits.request_size import check_tools
 from sash.core.law.recall import Recollection
 from sash.core.law.records.figures import Dropped, WindowTokens
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.law.selection.caching import cut_length, settled
+from sash.core.law.selection.caching import settled
 from sash.core.law.selection.choice import BLOCK
 from sash.core.law.selection.sending import decided_reasoning
 from sash.core.providers import PROVIDERS
@@ -115,7 +115,7 @@ class Asked(msgspec.Struct, frozen=True):
     @property
     def block(self) -> int:
         """The reference tokens of a stable cut's block."""
-        return BLOCK * cut_length(self.plan.query, self.plan.model, self.plan.budget)
+        return BLOCK * self.plan.below_a_tier
 
 
 def plan_of(query: WindowQuery, parts: FixedParts, limits: Limits, told: tuple[Any, ...] = ()) -> WindowPlan:

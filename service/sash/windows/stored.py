@@ -8,13 +8,13 @@ import msgspec
 
 from sash.core.counts.models.families import TOOL
 from sash.core.counts.models.models import Model
-from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts, decode_settings
+from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts, decoded_settings
 from sash.core.law.fixed_parts.history_tools import check_names
 from sash.core.law.fixed_parts.plan import below_a_tier
 from sash.core.law.history.compaction import readable
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.render import Bodies
-from sash.core.law.selection.caching import cache_key, cut_length
+from sash.core.law.selection.caching import cache_key
 from sash.core.law.selection.choice import BLOCK
 from sash.core.law.selection.walk import SKIP_HORIZON
 from sash.core.providers.messages.members import NO_NAMES, Names
@@ -157,7 +157,7 @@ class Windows:
 
     def _follows(self, query: WindowQuery, state: State) -> bool:
         """Whether the window depends on the conversation alone. Its settings name the model if the query does not."""
-        model = query.model or decode_settings(state.settings, self.send)[0].model
+        model = query.model or decoded_settings[state.settings, self.send][0].model
         return model is not None and self.asking(msgspec.structs.replace(query, model=model)).follows
 
     async def of_tail(
@@ -165,7 +165,7 @@ class Windows:
     ) -> tuple[Made, State]:
         """The window of a tail. If the history was edited meanwhile, the tail is read again. ``room`` is as in ``read``."""
         for _ in range(_ATTEMPTS):
-            settings, parts = decode_settings(tail.state.settings, self.send)
+            settings, parts = decoded_settings[tail.state.settings, self.send]
             plan: WindowPlan = parts.plans.get(query) or self._planned(query, settings, parts, self.models)
             if plan.is_estimate:
                 plan = await self._corrected(target.tenant, query, settings, parts, plan)
@@ -296,8 +296,8 @@ def reach_of_query(query: WindowQuery, models: Mapping[str, Model]) -> Reach:
 
 def reach_of(query: WindowQuery, model: Model, budget: int) -> Reach:
     """The tail that the query's window likely needs."""
-    block = BLOCK * cut_length(query, model, budget) if query.stable else 0
     budget = below_a_tier(query, model, budget)
+    block = BLOCK * budget if query.stable else 0
     if query.view is not None:
         budget *= _OF_A_VIEW
     more = SKIP_HORIZON if query.overflow == "skip" else 0

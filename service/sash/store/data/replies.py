@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sash.core.law.fixed_parts.conversation_settings import decode_settings
+from sash.core.law.fixed_parts.conversation_settings import few_settings
 from sash.core.law.records.records import Records
 from sash.core.stored.identities import Identity
 from sash.core.stored.record import RECORD_BYTES, Record
@@ -161,7 +161,7 @@ def made_of(life: bytes | None, edited: bytes | None) -> Made:
 
 def visible_owner(sealer: AnySealer, settings: bytes) -> str:
     """Return the owner, to be kept beside sealed settings; empty where settings are not sealed."""
-    return decode_settings(settings)[0].owner or "" if sealer.active else ""
+    return few_settings(settings).owner or "" if sealer.active else ""
 
 
 def state_of(sealer: AnySealer, name: str, fields: Sequence[bytes | None], length: int) -> State:

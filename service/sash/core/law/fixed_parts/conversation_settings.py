@@ -1,9 +1,8 @@
 """A conversation's settings, and the parts of every window that follow from them."""
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
 
@@ -132,32 +131,43 @@ read_settings = msgspec.json.Decoder(ConversationSettings).decode
 _Decoded = tuple[ConversationSettings, FixedParts]
 _PERSONAL: Final = ("owner", "metadata", "ttl_seconds")
 """Settings that each conversation has for itself, and that no window has. Many conversations share the others."""
-_SIZES = (16 * 1024, 256 * 1024)
+_MOST_BYTES: Final = 32 * 1024 * 1024
+_DECODED_BYTES: Final = 16 * 1024
+"""Bytes of decoded settings and their plans, beside those of the settings."""
 _read_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def _kept(decode: Callable[[bytes, Names], _Decoded]) -> Callable[..., _Decoded]:
-    """The function with caches by size, so that their bytes are limited: long prompts could otherwise fill the memory."""
-    caches = [lru_cache(maxsize=each)(decode) for each in (2048, 128, 8)]
+class _Kept(dict[tuple[bytes, Names], _Decoded]):
+    """Settings that were decoded, by their bytes and the members that are sent; others are decoded as they are asked for.
 
-    def kept(stored: bytes, send: Names = NO_NAMES) -> _Decoded:
-        return caches[bisect_left(_SIZES, len(stored))](stored, send)
+    All are forgotten before they have too many bytes: long prompts could otherwise fill the memory.
+    """
 
-    return kept
+    def __init__(self, decode: Callable[[bytes, Names], _Decoded]) -> None:
+        super().__init__()
+        self._decode, self._bytes = decode, 0
+
+    def __missing__(self, key: tuple[bytes, Names]) -> _Decoded:
+        decoded, size = self._decode(*key), len(key[0]) + _DECODED_BYTES
+        if self._bytes + size > _MOST_BYTES:
+            self.clear()
+            self._bytes = 0
+        self[key], self._bytes = decoded, self._bytes + size
+        return decoded
 
 
-@_kept
-def _decode_shared(stored: bytes, send: Names) -> _Decoded:
+@_Kept
+def _shared_settings(stored: bytes, send: Names) -> _Decoded:
     settings = read_settings(stored)
     return settings, fixed_parts(settings, send)
 
 
-@_kept
-def decode_settings(stored: bytes, send: Names) -> _Decoded:
-    """Stored settings, and the fixed parts that follow from them, as in ``fixed_parts``. The result is kept."""
+@_Kept
+def decoded_settings(stored: bytes, send: Names) -> _Decoded:
+    """Stored settings, and the fixed parts that follow from them, as in ``fixed_parts``."""
     members = _read_members(stored)
     personal = {name: members.pop(name) for name in _PERSONAL if name in members}
-    settings, parts = _decode_shared(encode_settings(members), send)
+    settings, parts = _shared_settings[encode_settings(members), send]
     own = read_settings(encode_settings(personal))
     return msgspec.structs.replace(settings, **{name: getattr(own, name) for name in _PERSONAL}), parts
 

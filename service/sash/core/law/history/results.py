@@ -5,7 +5,6 @@ does not change. ``build_window`` uses an upper bound of a cut result's tokens. 
 never costs more than the bound.
 """
 
-from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from operator import itemgetter
@@ -127,17 +126,6 @@ def _beside_text(row: Row, *, alone: bool) -> Row:
     """The numbers of results without those of their text; ``alone``: also without those of their images and files."""
     gone = {*_OF_TEXT, "mix", "parts", *(_OF_MEDIA if alone else ())}
     return Row({name: numbers for name, numbers in row.items() if name not in gone})
-
-
-def shared_limits(costs: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """Return each result's limit so that together they cost at most ``room`` tokens. The longest are cut first, and none
-    is cut below its ``least``."""
-
-    def limited(limit: int) -> list[int]:
-        return [min(cost, max(limit, each)) for cost, each in zip(costs, least, strict=True)]
-
-    limits = range(1, max(costs, default=0) + 1)
-    return limited(bisect_right(limits, room, key=lambda limit: sum(limited(limit))))
 
 
 def cut_result(

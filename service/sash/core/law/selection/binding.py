@@ -12,14 +12,14 @@ from collections.abc import Set as AbstractSet
 import numpy as np
 
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, SYSTEM, TOOL, USER
-from sash.core.counts.models.models import Model
+from sash.core.counts.text.numbers import Number
 from sash.core.law.fixed_parts.plan import WindowSpec
 from sash.core.law.history.results import share_of
 from sash.core.law.history.view import History, View, since, unit_costs
-from sash.core.law.records.costs import message_costs
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.reasons import Reason
 from sash.core.law.records.units import unit_at
+from sash.core.law.selection.cutting import uncut
 from sash.core.law.selection.stable import Cut
 from sash.core.law.selection.walk import Walk
 from sash.core.law.selection.window import Allowed
@@ -82,7 +82,7 @@ def _behind_changes(view: View, spec: WindowSpec, room: int, stood: int) -> int:
             seq, record = history.seqs[history.asked], history.records[history.asked]
             chosen = spec.documents.choose(seq, record, model, room)
             asked = chosen.cost if chosen else 0
-    return max(stands, _behind_pressed(view, model, options, room, asked))
+    return max(stands, _behind_pressed(view, options, room, asked))
 
 
 def _behind_compaction(history: History, spec: WindowSpec, rows: Sequence[int], summary: Summary) -> int:
@@ -123,17 +123,16 @@ def _behind_cut(view: View, kept: AbstractSet[int], cut: Cut, *, noted: bool) ->
     return max(cut.since or 0, cut.row, history.records.sent_roles.find(USER, cut.row)) + 1
 
 
-def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, asked: int) -> int:
+def _behind_pressed(view: View, options: WindowQuery, room: int, asked: int) -> int:
     """The first row after the tool groups that did not fit whole while they were the newest.
 
     Their results, or the newest question's documents of ``asked`` tokens, were shorter in that window than they are now.
     """
     history, units, now = view.history, view.units, view.unit_costs
+    whole = uncut(view, options.tool_result_max_tokens)
     free = room - sum(cost for why, cost in view.required_costs().items() if not why.moves)
-    free -= _cut_from_pinned(view, model, options, room)
-    limit = options.tool_result_max_tokens
-    whole = message_costs(history.records, model)
-    whole = unit_costs(units, np.maximum(view.costs, whole if limit is None else np.minimum(whole, limit)))
+    free -= _cut_from_pinned(view, whole, share_of(room) if options.stable else None)
+    whole = unit_costs(units, whole)
     roles, begins = np.frombuffer(history.records.sent_roles, np.uint8), units.begins
     is_sent = history.records.of_window()[begins] & WindowFlags.COVERED == 0
     is_newest = begins == history.asked
@@ -152,11 +151,10 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
     return int(units.ends[pressed].max()) + 1 if pressed.any() else 0
 
 
-def _cut_from_pinned(view: View, model: Model, options: WindowQuery, room: int) -> int:
-    """Tokens of pinned results that are cut in this window because of its newest group, and may be whole in the next."""
+def _cut_from_pinned(view: View, whole: Number, most: int | None) -> int:
+    """Tokens of pinned results that are cut in this window because of its newest group, and may be ``whole`` in the next, or
+    have ``most`` there."""
     results = ((row, unit_at(view.units, row)) for row in view.edits)
     rows = [row for row, unit in results if unit < view.units.front or view.required.get(unit) == Reason.PINNED]
-    limit = options.tool_result_max_tokens
-    costs = message_costs(view.history.records, model)[rows].tolist()
-    whole: int = sum(cost if limit is None else min(cost, limit) for cost in costs)
-    return max(0, (min(whole, share_of(room)) if options.stable else whole) - int(view.costs[rows].sum()))
+    tokens = int(whole[rows].sum())
+    return max(0, (tokens if most is None else min(tokens, most)) - int(view.costs[rows].sum()))

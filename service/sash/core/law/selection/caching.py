@@ -20,34 +20,31 @@ _KEY_BYTES = 16
 Q = TypeVar("Q", bound=WindowQuery)
 
 
-def caching_of(model: Model) -> Caching | None:
-    """The rules of a model's prompt cache; None if no cache is documented, or the model refuses hints."""
-    if not model.input_price or model.cached_input_price is None:
-        return None
-    uncached, written, long = model.input_price, model.cache_write_price, model.long_cache_write_price
-    prices = CachePrices(
-        model.cached_input_price / uncached, (written or uncached) / uncached, long and long / uncached
-    )
-    return _rules(model.id, model.provider, model.format, prices)
-
-
 @lru_cache(maxsize=1024)
-def _rules(name: str, maker: str, form: str, prices: CachePrices) -> Caching | None:
-    """The rules of the maker's form, or of its first one if the model is asked in another's."""
-    own = [each for each in (PROVIDERS[form], *PROVIDERS.values()) if each.maker == maker]
-    if not own:
+def caching_of(model: Model) -> Caching | None:
+    """The rules of a model's prompt cache; None if no cache is documented, or the model refuses hints.
+
+    They are those of the maker's form, or of its first one if the model is asked in another's.
+    """
+    uncached, read, written, long = (
+        model.input_price,
+        model.cached_input_price,
+        model.cache_write_price,
+        model.long_cache_write_price,
+    )
+    if not uncached or read is None:
+        return None
+    prices = CachePrices(read / uncached, (written or uncached) / uncached, long and long / uncached)
+    forms = (PROVIDERS[model.format], *PROVIDERS.values())
+    form = next((each for each in forms if each.maker == model.provider), None)
+    if form is None:
         return Caching(kind="implicit", minimum_tokens=64, step_tokens=64, lifetime_seconds=300, read_price=prices.read)
-    return own[0].caching(name.rsplit("/", 1)[-1].lower(), prices)
+    return form.caching(model.id.rsplit("/", 1)[-1].lower(), prices)
 
 
 def cache_key(name: str, life: str) -> str:
     """A conversation's ``prompt_cache_key``: a digest keyed by its random life, from which no id can be derived."""
     return blake2b(name.encode(), key=life.encode()[:64], digest_size=_KEY_BYTES).hexdigest()
-
-
-def cut_length(query: WindowQuery, model: Model, budget: int) -> int:
-    """The tokens of which a stable cut's steps are a share: the budget, or what is below a price tier."""
-    return max(1, below_a_tier(query, model, budget))
 
 
 _STEPS = (0.1, 0.25, 0.5)

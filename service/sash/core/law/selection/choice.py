@@ -29,7 +29,6 @@ from sash.core.law.history.view import History, Order, View, since, view_history
 from sash.core.law.lazily import lazy
 from sash.core.law.records.figures import WindowTokens
 from sash.core.law.records.need_older import NeedOlder, older
-from sash.core.law.selection.caching import cut_length
 from sash.core.law.selection.composed import composed, left_out
 from sash.core.law.selection.cutting import cleared, limited, overlong_cut, required_cut
 from sash.core.law.selection.explain import does_not_fit
@@ -288,7 +287,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         # These are kept free in each window with a stable cut.
         room -= longest_opening(spec.plan.model) if self._is_opened else 0
         room -= spec.plan.going_on - self.ending
-        length = cut_length(options, spec.plan.model, spec.plan.budget)
+        length = max(1, spec.plan.below_a_tier)
         found = cut_seq(self.in_log_order or self.view, room, length * options.stable_step, BLOCK * length, spec)
         if isinstance(found, NeedOlder) or self.in_log_order is None:
             return found

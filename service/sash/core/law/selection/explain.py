@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from sash.core.counts.models.families import FUNCTION, ROLES, TOOL
+import numpy as np
+
+from sash.core.counts.models.families import ROLES, TOOL
 from sash.core.counts.text.numbers import Number
 from sash.core.law.history.view import History, View
 from sash.core.law.records.explained import Explained, ExplainedDocument
@@ -25,34 +27,31 @@ def explain(view: View, taken: Walk, sent: Number, left: Number) -> list[Explain
     A late result whose call may be before the tail has no line, as it is told with its call.
     ``sent`` and ``left`` are tokens of reasoning of each record: those in the request, and those that are left out.
     """
-    history, starts, kept = view.history, view.units.starts, {*taken.units}
-    covered, roles = view.covered, history.records.roles
-    others = Reason.FITS if taken.rest == "complete" else Reason.named(taken.rest)
-    untold = _of_calls_before(history)
-    seqs, costs, thoughts = history.seqs, view.costs, view.thoughts
-    kept_reasoning = other_reasoning = [(0, 0)] * len(costs)
+    history, starts, thoughts, covered = view.history, view.units.starts, view.thoughts, view.covered
+    seqs, roles, untold = history.seqs, history.records.roles, _of_calls_before(history)
+    is_kept, tokens = np.zeros(len(roles), bool), view.costs.copy()
+    is_kept[taken.rows] = True
+    reasoning = left_out = np.zeros_like(tokens)
     if thoughts is not None:
-        kept_reasoning = [*zip(sent.tolist(), left.tolist(), strict=True)]
-        other_reasoning = [*zip(thoughts.sent.tolist(), thoughts.left.tolist(), strict=True)]
-        costs = costs - thoughts.sent
-    costs = costs.tolist()
+        reasoning, left_out = np.where(is_kept, (sent, left), (thoughts.sent, thoughts.left))
+        tokens += reasoning - thoughts.sent
+    for row in view.edits.keys() - taken.rows:
+        tokens[row] += view.edits[row].saved
+    others = Reason.FITS if taken.rest == "complete" else Reason.named(taken.rest)
     lines = []
-    for index in range(len(view.units)):
-        if seqs[starts[index]] in untold or (view.headless and index == view.units.front):
+    for unit, first in enumerate(starts[:-1]):
+        if seqs[first] in untold or (view.headless and unit == view.units.front):
             continue
-        is_kept = index in kept
-        why = view.required.get(index) or (Reason.FITS if is_kept else taken.reasons.get(index, others))
-        if (why is Reason.UNANSWERED or index in covered) and history.records.unsent[starts[index]]:
-            why = history.records.why_unsent(starts[index])
-            is_summary = taken.summary is not None and taken.summary.seq == seqs[starts[index]]
+        why = view.required.get(unit) or (Reason.FITS if is_kept[first] else taken.reasons.get(unit, others))
+        if (why is Reason.UNANSWERED or unit in covered) and history.records.unsent[first]:
+            why = history.records.why_unsent(first)
+            is_summary = taken.summary is not None and taken.summary.seq == seqs[first]
             why = Reason.STANDS if why is Reason.COMPACTION and is_summary else why
-        elif why is Reason.UNANSWERED and view.role(index) in (TOOL, FUNCTION):
+        elif why is Reason.UNANSWERED and roles[first] >= TOOL:
             why = Reason.APART
-        for at in range(starts[index], starts[index + 1]):
-            seq, (reasoning, left_out) = seqs[at], kept_reasoning[at] if is_kept else other_reasoning[at]
-            cut = view.edits[at].saved if at in view.edits and not is_kept else 0
-            tokens = costs[at] + cut + reasoning
-            lines.append(Explained(seq, ROLES[roles[at]], tokens, is_kept, why.text, reasoning, left_out))
+        for row in range(first, starts[unit + 1]):
+            cost, kept, thought, unsaid = (each.item(row) for each in (tokens, is_kept, reasoning, left_out))
+            lines.append(Explained(seqs[row], ROLES[roles[row]], cost, kept, why.text, thought, unsaid))
     return lines if history.order is None else sorted(lines, key=lambda line: line.seq)
 
 

@@ -6,7 +6,7 @@
 * What it does: messages cost other tokens, and the view tells those of their reasoning (``Thoughts``).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import Final, TypeVar
 
@@ -57,83 +57,57 @@ def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
 
     Signatures on calls are always sent; with ``reasoning=none`` those of the newest turn, without which Gemini answers 400.
     """
-    records = view.history.records
+    history, records = view.history, view.history.records
     if not (records.details and records.thinks):
         return view
-    sent, whole = _of_each(view.history, model, partial(_sent_and_whole, view.history, model, options))
-    lasting, passing = sent, sent  # they matter beside a stable cut alone
-    if options.stable:
-        lasting, passing = _of_each(view.history, model, partial(_lasting_and_passing, model, options))
-    thoughts = Thoughts(sent, np.maximum(0, whole - sent), lasting, passing)
-    return msgspec.structs.replace(view, priced=view.costs + sent, thoughts=thoughts)
+    rule = partial(_thoughts, model, options, begins_turn(history), history.asked)
+    figures = rule(records.columns_for(model), np.arange(len(records)), MANY)
+    thoughts = Thoughts(*(for_each(each, len(records)) for each in figures))
+    for index in records.rare:
+        one = rule(whole_row(records[index].measure, model), index, ONE)
+        thoughts.sent[index], thoughts.left[index], thoughts.lasting[index], thoughts.passing[index] = one
+    return msgspec.structs.replace(view, priced=view.costs + thoughts.sent, thoughts=thoughts)
+
+
+def _thoughts(
+    model: Model, options: WindowQuery, turn: int, asked: int, row: Row, index: Number, by: Arithmetic
+) -> tuple[Number, Number, Number, Number]:
+    """The figures of ``Thoughts``. ``turn`` is the row of the newest turn's question, ``asked`` of the newest question."""
+    rule = partial(_sent_and_whole, row, model, options.reasoning, by)
+    sent, whole = rule(is_old=index <= turn, is_before=index < asked)
+    left = by.most(0, whole - sent)
+    if not options.stable:  # the other figures matter beside a stable cut alone
+        return sent, left, 0, 0
+    lasting, now = (rule(is_old=each, is_before=each)[0] for each in (True, False))
+    return sent, left, lasting, now - lasting
 
 
 def _sent_and_whole(
-    history: History, model: Model, options: WindowQuery, row: Row, index: Number, by: Arithmetic
+    row: Row, model: Model, reasoning: str, by: Arithmetic, *, is_old: Number, is_before: Number
 ) -> tuple[Number, Number]:
-    """Tokens of a message's reasoning that are sent, and of all that it has."""
-    form = model.format
+    """Tokens of a message's reasoning that are sent, and of all that it has.
+
+    ``is_old``: it is before the newest turn. ``is_before``: it is before the newest question.
+    """
+    form, maker = model.format, PROVIDERS[model.format].maker
     # Another provider's form may leave out a blank question.
-    knows_questions = PROVIDERS[form].is_chat_form or PROVIDERS[form].maker == model.provider
-    is_forgotten = (index < history.asked) & (model.rules.forgets and knows_questions)
+    knows_questions = PROVIDERS[form].is_chat_form or maker == model.provider
+    is_forgotten = is_before & (model.rules.forgets and knows_questions)
     tokens = reasoning_cost(row, model, form, by, is_forgotten=is_forgotten)
     whole = by.where(tokens > 0, tokens, reasoning_cost(row, model, CHAT, by, is_forgotten=is_forgotten))
-    tokens = _readable(tokens, row, model, by)
-    if options.reasoning == "all":
+    if "odd" in row and not is_readable(OPENAI.maker, maker, model.provider, model.known_as):
+        tokens = by.where((row["odd"] & SEALED) != 0, 0, tokens)  # its issuer sealed it, and the model cannot read that
+    if reasoning == "all":
         return tokens, whole
-    is_old = index <= begins_turn(history)
     seals = reasoning_cost(row, model, form, by, seals_alone=True, is_forgotten=is_forgotten)
-    is_left: Number = is_old
-    if options.reasoning == "none":
+    is_left = is_old
+    if reasoning == "none":
         is_left, seals = is_old | True, by.where(is_old, 0, seals)
-    is_left = by.where(_is_owed(row, model), False, is_left)  # noqa: FBT003 - a value of an array
+    if meet(form, model.provider, model.known_as).values.get("reasoning") in ("with_calls", "filled"):
+        is_left = by.where(row["calls"] > 0, False, is_left)  # noqa: FBT003 - a value of an array
     if PROVIDERS[form].replies_are_items:  # free reasoning is left out too: it only makes the request longer
         whole = by.where(is_left, reasoning_cost(row, model, CHAT, by), whole)
     return by.where(is_left, seals, tokens), whole
-
-
-def _readable(tokens: Number, row: Row, model: Model, by: Arithmetic) -> Number:
-    """The tokens of a message's reasoning; 0 where its issuer sealed it, and the model cannot read that."""
-    if "odd" not in row or is_readable(OPENAI.maker, PROVIDERS[model.format].maker, model.provider, model.known_as):
-        return tokens
-    return by.where((row["odd"] & SEALED) != 0, 0, tokens)
-
-
-def _lasting_and_passing(
-    model: Model, options: WindowQuery, row: Row, _index: Number, by: Arithmetic
-) -> tuple[Number, Number]:
-    """Tokens of a message's reasoning that is sent in every turn, and of that which is sent in its turn only."""
-    is_turn, is_forgotten, is_owed = (
-        options.reasoning == "turn",
-        model.rules.forgets,
-        _is_owed(row, model),
-    )
-    now = reasoning_cost(row, model, model.format, by)
-    if options.reasoning == "none":
-        now = by.where(is_owed, now, reasoning_cost(row, model, model.format, by, seals_alone=True))
-        later = 0 * now
-    else:
-        later = reasoning_cost(row, model, model.format, by, seals_alone=is_turn, is_forgotten=is_forgotten)
-    later, now = (_readable(each, row, model, by) for each in (by.where(is_owed, now, later), now))
-    return later, now - later
-
-
-def _is_owed(row: Row, model: Model) -> Number:
-    """Whether a message's reasoning is sent in every window, because it calls."""
-    wanted = meet(model.format, model.provider, model.known_as).values.get("reasoning")
-    return wanted in ("with_calls", "filled") and row["calls"] > 0
-
-
-def _of_each(
-    history: History, model: Model, rule: Callable[[Row, Number, Arithmetic], tuple[Number, Number]]
-) -> tuple[Number, Number]:
-    """Two figures of each message, as arrays. ``rule`` gets its numbers and its index."""
-    records = history.records
-    indexes = np.arange(len(records))
-    first, second = (for_each(each, len(records)) for each in rule(records.columns_for(model), indexes, MANY))
-    for index in records.rare:
-        first[index], second[index] = rule(whole_row(records[index].measure, model), indexes.item(index), ONE)
-    return first, second
 
 
 def with_fillers(view: View, model: Model, *, has_system: bool) -> View:
