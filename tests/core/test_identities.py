@@ -10,8 +10,9 @@ from rigs.entries import said
 
 from sash.core.chat.bounds import IDS
 from sash.core.stored.identities import CHANCE_BITS, STAMP_CHANCE_BITS, Identity, long_form, short_form, ulid_of
+from sash.core.stored.record import pack
 from sash.store.data.entries import ID_TIMES
-from sash.store.data.layout import pack, unpack
+from sash.store.data.layout import unpack
 
 ULIDS = st.integers(0, 2**128 - 1).map(ulid_of)
 UUIDS = st.uuids().map(str)

@@ -17,11 +17,11 @@ from sash.core.law.history.enclosing import text_bytes, text_bytes_of
 from sash.core.law.history.visibility import text_record
 from sash.core.law.records.costs import message_costs, record_cost, reference_cost, reference_costs
 from sash.core.law.records.records import Records
-from sash.core.stored.details import StoredDetails, encode_details
+from sash.core.stored.details import StoredDetails, decode_details, encode_details
 from sash.core.stored.identities import CHANCE_BITS, Identity, ulid_of
-from sash.core.stored.record import FLAG_BITS, RECORD_BYTES, STORED_FLAGS, Flags, Record, WindowFlags, details_of
+from sash.core.stored.record import FLAG_BITS, RECORD_BYTES, STORED_FLAGS, Flags, Record, WindowFlags, pack
 from sash.store.data.entries import prepare
-from sash.store.data.layout import pack, unpack_many
+from sash.store.data.layout import unpack_many
 
 
 @given(talks())
@@ -45,9 +45,8 @@ def test_details_are_found_without_decoding(found: Talk, digest: bytes, data: st
     records, now = found.stored[0], 1_790_000_000_000 << 20
     ulids = st.integers(0, 2**CHANCE_BITS - 1).map(lambda chance: ulid_of(now << CHANCE_BITS | chance))
     names = [data.draw(st.text(max_size=40) | st.uuids().map(str) | ulids) for _ in records]
-    joined = b"".join(pack(record, Identity(name, now, digest))[1] for record, name in zip(records, names, strict=True))
-    places = StoredDetails.read(joined, len(records))
-    each = [details_of(record, Identity(name, now, digest)) for record, name in zip(records, names, strict=True)]
+    packed = [pack(record, Identity(name, now, digest))[1] for record, name in zip(records, names, strict=True)]
+    places, each = StoredDetails.read(b"".join(packed), len(records)), list(map(decode_details, packed))
     start = data.draw(st.integers(0, len(records)))
     part = places.taken(slice(start, None))
     assert list(places) == each
@@ -131,7 +130,7 @@ def test_tokens_by_part_stand_before_the_digest_of_the_party(count: int) -> None
         talk().parts.template,
         now_ms=7,
     )
-    short = details_of(new.record, new.identity)
+    short = decode_details(pack(new.record, new.identity)[1])
     whole = msgspec.structs.replace(short, parts=(("text", 3, 4), ("image", 85, 85)))
     packed = encode_details(whole)
     assert packed[0] == 0x90 + len(msgspec.structs.fields(whole))

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -24,7 +24,7 @@ from sash.core.counts.measures.measures import ZERO, Extra, Measure
 from sash.core.counts.measures.media_facts import IMAGE, Medium
 from sash.core.counts.measures.rows import stored_row
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, TOOL
-from sash.core.stored.details import Details
+from sash.core.stored.details import encode_details
 from sash.core.stored.identities import Identity, short_form
 from sash.core.stored.split_media import GAP, StoredMedium
 
@@ -196,27 +196,26 @@ def encode_record(record: Record) -> bytes:
     return LAYOUT.pack(low, one.role, record.calls, high, o200k, cl100k, record.size, further, record.tag, said)
 
 
-def details_of(record: Record, identity: Identity) -> Details:
-    """The details of the record's message. Its numbers are a row, or whole where a row cannot have all."""
-    extra = record.measure.extra
+def pack(record: Record, identity: Identity) -> tuple[bytes, bytes]:
+    """The record's 28 bytes, and its ``Details``, which end where the message has no more of them.
+
+    Its numbers are a row, or whole where a row cannot have all.
+    """
+    extra, party = record.measure.extra, record.party
     if extra is not None and extra.media:
         extra = _ending(extra, identity.created_ms // 1000)
     row = stored_row(extra) if extra is not None else None
-    party = record.party
-    return Details(
-        identity.digest,
-        *short_form(identity),
-        row or b"",
-        None if row else extra,
-        record.grounding,
-        identity.status,
-        record.digits,
-        record.links,
-        record.media,
-        (),
-        *party,
-        party_digest(*party) if party != EVERYBODY else b"",
-    )
+    name, stamp = short_form(identity)
+    more = (row or b"", None if row else extra, record.grounding, identity.status, record.digits, record.links)
+    if party != EVERYBODY:
+        details: tuple[Any, ...] = (stamp, *more, record.media, (), *party, party_digest(*party))
+    elif record.media:
+        details = (stamp, *more, record.media)
+    elif any(more):
+        details = (stamp, *more)
+    else:
+        details = () if stamp is None else (stamp,)
+    return encode_record(record), encode_details((identity.digest, name, *details))
 
 
 def _ending(extra: Extra, came: int) -> Extra:

@@ -30,12 +30,11 @@ from sash.core.stored.identities import (
     Identity,
     ulid_of,
 )
-from sash.core.stored.record import Flags, Record
+from sash.core.stored.record import Flags, Record, pack
 from sash.core.stored.redaction import NO_DIGEST
 from sash.core.stored.split_media import LARGE, Text, split
 from sash.core.stored.stored_grounding import StoredGrounding, encode_grounding
 from sash.store.data.beside_entries import packed_beside
-from sash.store.data.layout import pack
 from sash.store.data.media_texts import plain_contents, stored_media
 from sash.store.data.replies import Message
 from sash.store.data.sealing import AnySealer, Kind, Purpose

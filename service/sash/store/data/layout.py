@@ -83,9 +83,9 @@ from urllib.parse import quote
 import msgspec
 
 from sash.core.law.records.records import Records
-from sash.core.stored.details import StoredDetails, decode_details, encode_details
+from sash.core.stored.details import StoredDetails, decode_details
 from sash.core.stored.identities import Identity
-from sash.core.stored.record import RECORD_BYTES, Record, details_of, encode_record
+from sash.core.stored.record import RECORD_BYTES, Record
 from sash.core.stored.stored_summary import Summary
 
 PREFIX = "sash:"
@@ -189,27 +189,12 @@ def owner_key(tenant: str, owner: str) -> str:
     return f"{PREFIX}{{{tenant}/owner/{quote(owner, safe='')}}}:conversations"
 
 
-_PLAIN_PARTS = 3  # digest, id, and the stamp where the id does not tell it
-_PARTS_END = 11  # media, then tokens by part; behind them is what a message with a party has
 _ID_DIGEST_BYTES = 8
 
 
 def id_field(identity: str) -> bytes:
     """Return the field of an entry's id in ``ids``: a digest, because an id may be long. The details have the id itself."""
     return blake2b(identity.encode(), digest_size=_ID_DIGEST_BYTES).digest()
-
-
-def pack(record: Record, identity: Identity) -> tuple[bytes, bytes]:
-    """Return a record and its details, as stored: without the parts that a plain message does not have."""
-    details = details_of(record, identity)
-    parts = msgspec.structs.astuple(details)
-    if not any(parts[_PLAIN_PARTS:]):
-        last = _PLAIN_PARTS - (details.stamp is None)
-    elif details.party_digest:
-        last = len(parts)
-    else:
-        last = _PARTS_END - (0 if details.parts else 1 if details.media else 2)
-    return encode_record(record), encode_details(parts[:last])
 
 
 def unpack(packed: bytes, details: bytes) -> tuple[Record, Identity]:

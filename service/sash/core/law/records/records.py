@@ -21,7 +21,7 @@ from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import Number
 from sash.core.law.lazily import lazy
 from sash.core.law.records.reasons import Reason
-from sash.core.stored.details import Details, StoredDetails
+from sash.core.stored.details import Details, StoredDetails, decode_details
 from sash.core.stored.identities import Identity
 from sash.core.stored.record import (
     DIGEST_BYTES,
@@ -36,8 +36,8 @@ from sash.core.stored.record import (
     Flags,
     Record,
     WindowFlags,
-    details_of,
     encode_record,
+    pack,
 )
 
 if TYPE_CHECKING:
@@ -128,9 +128,9 @@ class Records(Sequence[Record]):
     @classmethod
     def of(cls, records: Sequence[Record]) -> "Records":
         """The columns of these records."""
-        return cls(
-            b"".join(map(encode_record, records)), StoredDetails.of(list(map(details_of, records, repeat(_NOBODY))))
-        )
+        packed = [pack(record, _NOBODY) for record in records]
+        details = StoredDetails.read(b"".join([each for _, each in packed]), len(packed))
+        return cls(b"".join([each for each, _ in packed]), details)
 
     @classmethod
     def lone(cls, records: Sequence[Record]) -> "Records":
@@ -286,9 +286,11 @@ class Records(Sequence[Record]):
         rows, details, replace = self.rows(), {}, msgspec.structs.replace
         own_tokens = self.own_tokens if self.own_tokens is None else self.own_tokens.copy()
         for index, record in records.items():
-            rows[index] = np.frombuffer(encode_record(record), np.uint8)
-            facts, old = details_of(record, _NOBODY), self.details[index]
-            details[index] = replace(facts, digest=old.digest, id=old.id, stamp=old.stamp, status=old.status)
+            packed, facts = pack(record, _NOBODY)
+            rows[index], old = np.frombuffer(packed, np.uint8), self.details[index]
+            details[index] = replace(
+                decode_details(facts), digest=old.digest, id=old.id, stamp=old.stamp, status=old.status
+            )
             if own_tokens is not None and record.own_tokens is not None:
                 own_tokens[index] = record.own_tokens + 1
         found = self._with_less(rows, self.details and self.details.replaced(details), own_tokens)
