@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-MOST_FUNCTIONS = {"window": 73, "append": 128}
-MOST_MODULES = {"window": 34, "append": 50}
+MOST_FUNCTIONS = {"window": 70, "append": 109}
+MOST_MODULES = {"window": 30, "append": 43}
 MOST_CALLS = {
     "plain": 103,
     "anthropic": 203,

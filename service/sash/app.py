@@ -36,7 +36,6 @@ from sash.api import (
     transfer_handlers,
     window_handlers,
 )
-from sash.api.body import check_no_query
 from sash.api.context import Context, Recall, Watching
 from sash.api.events import event_handlers
 from sash.api.events.event_bodies import Events
@@ -50,6 +49,7 @@ from sash.api.middleware.idempotency import Idempotent
 from sash.api.middleware.layer import Middleware
 from sash.api.middleware.paths import Paths
 from sash.api.openapi.operation import operation_of
+from sash.api.queries import check_no_query
 from sash.core.counts.models.models import Model, list_models
 from sash.core.counts.text.vocabularies import load_vocabularies
 from sash.extras import how_to_install
@@ -59,10 +59,9 @@ from sash.operations.indexer import Indexer
 from sash.operations.logging import RequestLog, get_logger, log_request
 from sash.operations.media_watch import MediaWatch
 from sash.operations.metrics import Metrics
-from sash.operations.pseudonyms import Pseudonyms
 from sash.operations.readiness import closed
 from sash.operations.registry import WORKER_VARIABLE, ended
-from sash.operations.requests import Requests
+from sash.operations.requests import Pseudonyms, Requests
 from sash.operations.statistics import Statistics
 from sash.operations.summarizer import Summarizer
 from sash.operations.summary import Prices
@@ -157,8 +156,8 @@ def create_app(
 
     ``log`` writes the lines of requests. With ``ends_on_sigterm`` the process drains and ends on SIGTERM (drain.py).
     """
-    metrics = Metrics()
-    spans = _spans(metrics)
+    spans = _spans()
+    metrics = Metrics(spans)
     store = _store(settings, metrics)
     models = read_models(settings.models_file, settings.tokenizers)
     pseudonyms = Pseudonyms()
@@ -349,17 +348,15 @@ def _embedder(settings: Settings, metrics: Metrics, upstreams: Upstreams) -> Emb
     )
 
 
-def _spans(metrics: Metrics) -> OpenTelemetry | None:
+def _spans() -> OpenTelemetry | None:
     """OpenTelemetry spans; None if its variables name no endpoint or the extra ``otel`` is not installed."""
     if not wants_spans(os.environ):
         return None
     try:
-        spans = OpenTelemetry.from_environment()
+        return OpenTelemetry.from_environment()
     except ImportError:
         get_logger().warning(f"no spans: {how_to_install('otel')}")
         return None
-    metrics.spans = spans
-    return spans
 
 
 def _prices(name: str, models: Mapping[str, Model]) -> Prices:

@@ -12,8 +12,7 @@ from sash.api.middleware.large import Making, Sending
 from sash.api.middleware.layer import Middleware
 from sash.api.middleware.paths import Paths
 from sash.operations.metrics import Metrics
-from sash.operations.pseudonyms import Pseudonyms
-from sash.operations.requests import Requests
+from sash.operations.requests import Pseudonyms, Requests
 from sash.store.data.limits import RateLimits
 from sash.store.redis.client import Client
 

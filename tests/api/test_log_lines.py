@@ -11,8 +11,7 @@ from store.whole import until_ready
 from structlog.testing import capture_logs
 
 from sash.operations.metrics import Metrics
-from sash.operations.pseudonyms import Pseudonyms
-from sash.operations.requests import Requests
+from sash.operations.requests import Pseudonyms, Requests
 from sash.store.data.reading import Reader
 
 Line = dict[str, Any]

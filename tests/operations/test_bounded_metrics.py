@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from operations.window_facts import facts
+from operations.window_facts import made
 from prometheus_client.parser import text_string_to_metric_families
 
 from sash.app import ROUTES
@@ -11,12 +11,10 @@ from sash.core.counts.models.models import Model, list_models
 from sash.operations.diagnoses import MISSES
 from sash.operations.metrics import Metrics
 from sash.operations.model_names import AT_ONCE, LABELS, OTHER, USES, ModelNames
-from sash.operations.pseudonyms import Pseudonyms
 from sash.operations.registry import FOLDER_VARIABLE
-from sash.operations.requests import Requests
+from sash.operations.requests import Pseudonyms, Requests
 from sash.problems import problem_types
 from sash.store.redis.lua import SCRIPTS
-from sash.windows.head import WindowHead
 
 MOST_SERIES = 6_000
 STATUSES = (200, 304, 400, 404, 409, 422, 503)
@@ -35,9 +33,8 @@ def ask_everything(metrics: Metrics, model: Model) -> None:
     """Count each thing that is counted by model."""
     windows = metrics.windows
     for stop_reason in STOPS:
-        windows.count(*facts(model.id, stop_reason=stop_reason), 0.001)
-    head: WindowHead = facts(model.id)[0]
-    windows.count_savings(head, windows.names.label(model.id), model, 10)
+        windows.record_window(made(model.id, stop_reason=stop_reason), 0.001, {})
+    windows.count_savings(made(model.id).head, windows.names.label(model.id), model, 10)
     for predicted in (90, 100, 110):
         windows.record_usage(model.id, predicted=predicted, billed=100)
     windows.record_cache(model, billed=100, read=50, written=10)
@@ -97,7 +94,7 @@ def test_buckets_of_a_providers_models_are_summed(tmp_path: Path, monkeypatch: p
     metrics = Metrics()
     metrics.windows.names.know({"a": "maker", "b": "maker", "c": "another"})
     for model, tokens in (("a", 3), ("b", 3_000), ("c", 3), ("unknown", 1)):
-        metrics.windows.count(*facts(model, tokens=tokens, budget=4_000), 0.001)
+        metrics.windows.record_window(made(model, tokens=tokens, budget=4_000), 0.001, {})
     found = {
         (labels["provider"], labels["le"]): value
         for name, labels, value in exposed(metrics)

@@ -4,11 +4,10 @@ import sys
 from types import FrameType
 from typing import Any
 
-from operations.window_facts import facts
+from operations.window_facts import NOTHING, made
 
 from sash.operations.metrics import Metrics
-from sash.operations.pseudonyms import Pseudonyms
-from sash.operations.requests import Requests
+from sash.operations.requests import Pseudonyms, Requests
 from sash.operations.series import Series
 
 MOST_CALLS = 60
@@ -41,8 +40,8 @@ def test_a_name_that_nobody_published_is_other():
     """A model name that is not published is counted as ``other``, because clients choose names freely."""
     metrics = Metrics()
     metrics.windows.names.know(dict.fromkeys(["gpt-4o"], "openai"))
-    metrics.windows.count(*facts("gpt-4o"), 0.001)
-    metrics.windows.count(*facts("ft:gpt-4o:anna-smith::1"), 0.001)
+    metrics.windows.record_window(made("gpt-4o"), 0.001, {})
+    metrics.windows.record_window(made("ft:gpt-4o:anna-smith::1"), 0.001, {})
     metrics.windows.does_not_fit("whatever 2")
     assert series(metrics).values("sash_windows_total") == {"gpt-4o", "other"}
     assert series(metrics).sum("sash_window_does_not_fit_total", "other") == 1
@@ -62,7 +61,7 @@ def test_what_ends_a_window_is_a_closed_set():
     """An unknown stop reason is counted as ``other``, so that it adds no label."""
     metrics = Metrics()
     metrics.windows.names.know(dict.fromkeys(["gpt-4o"], "openai"))
-    metrics.windows.count(*facts(stop_reason="full moon"), 0.001)
+    metrics.windows.record_window(made(stop_reason="full moon"), 0.001, {})
     assert series(metrics).sum("sash_windows_total", "gpt-4o", "other") == 1
 
 
@@ -90,7 +89,7 @@ def test_prometheus_reads_it():
     metrics = Metrics()
     metrics.windows.names.know(dict.fromkeys(["gpt-4o"], "openai"))
     answered(metrics, 200, 0.0015)
-    metrics.windows.count(*facts(), 0.0007)
+    metrics.windows.record_window(made(), 0.0007, {})
     text = exposed(metrics)
     assert 'sash_request_duration_seconds_bucket{le="0.001",operation="getWindow"} 0.0' in text
     assert 'sash_request_duration_seconds_bucket{le="0.0015",operation="getWindow"} 1.0' in text
@@ -123,14 +122,14 @@ def test_a_process_is_told_by_the_names_that_prometheus_has():
 
 def test_counting_costs_little():
     """Counting a window's request enters few functions."""
-    metrics, seen, line = Metrics(), facts(), {"operation": "getWindow", "method": "GET", "status": 200}
+    metrics, seen, line = Metrics(), made(dropped=NOTHING), {"operation": "getWindow", "method": "GET", "status": 200}
     requests = Requests(metrics, Pseudonyms(), None)
     metrics.windows.names.know(dict.fromkeys(["gpt-4o"], "openai"))
 
     def request() -> None:
         metrics.sent(1)
         metrics.answered("read_window", 0.001, failed=False)
-        metrics.windows.count(*seen, 0.001)
+        metrics.windows.record_window(seen, 0.001, {})
         requests.answered(line, 0.002, {"path": "/"}, quiet=False)
 
     def enter(_: FrameType, event: str, __: object) -> None:

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from sash.app import create_app
 from sash.operations.embedder import Embedder, NotEmbedded, quantized
 from sash.operations.metrics import Metrics
-from sash.operations.pseudonyms import Pseudonyms
+from sash.operations.requests import Pseudonyms
 from sash.operations.upstreams import Upstreams
 from sash.settings import Settings
 from sash.store.redis.embedded import EmbeddedStore

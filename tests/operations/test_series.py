@@ -6,12 +6,11 @@ from bisect import bisect_left
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from operations.window_facts import facts
+from operations.window_facts import made
 
 from sash.operations.metrics import Metrics
-from sash.operations.pseudonyms import Pseudonyms
 from sash.operations.registry import SECONDS
-from sash.operations.requests import Requests
+from sash.operations.requests import Pseudonyms, Requests
 from sash.operations.series import Series, added, quantile
 from sash.operations.window_metrics import FILL, RATIO, TOKENS
 
@@ -30,7 +29,7 @@ def counted(draw: st.DrawFn) -> Metrics:
     ):
         requests.answered({"operation": name, "method": "GET", "status": status}, took, {"path": "/"}, quiet=False)
     for model, tokens, took in draw(st.lists(st.tuples(models, st.integers(1, 3_000_000), seconds), max_size=5)):
-        metrics.windows.count(*facts(model, tokens=tokens, budget=tokens + 10), took)
+        metrics.windows.record_window(made(model, tokens=tokens, budget=tokens + 10), took, {})
     for model, predicted, billed in draw(
         st.lists(st.tuples(models, st.integers(1, 9000), st.integers(0, 9000)), max_size=5)
     ):

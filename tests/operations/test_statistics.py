@@ -7,13 +7,12 @@ import msgspec
 import pytest
 import pytest_asyncio
 import redis
-from operations.window_facts import facts
+from operations.window_facts import NOTHING, made
 
 from sash.core.counts.models.models import find_model
 from sash.core.counts.models.price_tiers import PriceTier
 from sash.operations.metrics import Metrics
-from sash.operations.pseudonyms import Pseudonyms
-from sash.operations.requests import Requests
+from sash.operations.requests import Pseudonyms, Requests
 from sash.operations.statistics import Statistics
 from sash.operations.summary import Prices
 from sash.problems import StoreUnavailable
@@ -77,9 +76,9 @@ def worker(client: Client, clock: Clock, fresh: Callable[[], str], server: redis
 async def test_all_workers_together(worker: Made):
     """One worker's statistics contain the figures that other workers added."""
     (a, statistics_a), (b, statistics_b) = worker(), worker()
-    a.windows.count(*facts(), 0.001)
-    b.windows.count(*facts(), 0.001)
-    b.windows.count(*facts("unheard of"), 0.001)
+    a.windows.record_window(made(), 0.001, {})
+    b.windows.record_window(made(), 0.001, {})
+    b.windows.record_window(made("unheard of"), 0.001, {})
     await statistics_a.flush()
     stats = await statistics_b.read()
     assert stats.hour.all.windows == 3
@@ -89,10 +88,10 @@ async def test_all_workers_together(worker: Made):
 async def test_nothing_is_added_twice(worker: Made):
     """Each flush adds only the figures since the last flush."""
     metrics, statistics = worker()
-    metrics.windows.count(*facts(), 0.001)
+    metrics.windows.record_window(made(), 0.001, {})
     await statistics.flush()
     await statistics.flush()
-    metrics.windows.count(*facts(), 0.001)
+    metrics.windows.record_window(made(), 0.001, {})
     await statistics.flush()
     assert (await statistics.read()).start.all.windows == 2
 
@@ -118,9 +117,9 @@ class Deaf:
 async def test_a_lost_answer_adds_nothing_twice(worker: Made, client: Client):
     """If the reply to an addition is lost, the addition is sent again and counted once."""
     metrics, statistics = worker(Deaf(client))
-    metrics.windows.count(*facts(), 0.001)
+    metrics.windows.record_window(made(), 0.001, {})
     await statistics.flush_or_later()
-    metrics.windows.count(*facts(), 0.001)
+    metrics.windows.record_window(made(), 0.001, {})
     stats = await statistics.read()
     assert stats.hour.all.windows == 2
     assert stats.start.all.kept_messages == 14
@@ -132,7 +131,7 @@ async def test_the_hour_the_day_and_the_start(worker: Made, clock: Clock):
     metrics, statistics = worker()
     for now in (NOON, NOON + 25 * HOUR, NOON + 48 * HOUR, NOON + 48 * HOUR + 30 * MINUTE):
         clock.now = now
-        metrics.windows.count(*facts(), 0.001)
+        metrics.windows.record_window(made(), 0.001, {})
         await statistics.flush()
     stats = await statistics.read()
     assert [each.all.windows for each in (stats.hour, stats.day, stats.start)] == [2, 3, 4]
@@ -146,7 +145,7 @@ async def test_an_answer_is_given_again_for_a_second(worker: Made):
     """Statistics are cached, so that many dashboards cost the store no more than one."""
     metrics, statistics = worker()
     before = await statistics.read()
-    metrics.windows.count(*facts(), 0.001)
+    metrics.windows.record_window(made(), 0.001, {})
     assert await statistics.read() is before
 
 
@@ -166,8 +165,8 @@ async def test_what_was_saved_in_money(worker: Made):
     gpt = msgspec.structs.replace(
         find_model("gpt-4o"), input_price=2.5, cached_input_price=1.25, price_tiers=(PriceTier(800, 5.0, 2.5, None),)
     )
-    head, (saved, trimmed) = facts(saved_tokens=2_000_000)
-    metrics.windows.count_savings(head, metrics.windows.count(head, (saved, trimmed), 0.001), gpt, saved)
+    metrics.windows.record_window(made(dropped=NOTHING), 0.001, {})
+    metrics.windows.count_savings(made().head, "gpt-4o", gpt, 2_000_000)
     await statistics.flush()
     metrics.windows.record_cache(gpt, billed=1_000_000, read=400_000, written=0)
     metrics.windows.record_cache(gpt, billed=700, read=400, written=0)

@@ -134,10 +134,10 @@ def test_one_window_in_a_hundred_is_checked() -> None:
     broken = msgspec.structs.replace(made, body=json.dumps({"request": {"messages": [ASKED, REPLY]}}).encode())
     metrics, lines = Metrics(), [{} for _ in range(2 * CHECKED_EVERY)]
     for line in lines[:CHECKED_EVERY]:
-        metrics.served_window(made, 0.001, line)
+        metrics.windows.record_window(made, 0.001, line)
     assert not any("refused_by_rules" in line for line in lines)
     for line in lines[CHECKED_EVERY:]:
-        metrics.served_window(broken, 0.001, line)
+        metrics.windows.record_window(broken, 0.001, line)
     assert [line["refused_by_rules"] for line in lines if "refused_by_rules" in line] == [["ending"]]
     text = metrics.registry.exposition("")[0].decode()
     assert 'sash_requests_refused_by_rule_total{rule="ending"} 1' in text

@@ -19,7 +19,7 @@ from sash.api.append_handlers import (
     wants_window,
     window_after,
 )
-from sash.api.body import if_match, query_of, run_in_turn_if_large
+from sash.api.body import if_match, run_in_turn_if_large
 from sash.api.compared_logs import ComparedLog, compare_log, usual_turn
 from sash.api.conversation_handlers import refuse_large
 from sash.api.incoming import Incoming
@@ -74,7 +74,7 @@ async def agree_messages(request: Incoming) -> Answer:
     the first that differs on become a branch, and the list's are appended. Where nothing differs, nothing changes.
     """
     started = time.perf_counter()
-    context, target, asked = request.context, request.target, query_of(request, AgreeQuery)
+    context, target, asked = request.context, request.target, request.query(AgreeQuery)
     query = _window_of(asked) if wants_window(request.scope["query_string"], b"list=", b"view=", b"forget=") else None
     if query is not None:
         context.windows.asking(query)  # raises for an unknown model, which must happen before the log changes

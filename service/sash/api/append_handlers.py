@@ -10,7 +10,7 @@ import msgspec
 from litestar import post
 from msgspec import Meta
 
-from sash.api.body import if_match, query_of, read_body, run_in_turn_if_large
+from sash.api.body import if_match, read_body, run_in_turn_if_large
 from sash.api.context import Context
 from sash.api.incoming import Incoming
 from sash.api.message_formats import MessageFormat, read_own, window_form
@@ -123,7 +123,7 @@ async def append_messages(request: Incoming) -> Answer:
     """
     started = time.perf_counter()
     context, target = request.context, request.target
-    asked, query, reach = query_of(request, AppendQuery), None, None
+    asked, query, reach = request.query(AppendQuery), None, None
     if wants_window(request.scope["query_string"], b"forget="):
         query = asked
         if asked.after_seq is not None or asked.forget or asked.format in SCREENS:

@@ -8,7 +8,7 @@ from litestar.params import FromPath
 from msgspec import Meta
 
 from sash.api.append_handlers import told_of
-from sash.api.body import etag, is_known, query_of
+from sash.api.body import etag, is_known
 from sash.api.conversation_handlers import timestamp
 from sash.api.history_handlers import change_of, standing_state, touched
 from sash.api.incoming import Incoming
@@ -80,7 +80,7 @@ class SwappedBranch(msgspec.Struct, frozen=True):
 async def list_branches(request: Incoming) -> Response[bytes]:
     """The branches: ends of the conversation that an agreement, an edit, a rewind or another branch replaced."""
     context, target = request.context, request.target
-    query = query_of(request, BranchesQuery)
+    query = request.query(BranchesQuery)
     read = await context.store.conversations.branches.all(target)
     headers = {"ETag": etag(read.etag)}
     if is_known(request, read.etag):

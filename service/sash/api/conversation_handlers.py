@@ -7,7 +7,7 @@ from typing import Any, Unpack
 import msgspec
 from litestar import Response, delete, get, patch, post
 
-from sash.api.body import PATCH_BODY, decode, etag, if_match, is_known, query_of, refuse_state
+from sash.api.body import PATCH_BODY, decode, etag, if_match, is_known, refuse_state
 from sash.api.context import Context
 from sash.api.incoming import TAKEN, Incoming, taken
 from sash.api.openapi.operation import documented
@@ -97,7 +97,7 @@ class StateQuery(msgspec.Struct, forbid_unknown_fields=True):
 async def get_conversation(request: Incoming) -> Response[bytes]:
     """A conversation's settings and state. With ``view`` it has no compactions, nor a summary of messages for others."""
     context, target = request.context, request.target
-    view = query_of(request, StateQuery).view
+    view = request.query(StateQuery).view
     state = await context.store.reader.get(target)
     progress = await _progress(context, target, state)
     headers = {"ETag": etag(state.etag)}

@@ -8,7 +8,7 @@ from litestar import get, post
 from litestar.params import FromPath
 from msgspec import Meta
 
-from sash.api.body import LONG_BYTES, decode, if_match, query_of, read_body, run_in_turn_if_large
+from sash.api.body import LONG_BYTES, decode, if_match, read_body, run_in_turn_if_large
 from sash.api.context import Context
 from sash.api.incoming import Incoming
 from sash.api.model_destinations import destinations_of
@@ -57,7 +57,7 @@ async def count(request: Incoming) -> Count:
 
     With ``format`` the body is that provider's own request, with an additional member ``model``.
     """
-    form = query_of(request, CountQuery).format
+    form = request.query(CountQuery).format
     body = await read_body(request)
     decoder: msgspec.json.Decoder[Any] = _count if PROVIDERS[form].is_chat_form else _provider_count
     wanted = await run_in_turn_if_large(len(body), decode_json, body, decoder)

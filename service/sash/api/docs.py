@@ -10,7 +10,6 @@ from litestar import Response, get
 from litestar.params import FromPath
 from msgspec import Meta
 
-from sash.api.body import query_of
 from sash.api.incoming import Incoming
 from sash.api.openapi import document
 from sash.api.openapi.faults import meaning
@@ -113,7 +112,7 @@ class PagesQuery(msgspec.Struct, forbid_unknown_fields=True):
 )
 async def get_pages(request: Incoming) -> Response[bytes]:
     """The list of the project's pages, by group, or those that have all words of ``q``."""
-    served = await PROCESSOR.run(index, query_of(request, PagesQuery).q or "")
+    served = await PROCESSOR.run(index, request.query(PagesQuery).q or "")
     return Response(served.body, headers=served.headers, media_type="text/html")
 
 

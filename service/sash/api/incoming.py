@@ -1,8 +1,9 @@
 """A request as handlers take it, and the calls of every turn, which come to their handlers directly."""
 
+import re
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeVar
 
 from litestar import Request
 from litestar.handlers import HTTPRouteHandler
@@ -10,8 +11,9 @@ from litestar.handlers import HTTPRouteHandler
 from sash.api.context import Context
 from sash.api.middleware.asgi import App, Receive, Scope, Send
 from sash.api.middleware.exchange import Exchange
+from sash.api.queries import read_query
 from sash.core.chat.bounds import IDS, WHAT_IDS_ARE
-from sash.operations.logging import best_effort, log_beside
+from sash.operations.logging import best_effort
 from sash.problems import BadRequest, Pointer
 from sash.store.data.changing import no_entry
 from sash.store.data.claims import Claim
@@ -21,8 +23,12 @@ from sash.store.data.replies import Shut, State
 from sash.store.data.script_calls import no_conversation
 from sash.windows.answer import Made
 
+T = TypeVar("T")
+
 TAKEN = frozenset({"import"})
 """Ids that no conversation may have: ``/conversations/import`` is an operation, so DELETE would not reach it."""
+_PATH = re.compile(r"/([^/]+)(?:/([^/]+)/([^/]+))?")
+"""A path of one word, or of two with a parameter between them."""
 
 
 class Incoming(Request[Any, Any, Any]):
@@ -70,13 +76,19 @@ class Incoming(Request[Any, Any, Any]):
     @property
     def target(self) -> Target:
         """The conversation that the path names. Raises BadRequest for an id that cannot be one."""
-        identity = self.path_params["conversation_id"]
+        identity = self.scope["path_params"]["conversation_id"]
         if identity in TAKEN:
             raise taken(identity, "#/path/conversation_id")
         if not IDS.fullmatch(identity):
             detail = f"The conversation id must be {WHAT_IDS_ARE}."
             raise BadRequest(detail, errors=[Pointer("#/path/conversation_id", WHAT_IDS_ARE)])
         return target_at(self.tenant, identity)
+
+    def query(self, kind: type[T]) -> T:
+        """The query string as a Struct. Raises BadRequest with the parameter's name."""
+        scope = self.scope
+        query: T = read_query(scope["query_string"], kind, scope["route_handler"])  # type: ignore[arg-type] # a class is hashable
+        return query
 
     @property
     def was_done(self) -> bool:
@@ -132,10 +144,7 @@ class Incoming(Request[Any, Any, Any]):
     def tell_made(self, target: Target, made: Made, state: State, seconds: float) -> None:
         """Report a conversation's window, made in ``seconds``, to the summariser, the metrics and the log line."""
         context, plan = self.context, made.asked.plan
-        try:
-            context.watching.metrics.served_window(made, seconds, self.line, target)
-        except Exception as error:  # noqa: BLE001 - no figure of a window fails its answer
-            log_beside(error)
+        context.watching.metrics.windows.record_window(made, seconds, self.line, target)
         if context.summarizer is not None and plan.query.view is None:  # a summary is of what all may see
             with best_effort:
                 context.summarizer.notice(target, state, made.window, plan.model)
@@ -150,33 +159,33 @@ class Direct:
     """An ASGI application that calls ``handlers`` directly, and the application ``app`` for the rest.
 
     The framework's routing, arguments and response take a sixth of a window's processor time, and a handler that reads its
-    request and makes its answer by itself does not need them. A handler's path is of one word, such as ``/window``, or has
-    its parameter in the middle: ``/conversations/{id}/window``.
+    request and makes its answer by itself does not need them. A handler's path is of one word, such as ``/window``, or of
+    two with its parameter between them: ``/conversations/{id}/window``.
     """
 
     def __init__(self, context: Context, app: App, handlers: Sequence[HTTPRouteHandler]) -> None:
         self._context = context
         self._app = app
         self._calls: dict[tuple[Any, ...], tuple[HTTPRouteHandler, Any, str]] = {
-            (method, len(parts), *parts[1::2]): (handler, handler.fn, _parameter(parts))
+            (method, path[1], path[3]): (handler, handler.fn, _parameter(path[2]))
             for handler in handlers
-            for parts in (path.split("/") for path in handler.paths)
+            for path in map(_PATH.fullmatch, handler.paths)
             for method in handler.http_methods
+            if path
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        parts = scope.get("path", "").split("/")
-        found = self._calls.get((scope.get("method"), len(parts), *parts[1::2]))
-        if found is None or not all(parts[1:]):
+        path = _PATH.fullmatch(scope.get("path", ""))
+        if path and (found := self._calls.get((scope.get("method"), path[1], path[3]))):
+            scope["route_handler"], answer_to, parameter = found
+            if parameter:
+                scope["path_params"] = {parameter: path[2]}
+            answer = await answer_to(Incoming(scope, receive, send, self._context))
+            await answer(scope, receive, send)
+        else:
             await self._app(scope, receive, send)
-            return
-        scope["route_handler"], answer_to, parameter = found
-        if parameter:
-            scope["path_params"] = {parameter: parts[2]}
-        answer = await answer_to(Incoming(scope, receive, send, self._context))
-        await answer(scope, receive, send)
 
 
-def _parameter(parts: Sequence[str]) -> str:
+def _parameter(template: str | None) -> str:
     """The name of a path's parameter, which the framework writes as ``{name:str}``; empty without one."""
-    return parts[2].strip("{}").partition(":")[0] if len(parts) > 2 else ""
+    return template.strip("{}").partition(":")[0] if template else ""

@@ -11,7 +11,7 @@ import msgspec
 from litestar import Response, post
 
 from sash import __version__
-from sash.api.body import query_of, read_body
+from sash.api.body import read_body
 from sash.api.context import Context
 from sash.api.incoming import Incoming
 from sash.api.openapi.operation import documented
@@ -46,7 +46,7 @@ async def answer_mcp(request: Incoming) -> Response[bytes]:
 
     Give `conversation_id` or `owner`. The API key is sent as everywhere: `Authorization: Bearer`.
     """
-    context, wanted = request.context, query_of(request, McpQuery)
+    context, wanted = request.context, request.query(McpQuery)
     if (wanted.conversation_id is None) == (wanted.owner is None):
         raise BadRequest.at("#/query", "Give conversation_id or owner, one of the two")
     body = with_whole_pairs(await read_body(request))

@@ -12,7 +12,7 @@ from litestar import Response, get
 from litestar.params import FromPath
 from msgspec import Meta
 
-from sash.api.body import etag, is_known, query_of
+from sash.api.body import etag, is_known
 from sash.api.cursors import Cursor, cursor_of, place_in
 from sash.api.incoming import Incoming
 from sash.api.message_formats import MessageFormat
@@ -79,7 +79,7 @@ async def list_messages(request: Incoming) -> Response[bytes]:
 
     With ``view`` a page has what this agent sees of so many messages, which may be none.
     """
-    target, query = request.target, query_of(request, PageQuery)
+    target, query = request.target, request.query(PageQuery)
     in_window = await _in_window(request, target, query)
     if query.format in SCREENS:
         return await _screen(request, target, query, in_window)
@@ -180,7 +180,7 @@ async def get_message(request: Incoming, seq: FromPath[str]) -> Response[bytes]:
     target, name = request.target, named_entry(seq)
     # Whether the request asks if the entry with the client's own id is stored.
     request.scope["sash.asks_whether"] = isinstance(name, str)  # type: ignore[typeddict-unknown-key]
-    query = query_of(request, MessageQuery)
+    query = request.query(MessageQuery)
     read = partial(request.context.store.reader.entry, target, name)
     _, page = await _read(request, target, read, query.view, media=query.media)
     if not page.messages:

@@ -11,11 +11,12 @@ from litestar import Response, delete, get
 from litestar.params import FromPath
 from msgspec import Meta
 
-from sash.api.body import is_known, query_of, query_with_metadata, refuse_state
+from sash.api.body import is_known, refuse_state
 from sash.api.conversation_handlers import conversation_body, timestamp
 from sash.api.cursors import Cursor, cursor_of, place_in
 from sash.api.incoming import Incoming
 from sash.api.openapi.operation import documented
+from sash.api.queries import query_with_metadata
 from sash.api.schemas import Conversation, StoredMessage, Timestamp
 from sash.api.search_handlers import SearchQuery, shown_hits
 from sash.core.chat.bounds import IDS, OWNERS, WHAT_OWNERS_ARE
@@ -188,7 +189,7 @@ async def search_owner(request: Incoming, owner_id: FromPath[str]) -> FoundOfOwn
 
     Conversations without ``recall`` are left out, and so are those after the newest 200, or after 20,000 messages.
     """
-    context, owner, wanted = request.context, owner_in_path(owner_id), query_of(request, SearchQuery)
+    context, owner, wanted = request.context, owner_in_path(owner_id), request.query(SearchQuery)
     tenant = request.tenant
     listed, _ = await context.store.owners.read(tenant, owner, limit=MOST_CONVERSATIONS)
     standing = [(target_at(tenant, each.id), each.state) for each in listed]

@@ -8,7 +8,6 @@ import msgspec
 from litestar import get
 from msgspec import Meta
 
-from sash.api.body import query_of
 from sash.api.incoming import Incoming
 from sash.api.openapi.operation import documented
 from sash.api.schemas import StoredMessage
@@ -48,7 +47,7 @@ class Found(msgspec.Struct, frozen=True):
 async def search_messages(request: Incoming) -> Found:
     """Messages of this conversation that are relevant to a text, best first. Needs ``recall``."""
     context, target = request.context, request.target
-    wanted = query_of(request, SearchQuery)
+    wanted = request.query(SearchQuery)
     hits, searched = await context.recall.recaller.search(target, wanted.query, wanted.most_hits)
     messages = [stored async for _, stored in shown_hits(request, hits, wanted)]
     if hits and not messages:

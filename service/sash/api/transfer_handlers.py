@@ -15,7 +15,7 @@ from litestar import Response, get, post
 from litestar.exceptions import InternalServerException
 from litestar.response import Stream
 
-from sash.api.body import etag, is_known, query_of, refuse_coded, refuse_state, run_in_turn_if_large
+from sash.api.body import etag, is_known, refuse_coded, refuse_state, run_in_turn_if_large
 from sash.api.context import Context
 from sash.api.conversation_handlers import conversation_body, exported_body, timestamp
 from sash.api.import_lines import (
@@ -93,7 +93,7 @@ async def export_conversation(request: Incoming) -> Response[bytes] | Stream:
     With ``view`` it is what this agent sees. Its first line names the view, and it cannot be imported.
     """
     context, target = request.context, request.target
-    view = query_of(request, ExportQuery).view
+    view = request.query(ExportQuery).view
     state = await context.store.reader.get(target)
     headers = {"ETag": etag(state.etag)}
     if is_known(request, state.etag):
@@ -201,7 +201,7 @@ async def import_conversation(request: Incoming) -> Response[bytes]:
         raise UnsupportedMediaType(f"Send newline-delimited JSON: Content-Type: {NDJSON}.", headers={"Accept": NDJSON})
     refuse_coded(request.exchange.headers)
     refuse_state(request, "A new conversation")
-    named = query_of(request, ImportQuery).id
+    named = request.query(ImportQuery).id
     longest_line = max(_LINE_BYTES, _LINE_BODIES * context.settings.max_body_bytes)
     batches = _batches(request, longest_line)
     first: list[ImportLine] = await anext(batches, [])

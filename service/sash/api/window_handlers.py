@@ -7,7 +7,7 @@ from typing import Annotated
 from litestar import get, post
 from msgspec import Meta
 
-from sash.api.body import if_none_match, query_of, read_body, run_in_turn_if_large
+from sash.api.body import if_none_match, read_body, run_in_turn_if_large
 from sash.api.context import Context
 from sash.api.incoming import Incoming
 from sash.api.message_formats import window_form
@@ -19,7 +19,6 @@ from sash.core.counts.models.models import Model
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers.messages.members import Names
 from sash.core.providers.reading.native_entries import ReadEntries
-from sash.operations.logging import best_effort
 from sash.problems import ReceiptGone, Unprocessable, WindowDoesNotFit
 from sash.processor import PROCESSOR
 from sash.store.data.layout import Target
@@ -50,13 +49,14 @@ class StoredWindowQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw
 async def get_window(request: Incoming) -> Answer:
     """A window of the conversation: the messages to send, which fit the model exactly; or one that was served before."""
     context, target = request.context, request.target
-    query = query_of(request, StoredWindowQuery)
+    query = request.query(StoredWindowQuery)
     if query.receipt is not None:
         return await _served_again(request, context, target, query, query.receipt)
     started = time.perf_counter()
     try:
-        known, room = if_none_match(request), request.exchange.make_room
-        found = await context.windows.read_unless(target, query, known, room)
+        given = request.exchange.headers.get(b"if-none-match")
+        known = if_none_match(given) if given is not None else ()
+        found = await context.windows.read_unless(target, query, known, request.exchange.make_room)
     except WindowDoesNotFit as problem:
         if not query.explain:
             context.watching.metrics.windows.does_not_fit(problem.model)
@@ -94,7 +94,7 @@ class DifferenceQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_o
 async def compare_windows(request: Incoming) -> WindowDifference:
     """What changed between two windows, message by message, and where the provider's prompt cache broke."""
     context, target = request.context, request.target
-    query = query_of(request, DifferenceQuery)
+    query = request.query(DifferenceQuery)
     place = "#/query/from"
     if query.explain:
         raise Unprocessable.at("#/query/explain", "A comparison tells what changed: ask for a window with explain=true")
@@ -151,7 +151,7 @@ async def window_of_receipt(
 async def build_window(request: Incoming) -> Answer:
     """A window of a history in the body. Nothing is stored. A parameter may stand in the query, or in the body."""
     body = await read_body(request)
-    asked = query_of(request, WindowQuery)
+    asked = request.query(WindowQuery)
     context = request.context
     send, allowed = context.settings.send_members, context.settings.allow_items
     started = time.perf_counter()
@@ -165,10 +165,9 @@ async def build_window(request: Incoming) -> Answer:
             context.watching.metrics.windows.does_not_fit(wanted.model or "")
         raise built
     made, counting_seconds = built
-    with best_effort:
-        metrics = context.watching.metrics
-        metrics.counted(counting_seconds)
-        metrics.served_window(made, time.perf_counter() - started, request.line)
+    metrics = context.watching.metrics
+    metrics.counted(counting_seconds)
+    metrics.windows.record_window(made, time.perf_counter() - started, request.line)
     return Answer(made.body)
 
 

@@ -14,16 +14,12 @@ from prometheus_client.process_collector import ProcessCollector
 
 from sash import __version__
 from sash.operations.event_metrics import EventMetrics
-from sash.operations.genai import of_window
 from sash.operations.logging import best_effort, log_beside
 from sash.operations.registry import SECONDS, Registry
-from sash.operations.served import broken_rules, document_tokens, unseen_messages
 from sash.operations.tracing import OpenTelemetry
 from sash.operations.window_metrics import WindowMetrics
 from sash.problems import StoreFull
 from sash.processor import PROCESSOR
-from sash.store.data.layout import Target
-from sash.windows.answer import Made
 
 LINE: ContextVar[dict[str, Any] | None] = ContextVar("line", default=None)
 """The log line of the current request, also in its threads; None outside of a request."""
@@ -34,12 +30,12 @@ _SIZES = tuple(float(2**power) for power in range(13))
 class Metrics:
     """The metrics of one process."""
 
-    def __init__(self) -> None:
+    def __init__(self, spans: OpenTelemetry | None = None) -> None:
         self.registry = registry = Registry()
         self.running: set[Any] = set()
         """Requests in progress."""
-        self.spans: OpenTelemetry | None = None
-        self.windows = WindowMetrics(registry)
+        self.spans = spans
+        self.windows = WindowMetrics(registry, spans)
         self.events = EventMetrics(registry)
         counter, histogram = registry.counter, registry.histogram
         self.tool_calls = counter(
@@ -118,41 +114,6 @@ class Metrics:
                 self.spans.asked_store(call, seconds, failed=failed)
         except Exception as error:  # noqa: BLE001 - no figure of a call fails it
             log_beside(error)
-
-    def served_window(self, made: Made, seconds: float, line: dict[str, Any], target: Target | None = None) -> None:
-        """Record a window that was made in ``seconds``, also in ``line``, its request's log line.
-
-        ``target`` is its conversation, with whose last window it is compared.
-        """
-        head, plan, windows = made.head, made.asked.plan, self.windows
-        if made.receipt:
-            windows.given.value += 1
-        if plan.query.explain:
-            return  # an explained window is read by people, and not sent to a provider
-        documents = document_tokens(made) if made.history.grounding_messages else (0, 0)
-        label = windows.count(head, documents, seconds)
-        model = label if label == head.model else windows.names.known(head.model)
-        if plan.query.view is not None:
-            windows.saw(label, unseen_messages(made))
-        elif documents[0] or head.dropped.tokens:
-            windows.count_savings(head, label, plan.model, documents[0])
-        if target is not None and made.window.seqs and head.dropped.messages:
-            windows.follow(made, label, target)
-        if self.spans is not None:
-            self.spans.built_window(target, of_window(head, model, made.receipt, plan.model.provider), seconds)
-        line |= {
-            "model": model,
-            "window_tokens": head.tokens.total,
-            "budget": head.budget,
-            "kept": head.kept.messages,
-            "dropped": head.dropped.messages,
-        }
-        if made.receipt:
-            line["receipt"] = made.receipt.decode()
-        if windows.is_sampled() and (broken := broken_rules(made)):
-            line["refused_by_rules"] = broken
-            for rule in broken:
-                windows.refused_by_rule(rule).inc()
 
     def answered_tool(self, tool: str, via: str, tokens: int) -> None:
         """Count a call of a history tool that was answered with a text of so many tokens."""

@@ -5,9 +5,11 @@ line has only a hash of the conversation. Neither contains message text.
 """
 
 import re
+import secrets
 import time
 from collections import Counter, deque
 from functools import cache
+from hashlib import blake2b
 from http import HTTPStatus
 from typing import Any
 
@@ -15,11 +17,11 @@ import msgspec
 
 from sash.operations.logging import RequestLog, log_beside
 from sash.operations.metrics import Metrics
-from sash.operations.pseudonyms import Pseudonyms
 from sash.operations.registry import SECONDS
 from sash.problems import problem_types
 from sash.store.data.entries import wall_ms
 from sash.store.data.layout import Target
+from sash.store.redis.client import Client
 
 MINUTES = 15
 _REFUSALS = 50
@@ -34,6 +36,10 @@ _CONVERSATION = re.compile(r"/conversations/(?!import(?:/|\Z))([^/]+)")
 """Finds the conversation's id in a path: a request may be refused before it is routed, and then no handler knows the id."""
 READS = frozenset({"GET", "HEAD"})
 """Methods that change nothing. Of their lines only those with a window, or with a problem, name a conversation."""
+PSEUDONYMS_KEY = "sash:{logs}:key"
+"""Where the store keeps the key of pseudonyms."""
+_KEY_BYTES = 32
+_HASH_BYTES = 8
 _PART = re.compile(r"(?<=/)(?![A-Za-z0-9_.:~$-]{1,40}(?:/|$))[^/]+")
 """A part of a pointer that is not a plain name or number."""
 
@@ -89,6 +95,33 @@ ASKING = frozenset({"getWindow", "listMessages"})
 """Operations with which a client asks whether a conversation began: 404 is their answer, and no mistake."""
 
 
+class Pseudonyms:
+    """Names of conversations in log lines: keyed hashes, by which a conversation's lines are found.
+
+    The key is made once and kept in the store, so that all workers and ``sash logs-hash`` share it. Until a worker has read
+    the key, its lines have no pseudonym.
+    """
+
+    def __init__(self, key: bytes | None = None) -> None:
+        self._key = key
+
+    async def read(self, store: Client) -> None:
+        """Read the key once from the store, which creates it if missing. Raises StoreUnavailable, StoreFull."""
+        if self._key is not None:
+            return
+        (found,) = await store.commands([("GET", PSEUDONYMS_KEY)])
+        if found is None:
+            await store.commands([("SET", PSEUDONYMS_KEY, secrets.token_bytes(_KEY_BYTES), "NX")])
+            (found,) = await store.commands([("GET", PSEUDONYMS_KEY)])
+        self._key = found
+
+    def of(self, tenant: str, conversation: str) -> str | None:
+        """The pseudonym, 16 hexadecimal digits; None until the key has been read."""
+        if self._key is None:
+            return None
+        return blake2b(f"{tenant}/{conversation}".encode(), key=self._key, digest_size=_HASH_BYTES).hexdigest()
+
+
 class Requests:
     """Counts and logs answered requests."""
 
@@ -131,14 +164,14 @@ class Requests:
                 self._window_seconds(seconds)
             if quiet:
                 return
-            now, tenant = int(time.time()) // 60, scope.get("sash.tenant")
+            now, tenant, figures = int(time.time()) // 60, scope.get("sash.tenant"), self._tenants
             has_problem = "problem" in line
             kind = self._refused_as(line, scope) if has_problem else by_status
             minute = self._minutes.get(now) or self._begin(now)
             minute[kind] += 1
-            if tenant is not None and ((tenant, kind) in self._tenants or len(self._tenants) < _TENANTS):
-                self._tenants[tenant, kind] += 1
-                self._tenants[tenant, "tokens"] += tokens or 0
+            if tenant is not None and ((tenant, kind) in figures or len(figures) < _TENANTS):
+                figures[tenant, kind] += 1
+                figures[tenant, "tokens"] += tokens or 0
             if tokens is not None or has_problem or line["method"] not in READS:
                 line["tenant"] = tenant
                 found = _CONVERSATION.match(scope["path"])

@@ -15,7 +15,7 @@ from sash.core.counts.models.models import find_model
 from sash.operations.genai import of_call
 from sash.operations.logging import best_effort, get_logger
 from sash.operations.metrics import LINE, Metrics
-from sash.operations.pseudonyms import Pseudonyms
+from sash.operations.requests import Pseudonyms
 from sash.operations.tracing import HERE, context_of
 from sash.problems import UnknownModel
 from sash.store.data.layout import Target

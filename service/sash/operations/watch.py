@@ -35,9 +35,9 @@ from sash.operations.conditions import (
 from sash.operations.logging import describe, get_logger
 from sash.operations.media_watch import MediaWatch
 from sash.operations.metrics import Metrics
-from sash.operations.pseudonyms import Pseudonyms
 from sash.operations.readiness import VERBS, Shard, shards_of
 from sash.operations.registry import WORKER_VARIABLE, Registry
+from sash.operations.requests import Pseudonyms
 from sash.problems import Problem, StorePermissionDenied
 from sash.store.data.layout import PARTS
 from sash.store.redis.client import Client

@@ -2,17 +2,20 @@
 
 import os
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from itertools import cycle
 from typing import Any, NamedTuple
 
 from sash.core.counts.models.models import Model
+from sash.core.law.records.figures import Dropped
 from sash.core.providers.destinations.rules import RULES
 from sash.operations.followups import Followups
-from sash.operations.logging import best_effort
+from sash.operations.genai import of_window
+from sash.operations.logging import best_effort, log_beside
 from sash.operations.model_names import OTHER, ModelNames
 from sash.operations.registry import FOLDER_VARIABLE, SECONDS, Registry
-from sash.operations.served import beginning, tokens_between
+from sash.operations.served import beginning, broken_rules, document_tokens, tokens_between, unseen_messages
+from sash.operations.tracing import OpenTelemetry
 from sash.problems import RECEIPT_REASONS
 from sash.store.data.layout import Target
 from sash.windows.answer import Made
@@ -31,6 +34,7 @@ CHECKED_EVERY = 100
 """One window in so many is checked against the rules of its destination."""
 
 _STOPS = frozenset({"complete", "budget", "limit", "summary", "bytes", "images", "price", "horizon"})
+_NOTHING = Dropped(0, 0, 0, 0, 0, 0, 0, 0, 0)
 _OUTCOMES = ("under", "exact", "over")
 
 
@@ -38,6 +42,8 @@ class _WindowSeries(NamedTuple):
     """The series of a model's label that each window adds to."""
 
     label: str
+    windows: Callable[[str], Any]
+    """By stop_reason."""
     seconds: Callable[[float], None]
     tokens: Callable[[float], None]
     fill: Callable[[float], None]
@@ -49,13 +55,14 @@ class _WindowSeries(NamedTuple):
 class WindowMetrics:
     """Metrics of windows and of what providers billed for them."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, spans: OpenTelemetry | None = None) -> None:
         counter, histogram = registry.counter, registry.histogram
         self.names = ModelNames(os.environ.get(FOLDER_VARIABLE))
         registry.provider_of = self.names.provider_of
         self._series: dict[str, _WindowSeries] = {}
         """By label, which is the model's name, or ``other``."""
         self._last = Followups()
+        self._spans = spans
         self.served = counter("sash_windows_total", "Windows served, by stop_reason.", "model", "stop_reason")
         self.refused = counter(
             "sash_window_does_not_fit_total", "Windows refused because the required parts do not fit.", "model"
@@ -145,30 +152,69 @@ class WindowMetrics:
             self.refused_by_rule(rule)
         self.ratio = histogram("sash_prediction_ratio", "Predicted divided by billed tokens.", RATIO, "model")
 
-    def count(self, head: WindowHead, documents: tuple[int, int], seconds: float) -> str:
-        """Record a window that took ``seconds`` from its messages to its JSON. Returns the model's label.
+    def record_window(self, made: Made, seconds: float, line: dict[str, Any], target: Target | None = None) -> None:
+        """Record a window that was made in ``seconds``, also in ``line``, its request's log line.
 
-        ``documents`` are tokens: of documents of its messages that were not repeated, and of those that did not fit.
+        ``target`` is its conversation, with whose last window it is compared. No figure of a window fails its answer.
         """
-        series = self._series.get(head.model) or self._begin(head.model)
-        label, total, dropped = series.label, head.tokens.total, head.dropped
-        self.served(label, head.stop_reason if head.stop_reason in _STOPS else OTHER).value += 1
-        series.seconds(seconds)
-        series.tokens(total)
-        series.fill(total / head.budget)
-        series.kept_messages.value += head.kept.messages
+        try:
+            head, plan = made.head, made.asked.plan
+            if made.receipt:
+                self.given.value += 1
+            if plan.query.explain:
+                return  # an explained window is read by people, and not sent to a provider
+            model, total, dropped = head.model, head.tokens.total, head.dropped
+            series = self._series.get(model)
+            if series is None:
+                model, series = self.names.known(model), self._begin(model)
+            series.windows(head.stop_reason).value += 1
+            series.seconds(seconds)
+            series.tokens(total)
+            series.fill(total / head.budget)
+            series.kept_messages.value += head.kept.messages
+            if dropped != _NOTHING or made.history.grounding_messages or plan.query.view is not None:
+                self._count_left_out(made, series, target)
+            if self._spans is not None:
+                attributes = of_window(head, model, made.receipt, plan.model.provider)
+                self._spans.built_window(target, attributes, seconds)
+            line |= {
+                "model": model,
+                "window_tokens": total,
+                "budget": head.budget,
+                "kept": head.kept.messages,
+                "dropped": dropped.messages,
+            }
+            if made.receipt:
+                line["receipt"] = made.receipt.decode()
+            if self.is_sampled() and (broken := broken_rules(made)):
+                line["refused_by_rules"] = broken
+                for rule in broken:
+                    self.refused_by_rule(rule).inc()
+        except Exception as error:  # noqa: BLE001 - as above
+            log_beside(error)
+
+    def _count_left_out(self, made: Made, series: _WindowSeries, target: Target | None) -> None:
+        """Count what a window does not send: messages, media, documents, and what is for others."""
+        head, plan, label = made.head, made.asked.plan, series.label
+        dropped, documents = head.dropped, 0
         if dropped.messages:
             series.dropped_messages.value += dropped.messages
             series.dropped_tokens.value += dropped.tokens
+            if target is not None and made.window.seqs:
+                self._follow(made, label, target)
         if dropped.media_bytes or dropped.images or dropped.files:
             self.dropped_images(label).inc(dropped.images + dropped.files)
             self.dropped_media_bytes(label).inc(dropped.media_bytes)
-        saved, trimmed = documents
-        if saved or head.grounding.truncated:
-            self.saved_tokens(label).inc(saved)
+        if made.history.grounding_messages:
+            documents, trimmed = document_tokens(made)
+            self.saved_tokens(label).inc(documents)
             self.trimmed_tokens(label).inc(trimmed)
             self.truncations(label).inc(head.grounding.truncated)
-        return label
+        if plan.query.view is not None:
+            self.views(label).inc()
+            self.unseen_messages(label).inc(unseen_messages(made))
+        elif documents or dropped.tokens:
+            self.count_savings(head, label, plan.model, documents)
 
     def count_savings(self, head: WindowHead, label: str, model: Model, documents: int) -> None:
         """Record the money that a window saved by what it leaves out. ``documents`` are tokens of repeated documents.
@@ -183,11 +229,6 @@ class WindowMetrics:
         above = next((tier for tier in model.price_tiers if tier.above >= total), None)
         if head.stop_reason == "price" and above is not None and above.above < head.budget and above.input_price:
             self._pay(label, "tiers", total * (above.input_price - prices.input_price))
-
-    def saw(self, label: str, unseen: int) -> None:
-        """Count a window of one agent, and the messages that it left out because they are for others."""
-        self.views(label).inc()
-        self.unseen_messages(label).inc(unseen)
 
     def _pay(self, label: str, what: str, millionths: float) -> None:
         """Add to the money of a kind: tokens times dollars for a million of them."""
@@ -208,6 +249,7 @@ class WindowMetrics:
                 self.followups(label, cut, how)
         self._series[label] = series = _WindowSeries(
             label,
+            cache(lambda reason: self.served(label, reason if reason in _STOPS else OTHER)),
             self.seconds(label).observe,
             self.tokens(label).observe,
             self.fill(label).observe,
@@ -217,7 +259,7 @@ class WindowMetrics:
         )
         return series
 
-    def follow(self, made: Made, label: str, target: Target) -> None:
+    def _follow(self, made: Made, label: str, target: Target) -> None:
         """Compare a conversation's window that left history out with the one before it, as ``Followups.follow`` does."""
         head, plan, window = made.head, made.asked.plan, made.window
         seqs = sorted(window.seqs) if window.is_moved else window.seqs

@@ -10,7 +10,7 @@ import msgspec
 from litestar import get
 from msgspec import Meta
 
-from sash.api.body import NoQuery, header, query_of
+from sash.api.body import header
 from sash.api.context import Context
 from sash.api.events.ag_ui_reader import AgUiReader
 from sash.api.events.conversation_reader import ConversationReader
@@ -26,6 +26,7 @@ from sash.api.middleware.asgi import Receive, Scope, Send
 from sash.api.middleware.large import Making
 from sash.api.openapi.operation import EVENTS, documented
 from sash.api.owner_handlers import owner_in_path
+from sash.api.queries import NoQuery
 from sash.api.screen_pages import ScreenPage, screen_page
 from sash.core.law.records.parameters import AgentView
 from sash.core.screens.ag_ui_messages import AG_UI
@@ -77,7 +78,7 @@ async def follow_conversation(request: Incoming) -> "Followed":
     was away gets what came since, or `reset` where that is not known any more.
     """
     context, target = request.context, request.target
-    query = query_of(request, FollowQuery)
+    query = request.query(FollowQuery)
     given = header(request.exchange.headers, b"last-event-id")
     place = _place(given, "#/header/last-event-id") if given else _place(query.after, "#/query/after")
     if query.format is None:
@@ -108,7 +109,7 @@ async def follow_owner(request: Incoming) -> "FollowedOwner":
     The first is `listed`, with the newest 100 and their versions; a change of another one comes with its state. A reader
     that comes back with `Last-Event-ID` gets the list only if something has changed meanwhile.
     """
-    query_of(request, NoQuery)
+    request.query(NoQuery)
     owner = owner_in_path(request.path_params["owner_id"])
     known = header(request.exchange.headers, b"last-event-id") or ""
     return FollowedOwner(request.context, owner, _stream(request, NAMED), known, request.line)
