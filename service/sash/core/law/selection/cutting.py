@@ -133,4 +133,4 @@ def _cut(view: View, spec: WindowSpec, results: Sequence[int], *, limit: int = 0
 def _results_in(view: View, units: Iterable[int]) -> list[int]:
     """The rows of the tool results in these units, ascending."""
     roles = view.history.records.roles
-    return [row for row in view.units.members(units) if roles[row] in RESULTS]
+    return [row for row in view.units.members(sorted(units)) if roles[row] in RESULTS]
