@@ -21,8 +21,8 @@ def test_the_newest_units_that_fit_are_kept(found: Talk, name: str, data: st.Dat
         return
     room = data.draw(st.integers(0, int(view.costs.sum()) + 5))
     bound = data.draw(st.integers(view.history.oldest_bound, len(view.history.records)))
-    costs, _ = view.of_history(None)
-    taken = Walk(view, costs, {}, room, firsts=(("limit", bound),))
+    needed = sum(view.required_costs().values())
+    taken = Walk(view, view.of_units(None), {}, room, needed, firsts=(("limit", bound),))
     walk(taken)
     may = [
         index
@@ -31,6 +31,6 @@ def test_the_newest_units_that_fit_are_kept(found: Talk, name: str, data: st.Dat
     ]
     sums = [*takewhile(lambda spent: spent <= room, accumulate(int(view.unit_costs[index]) for index in may))]
     assert [index for index in reversed(taken.kept) if index not in view.required] == may[: len(sums)]
-    assert taken.kept_cost == (sums[-1] if sums else 0)
-    assert taken.room == room - taken.kept_cost
+    assert taken.cost == needed + (sums[-1] if sums else 0)
+    assert taken.room == room - (taken.cost - needed)
     assert (taken.stop == "budget") == (len(sums) < len(may))

@@ -3,7 +3,6 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from operator import add
 from types import MappingProxyType
 
 import msgspec
@@ -161,6 +160,24 @@ class Thoughts(msgspec.Struct, frozen=True):
     """Those that are sent until the next question."""
 
 
+class Costs(msgspec.Struct, frozen=True):
+    """The tokens of units. Those of texts are summed from what was ``counted`` and what stands ``around`` each by its role:
+    nearly always the sum alone is asked for."""
+
+    counted: Sequence[int]
+    around: Sequence[int] = ()
+    roles: bytes = b""
+
+    def of(self, index: int) -> int:
+        """The tokens of one unit."""
+        return self.counted[index] + (self.around[self.roles[index]] if self.roles else 0)
+
+    def behind(self, first: int) -> int:
+        """The tokens of a unit and all behind it."""
+        counted, roles = (self.counted[first:], self.roles[first:]) if first else (self.counted, self.roles)
+        return sum(counted) + sum(map(self.around.__getitem__, roles))
+
+
 class View(msgspec.Struct, frozen=True, dict=True):
     """A history's units and their costs for one model. ``required`` are the indexes of required units, with the reason.
 
@@ -201,22 +218,13 @@ class View(msgspec.Struct, frozen=True, dict=True):
         """The tokens of each unit, as an array."""
         return unit_costs(self.units, self.costs)
 
-    def of_history(self, around: Sequence[int] | None) -> tuple[list[int], int]:
-        """The tokens that each unit takes of history's room, 0 for a required one; and the required units' tokens.
-
-        ``around`` are the tokens around a text by role, if texts cost these and what was counted (``Plan.around``): then an
-        array's calls would take longer than the sums.
-        """
+    def of_units(self, around: Sequence[int] | None) -> Costs:
+        """The tokens of each unit. ``around`` are those around a text by role, if texts cost these and what was counted
+        (``Plan.around``): then an array's calls would take longer than the sums."""
         records = self.history.records
         if around is None or records.details or self.priced is not None or not self.units.single:
-            costs: list[int] = self.unit_costs.tolist()
-        else:
-            costs = [*map(add, map(around.__getitem__, records.roles), records.counted_texts(self.model.column))]
-        required_cost = 0
-        for index in self.required:
-            required_cost += costs[index]
-            costs[index] = 0
-        return costs, required_cost
+            return Costs(self.unit_costs.tolist())
+        return Costs(records.counted_texts(self.model.column), around, records.roles)
 
     @property
     def covered(self) -> AbstractSet[int]:

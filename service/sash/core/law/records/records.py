@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cache, reduce
+from functools import cache, lru_cache, reduce
 from itertools import repeat
 from operator import or_
 from typing import TYPE_CHECKING, Final
@@ -59,10 +59,8 @@ class Has:
     """A message that every window has, whatever is newest."""
 
 
-_KINDS: Final = bytes(4 if role in (SYSTEM, DEVELOPER) else 2 if role in RESULTS else 0 for role in range(256))
-"""``Has.SYSTEM`` and ``Has.RESULTS`` as a byte, by role."""
-_TEXTS, _SIZES = [slice(number, None, RECORD_BYTES // 4) for number in (1, 2)], slice(3, None, RECORD_BYTES // 4)
-"""Where the numbers of a column are among those of all rows."""
+_HEADS, *_TEXTS, _SIZES = (slice(number, None, RECORD_BYTES // 4) for number in range(4))
+"""Where the flags, roles and calls, the tokens and the sizes are among the numbers of all rows."""
 _DIGESTS: Final = np.dtype([("rest", f"V{RECORD_BYTES - DIGEST_BYTES}"), ("digest", "<u8")])
 _REASONING = frozenset({"plain0", "blocks0", "signatures0", "form"})
 NO_ROLE: Final = 255
@@ -74,6 +72,14 @@ def plain_records(roles: bytes, o200k: Iterable[int], sizes: Iterable[int], dige
     """The records of plain texts that are counted in o200k_base alone. ``digests`` may go on behind the last message."""
     none = repeat(0)
     return Records(b"".join(map(LAYOUT.pack, none, roles, none, none, o200k, none, sizes, none, none, digests)))
+
+
+@lru_cache(maxsize=4096)
+def _kinds(head: int) -> int:
+    """What a message has, as a word of ``Records.has``; by the first four bytes of its record."""
+    flags, role, calls, more = head.to_bytes(4, "little")
+    kinds = Has.SYSTEM if role in (SYSTEM, DEVELOPER) else Has.RESULTS if role in RESULTS else 0
+    return flags | more << 8 | kinds | (Has.CALLS if calls else 0)
 
 
 @cache
@@ -120,6 +126,8 @@ class Records(Sequence[Record]):
         self.roles = packed[1::RECORD_BYTES]
         self.calls = packed[2::RECORD_BYTES]
         self.more = packed[3::RECORD_BYTES]
+        self.has = reduce(or_, map(_kinds, {*memoryview(packed).cast("I")[_HEADS]}), 0)
+        """What one message has at least, as one word: bits of ``Flags``' first two bytes, and of ``Has``."""
         self._columns: dict[bool, Row] = {}
         """The numbers of all messages, without or with the mixes."""
         self.costs: list[tuple[Model, Number]] = []
@@ -321,10 +329,9 @@ class Records(Sequence[Record]):
         """Tokens of each message's text, in o200k_base (column 0) or cl100k_base (1), as an array."""
         return np.frombuffer(self.packed, "<u4")[1 + column :: RECORD_BYTES // 4].astype(np.int64)
 
-    def counted_texts(self, column: int) -> list[int]:
-        """The same as a list: one call of numpy takes longer than the list of a chat."""
-        found: list[int] = memoryview(self.packed).cast("I")[_TEXTS[column]].tolist()
-        return found
+    def counted_texts(self, column: int) -> Sequence[int]:
+        """The same without an array: one call of numpy takes longer than the sums of a chat."""
+        return memoryview(self.packed).cast("I")[_TEXTS[column]]
 
     def sizes(self) -> Number:
         """Bytes of each message's body, as an array."""
@@ -441,13 +448,6 @@ class Records(Sequence[Record]):
             return self.roles
         return bytes(NO_ROLE if is_out else role for role, is_out in zip(self.roles, self.left_out, strict=True))
 
-    @lazy
-    def has(self) -> int:
-        """What one message has at least, as one word: bits of ``Flags``' first two bytes, and of ``Has``."""
-        flags, more, calls = self.flags.strip(b"\0"), self.more.strip(b"\0"), self.calls.strip(b"\0")
-        kinds = reduce(or_, {*self.roles.translate(_KINDS)}, bool(calls))
-        return reduce(or_, {*flags}, 0) | reduce(or_, {*more}, 0) << 8 | kinds << 16
-
     @property
     def marked(self) -> bool:
         """Whether a result is late, or an assistant's message calls in the form before tool calls."""
@@ -456,7 +456,7 @@ class Records(Sequence[Record]):
     @property
     def plain(self) -> bool:
         """Whether no message has a tool call, or answers one, and each may be sent."""
-        return not (self.has & Has.GROUPS or 1 in self.window_flags.translate(_COVERED))
+        return not (self.has & Has.GROUPS or (self.window_flags and 1 in self.window_flags.translate(_COVERED)))
 
     @lazy
     def unsent(self) -> bytes:

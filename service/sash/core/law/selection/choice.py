@@ -25,7 +25,7 @@ from sash.core.law.history.fillers import longest_opening, opening_tokens
 from sash.core.law.history.lines import longest_lines
 from sash.core.law.history.notes import Line, longest_note, note_line
 from sash.core.law.history.order import last_reply
-from sash.core.law.history.view import History, Order, View, since, view_history
+from sash.core.law.history.view import Costs, History, Order, View, since, view_history
 from sash.core.law.lazily import lazy
 from sash.core.law.records.figures import WindowTokens
 from sash.core.law.records.need_older import NeedOlder, older
@@ -59,7 +59,7 @@ def choose(spec: WindowSpec, history: History, allowed: Allowed) -> Window | Nee
         return older(plan.budget)
     if plan.is_dearer or history.records.details:
         view = _as_sent(view, spec)
-    choice = _Choice(spec, allowed, view, *view.of_history(plan.around), plan.budget)
+    choice = _Choice(spec, allowed, view, view.of_units(plan.around), plan.budget)
     if history.order is not None and plan.query.stable and allowed.cut is None:
         if (logged := _in_log_order(history.order, spec)) is None:
             return older()
@@ -119,10 +119,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
     spec: WindowSpec
     allowed: Allowed
     view: View
-    costs: Sequence[int]
-    """The tokens that each unit takes of history's room; 0 for a required one."""
-    required_cost: int
-    """The tokens of the required units."""
+    costs: Costs
     budget: int
     """That of the plan, or what is below a price tier."""
     in_log_order: View | None = None
@@ -157,24 +154,21 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         """The choice with results cut that are larger than the window, or required and do not fit beside other parts."""
         spec = self.spec
         summary = self.view.history.summary if spec.plan.query.summary == "always" else None
-        room = self._room(summary) + self.required_cost
+        room = self._room(summary)
         view = required_cut(overlong_cut(self.view, spec, room), spec, room, self._beside_messages)
         logged = self.in_log_order and overlong_cut(self.in_log_order, spec, room)
         if view is self.view and logged is self.in_log_order:
             return self
-        costs, cost = view.of_history(spec.plan.around)
-        return msgspec.structs.replace(self, view=view, in_log_order=logged, costs=costs, required_cost=cost)
+        return msgspec.structs.replace(self, view=view, in_log_order=logged, costs=view.of_units(spec.plan.around))
 
     def select(self, summary: Summary | None, *, noted: bool) -> Walk | NeedOlder:
         """Steps 1 to 4 of the module's docstring. Raises WindowDoesNotFit."""
         spec, plan, view = self.spec, self.spec.plan, self.view
-        fixed = self._fixed(summary)
-        room = self.budget - fixed.total - self.required_cost
+        fixed, required = self._fixed(summary), sum(map(self.costs.of, view.required))
+        room = self.budget - fixed.total - required
         if room < 0:
             raise self._refusal(summary)
-        taken = Walk(
-            view, self.costs, fixed, room, self.required_cost, cut=self.allowed.cut, summary=summary, noted=noted
-        )
+        taken = Walk(view, self.costs, fixed, room, required, cut=self.allowed.cut, summary=summary, noted=noted)
         is_bounded = plan.is_bounded or self.allowed is not ALL or summary is not None or noted
         if is_bounded or self.spared or spec.recall_reserve or spec.documents is not plan.no_documents:
             need = self._bound(taken)
@@ -193,12 +187,13 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
 
     def _bound(self, taken: Walk) -> NeedOlder | None:
         """Take what else needs room, and find where history may begin. Raises WindowDoesNotFit."""
-        spec, options, view, beside = self.spec, self.spec.plan.query, self.view, taken.room
+        spec, options, view = self.spec, self.spec.plan.query, self.view
+        beside = self.budget - taken.fixed.total
         if taken.noted:
             # A note's length depends on the number of messages that it names, so history leaves room for the longest note.
             # Required parts may use this room. If they do, the window has no note.
             beside = self._room(taken.summary, self._longest_note())
-            taken.room = max(beside, min(taken.room, self._beside_messages()))
+            taken.room = max(beside - taken.cost, min(taken.room, self._beside_messages()))
         taken.skip, taken.user_first = options.overflow == "skip", options.start == "user"
         taken.dedupe = options.dedupe == "messages" and view.history.records.repeats()
         taken.documents = self._documents if options.grounding == "all" else None
@@ -209,14 +204,14 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         taken.held = min(taken.room, recall_reserve + (self._least_opening if options.grounding == "all" else 0))
         taken.room -= taken.held
         if options.stable and taken.cut is None:
-            found = self._cut(beside + self.required_cost - recall_reserve)
+            found = self._cut(beside - recall_reserve)
             if isinstance(found, NeedOlder):
                 return found
             taken.cut = found
         if options.tool_results_kept is not None:  # old results become lines when a stable cut moves, and not before
             newest = taken.cut.since if taken.cut is not None else len(view.history.records) - 1
             taken.view = cleared(view, spec, -1 if newest is None else newest)
-            taken.costs, _ = taken.view.of_history(spec.plan.around)
+            taken.costs = taken.view.of_units(spec.plan.around)
         taken.firsts = self._firsts(taken)
         return None
 
@@ -340,20 +335,21 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
             return False
         behind, front = since(history, summary.through_seq + 1), history.records.front
         before = sum(history.seqs[row] <= summary.through_seq if row < front else row < behind for row in taken.rows)
-        return before < behind - history.oldest_bound and self._room(summary) >= self._beside_messages()
+        needed = sum(map(self.costs.of, self.view.required)) + self._beside_messages()
+        return before < behind - history.oldest_bound and self._room(summary) >= needed
 
     def _note(self, taken: Walk) -> int:
         """The number of messages in the note; 0 without a note."""
         missing = left_out(self.view, len(taken.rows), taken.summary)
-        held = taken.spent + taken.kept_cost + taken.opening
+        held = taken.spent + taken.cost + taken.opening
         return missing if missing and self._room(taken.summary, self._longest_note()) >= held else 0
 
     def _longest_note(self) -> Line:
         return longest_note(self.view.history.length, self.spec.plan.model.vocabulary)
 
     def _room(self, *lines: Line | Summary | None) -> int:
-        """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""
-        return self.budget - self._fixed(*lines).total - self.required_cost
+        """The budget minus the fixed parts and these lines, in tokens."""
+        return self.budget - self._fixed(*lines).total
 
     def _fixed(self, *lines: Line | Summary | None) -> WindowTokens:
         """Tokens of the fixed parts beside a summary and a note, with the line behind a reply at the end."""

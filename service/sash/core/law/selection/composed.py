@@ -30,10 +30,10 @@ from sash.core.stored.stored_summary import Summary
 def composed(taken: Walk, spec: WindowSpec, allowed: Allowed, budget: int, goes_on: int | None) -> Window:
     """The window of a walk. ``budget`` is in tokens. A line may ask to go on behind the reply of the row ``goes_on``."""
     plan, view, rows, fixed = spec.plan, taken.view, taken.rows, taken.fixed
-    history, messages, is_moved = view.history, taken.kept_cost + taken.required_cost, view.history.order is not None
+    history, messages, is_moved = view.history, taken.cost, view.history.order is not None
     if view.edits:  # remaining room extends the newest results again
         view = grown(view, spec, taken.room)
-        messages = taken.kept_cost + view.of_history(plan.around)[1]
+        messages += int((view.costs - taken.view.costs).sum())
     sent, left, accepted, left_of, thoughts, others, tools = None, None, 0, (), 0, messages, fixed.tools
     if view.thoughts is not None:
         sent, left, accepted = _reasoning(view, view.thoughts, taken, spec, allowed, budget - fixed.total)

@@ -8,7 +8,7 @@ import msgspec
 
 from sash.core.counts.models.families import DEVELOPER, FUNCTION, USER
 from sash.core.law.documents.grounding import Grounded
-from sash.core.law.history.view import View, since
+from sash.core.law.history.view import Costs, View, since
 from sash.core.law.records.figures import WindowTokens
 from sash.core.law.records.reasons import Reason
 from sash.core.law.selection.stable import Cut
@@ -27,14 +27,13 @@ class Walk(msgspec.Struct):
     """A walk over the units of a view: its bounds, its state, and its result."""
 
     view: View
-    costs: Sequence[int]
-    """The tokens that each unit takes of the room; 0 for a required one."""
+    costs: Costs
     fixed: WindowTokens
     """Tokens of the fixed parts."""
     room: int
     """The rest of the budget, in tokens."""
-    required_cost: int = 0
-    """The tokens of the required units."""
+    cost: int = 0
+    """The tokens of the messages: first of the required ones."""
     firsts: Sequence[tuple[Stop, int]] = ()
     """The first rows that history may have, each with the reason why not the rows before; of several the first is told. A
     row before the tail's first stands for so many messages before the tail."""
@@ -51,8 +50,6 @@ class Walk(msgspec.Struct):
     """Their tokens."""
     kept: Sequence[int] = ()
     """The indexes of the tail's units from the oldest that is kept on, ascending, with the required ones among them."""
-    kept_cost: int = 0
-    """The tokens of those that are not required."""
     stop: Stop = "complete"
     """Why it ended; ``older`` for too short a tail."""
     reasons: dict[int, Reason] = {}
@@ -108,14 +105,15 @@ def walk(state: Walk) -> None:
     if state.dedupe or state.skip or state.documents or units.broken.difference(range(begins)):
         stop, state.kept = _one_by_one(state, oldest), state.kept[::-1]
     else:
-        least = left = max(begins, bisect_left(units.starts, oldest, 0, len(costs))) if oldest > 0 else begins
-        taken = sum(costs[left:] if left else costs)
-        while taken > state.room:  # from the oldest: most of what was read is kept
-            taken -= costs[left]
+        least = left = max(begins, bisect_left(units.starts, oldest, 0, len(units))) if oldest > 0 else begins
+        room, cost, required = state.room + state.cost, costs.behind(left), view.required
+        if left:
+            cost += sum(costs.of(index) for index in required if index < left)
+        while cost > room:  # from the oldest: most of what was read is kept
+            cost -= costs.of(left) if left not in required else 0
             left += 1
-        state.kept_cost = taken
-        state.room -= taken
-        state.kept = range(left, len(costs))
+        state.room, state.cost = room - cost, cost
+        state.kept = range(left, len(units))
         stop = "budget" if left > least else _bound(state, begins, least) if least > begins else None
     if stop is None:
         history = view.history
@@ -144,7 +142,7 @@ def _one_by_one(state: Walk, oldest: int) -> Stop | None:
     starts, required = view.units.starts, view.required
     costs, covered = state.costs, view.covered
     for index in range(len(view.units) - 1, view.units.front - 1, -1):
-        row, cost = starts[index], costs[index]
+        row, cost = starts[index], costs.of(index)
         stop = _stop(state, row) if row < oldest or state.skipped is not None else None
         if index in required:
             kept.append(index)
@@ -163,7 +161,7 @@ def _one_by_one(state: Walk, oldest: int) -> Stop | None:
             state.reasons[index] = Reason.DUPLICATE
         elif cost <= state.room and (documents is None or _ground(state, index, cost, documents)):
             state.room -= cost
-            state.kept_cost += cost
+            state.cost += cost
             kept.append(index)
             said.add(words)
         elif state.skip and state.room > 0:
@@ -263,9 +261,9 @@ def _take_away(state: Walk, oldest: int, why: Reason) -> None:
     """Take the oldest kept unit away."""
     state.kept = state.kept[state.kept.index(oldest) + 1 :]
     state.reasons[oldest] = why
-    cost = state.costs[oldest]
+    cost = state.costs.of(oldest)
     state.room += cost
-    state.kept_cost -= cost
+    state.cost -= cost
 
 
 def _said(view: View, index: int) -> bytes | None:
