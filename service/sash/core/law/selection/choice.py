@@ -59,13 +59,13 @@ def choose(spec: WindowSpec, history: History, allowed: Allowed) -> Window | Nee
         return older(plan.budget)
     if plan.is_dearer or history.records.details:
         view = _as_sent(view, spec)
-    choice = _Choice(spec, allowed, view, view.of_units(plan.around), plan.budget)
+    logged = None
     if history.order is not None and plan.query.stable and allowed.cut is None:
-        if (logged := _in_log_order(history.order, spec)) is None:
+        logged = _in_log_order(history.order, spec)
+        if logged is None:
             return older()
-        choice = msgspec.structs.replace(choice, in_log_order=logged)
-    if plan.going_on and (row := last_reply(view)) is not None:
-        choice = msgspec.structs.replace(choice, goes_on=row, ending=plan.going_on)
+    goes_on = last_reply(view) if plan.going_on else None
+    choice = _Choice(spec, allowed, view, view.of_units(plan.around), plan.budget, logged, goes_on)
     if not view.units.single or view.units.front:
         choice = choice.with_cuts()
     if plan.below_a_tier < plan.budget:
@@ -124,12 +124,10 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
     """That of the plan, or what is below a price tier."""
     in_log_order: View | None = None
     """The messages in the order of the log; None where the view has them so."""
+    goes_on: int | None = None
+    """The row of a reply at the end of a request that may not end with one: a line stands behind it. None without one."""
     spared: int = 0
     """Tokens above a price tier, which history leaves free: the required parts alone are above it."""
-    goes_on: int | None = None
-    """The row of a reply at the end of a request that may not end with one; None without one."""
-    ending: int = 0
-    """The tokens of the line behind it; 0 without one."""
 
     def chosen(self) -> Window | NeedOlder:
         """The window, or NeedOlder. Raises WindowDoesNotFit."""
@@ -281,7 +279,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         spec, options, history = self.spec, self.spec.plan.query, self.view.history
         # These are kept free in each window with a stable cut.
         room -= longest_opening(spec.plan.model) if self._is_opened else 0
-        room -= spec.plan.going_on - self.ending
+        room -= spec.plan.going_on if self.goes_on is None else 0
         length = max(1, spec.plan.below_a_tier)
         found = cut_seq(self.in_log_order or self.view, room, length * options.stable_step, BLOCK * length, spec)
         if isinstance(found, NeedOlder) or self.in_log_order is None:
@@ -353,8 +351,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
 
     def _fixed(self, *lines: Line | Summary | None) -> WindowTokens:
         """Tokens of the fixed parts beside a summary and a note, with the line behind a reply at the end."""
-        plan, beside = self.spec.plan, [line for line in lines if line is not None]
-        fixed = plan.bare_costs
-        if beside or self.view.systems or plan.bare_calls:
-            fixed = costs_beside(self.view, plan, beside)
-        return fixed.plus("priming", self.ending) if self.ending else fixed
+        plan, fixed = self.spec.plan, self.spec.plan.bare_costs
+        if any(lines) or self.view.systems or plan.bare_calls:
+            fixed = costs_beside(self.view, plan, [line for line in lines if line is not None])
+        return fixed if self.goes_on is None else fixed.plus("priming", plan.going_on)

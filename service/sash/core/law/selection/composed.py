@@ -30,44 +30,43 @@ from sash.core.stored.stored_summary import Summary
 def composed(taken: Walk, spec: WindowSpec, allowed: Allowed, budget: int, goes_on: int | None) -> Window:
     """The window of a walk. ``budget`` is in tokens. A line may ask to go on behind the reply of the row ``goes_on``."""
     plan, view, rows, fixed = spec.plan, taken.view, taken.rows, taken.fixed
-    history, messages, is_moved = view.history, taken.cost, view.history.order is not None
+    history, seqs, messages, is_moved = view.history, view.history.seqs, taken.cost, view.history.order is not None
     if view.edits:  # remaining room extends the newest results again
         view = grown(view, spec, taken.room)
         messages += int((view.costs - taken.view.costs).sum())
-    sent, left, accepted, left_of, thoughts, others, tools = None, None, 0, (), 0, messages, fixed.tools
+    tools, texts, reasoning = fixed.tools, messages, 0
+    sent, left, left_of, accepted = None, None, (), 0
     if view.thoughts is not None:
         sent, left, accepted = _reasoning(view, view.thoughts, taken, spec, allowed, budget - fixed.total)
-        others -= int(view.thoughts.sent[rows].sum())
-        thoughts, left_of = int(sent[rows].sum()), left[rows].tolist()
+        texts -= int(view.thoughts.sent[rows].sum())
+        reasoning, left_of = int(sent[rows].sum()), left[rows].tolist()
     if taken.note or taken.summary is not None or plan.stands_in or view.systems:
         tools = _tools_tokens(view, plan, taken, rows)
     grounding, left_grounding = {}, history.grounding_tokens
     if taken.grounding:
-        grounding = {history.seqs[row]: taken.grounding[row] for row in sorted(taken.grounding)}
+        grounding = {seqs[row]: taken.grounding[row] for row in sorted(taken.grounding)}
         left_grounding = max(0, left_grounding - sum(each.tokens for each in grounding.values()))
     missing = history.length - len(rows) if taken.summary is None else left_out(view, len(rows), taken.summary)
     is_edited = left_of or view.edits or is_moved or history.seen is not None
     return Window(
         budget=budget,
         rows=rows,
-        seqs=history.seqs[rows.start : rows.stop]
-        if isinstance(rows, range)
-        else [*map(history.seqs.__getitem__, rows)],
-        question=history.seqs[history.asked] if history.asked >= 0 else 0,
+        seqs=seqs[rows.start : rows.stop] if isinstance(rows, range) else [*map(seqs.__getitem__, rows)],
+        question=seqs[history.asked] if history.asked >= 0 else 0,
         is_moved=is_moved,
         grounding=grounding,
         summary=taken.summary,
         note=taken.note,
         tokens=WindowTokens(
-            total=fixed.total - fixed.tools + tools + others + taken.spent + thoughts,
+            total=fixed.total - fixed.tools + tools + texts + taken.spent + reasoning,
             priming=fixed.priming,
             system=fixed.system,
             few_shots=fixed.few_shots,
             tools=tools,
             summary=fixed.summary,
-            messages=others,
+            messages=texts,
             grounding=taken.spent,
-            reasoning=thoughts,
+            reasoning=reasoning,
         ),
         dropped=Dropped(
             messages=missing,
@@ -87,7 +86,7 @@ def composed(taken: Walk, spec: WindowSpec, allowed: Allowed, budget: int, goes_
         opening=taken.opening,
         cut=taken.cut if taken.cut is not None and taken.cut.since is not None else None,
         passed=_passed(taken, view) if taken.reasons else frozenset(),
-        goes_on=history.seqs[goes_on] if goes_on is not None and goes_on in rows else 0,
+        goes_on=seqs[goes_on] if goes_on is not None and goes_on in rows else 0,
     )
 
 

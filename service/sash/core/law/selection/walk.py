@@ -83,7 +83,7 @@ class Walk(msgspec.Struct):
     def units(self) -> Sequence[int]:
         """The indexes of the window's units, ascending."""
         oldest = self.kept[0] if self.kept else len(self.view.units)
-        before = sorted(index for index in self.view.required if index < oldest)
+        before = sorted(filter(oldest.__gt__, self.view.required))
         return [*before, *self.kept] if before else self.kept
 
     def add_documents(self, row: int, grounded: Grounded) -> None:
@@ -99,13 +99,14 @@ def walk(state: Walk) -> None:
 
     Where room and bounds alone decide, this is the longest run of the newest units that fits.
     """
-    view, units, costs = state.view, state.view.units, state.costs
+    view, units, costs, count = state.view, state.view.units, state.costs, len(state.view.units)
     oldest = max([least for _, least in state.firsts]) if state.firsts else 0
     begins = units.front + view.headless
     if state.dedupe or state.skip or state.documents or units.broken.difference(range(begins)):
-        stop, state.kept = _one_by_one(state, oldest), state.kept[::-1]
+        stop = _one_by_one(state, oldest)
+        state.kept = state.kept[::-1]
     else:
-        least = left = max(begins, bisect_left(units.starts, oldest, 0, len(units))) if oldest > 0 else begins
+        least = left = max(begins, bisect_left(units.starts, oldest, 0, count)) if oldest > 0 else begins
         room, cost, required = state.room + state.cost, costs.behind(left), view.required
         if left:
             cost += sum(costs.of(index) for index in required if index < left)
@@ -113,7 +114,7 @@ def walk(state: Walk) -> None:
             cost -= costs.of(left) if left not in required else 0
             left += 1
         state.room, state.cost = room - cost, cost
-        state.kept = range(left, len(units))
+        state.kept = range(left, count)
         stop = "budget" if left > least else _bound(state, begins, least) if least > begins else None
     if stop is None:
         history = view.history
