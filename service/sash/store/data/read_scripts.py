@@ -28,6 +28,8 @@ class TailReply(msgspec.Struct, frozen=True):
     """Seq, record, details and body of the newest compaction that the window can have; empty without one."""
     indexed: Sequence[Any] = ()
     """All records, and the reply with the words of all messages (``blocks.values_of``); empty where they are not here."""
+    agents: bytes = b""
+    """The field with the names of all agents; empty where there are none, or it was not asked for."""
 
 
 class Known(msgspec.Struct, frozen=True):

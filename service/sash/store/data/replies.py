@@ -164,11 +164,10 @@ def visible_owner(sealer: AnySealer, settings: bytes) -> str:
     return few_settings(settings).owner or "" if sealer.active else ""
 
 
-def state_of(sealer: AnySealer, name: str, fields: Sequence[bytes | None], length: int) -> State:
+def state_of(sealer: AnySealer, name: str, fields: Sequence[bytes | None], length: int, agents: bytes | None) -> State:
     """Return a conversation's state, from the fields of ``parts/fields.lua``. Raises CannotOpen, UnknownKey."""
-    identity, version, life, etag, settings, t0, t1, gn, user, edited, sealed, rich, _, compactions, *others = fields
-    g0, g1, summary, *agents = others
-    check_identity(identity, name)
+    found, version, life, etag, settings, t0, t1, gn, user, edited, sealed, rich, _, forms, g0, g1, summary = fields
+    check_identity(found, name)
     if version is None or settings is None or etag is None:
         raise Internal("The store holds a conversation without a version or settings.")
     return State(
@@ -184,16 +183,16 @@ def state_of(sealer: AnySealer, name: str, fields: Sequence[bytes | None], lengt
         summary=decode_summary(sealer.open(Kind.SUMMARY, summary)) if summary else None,
         sealed=sealed is not None,
         rich=rich is not None,
-        compactions=read_compactions(compactions) if compactions else _NO_COMPACTIONS,
-        agents=read_agents(agents[0]) if agents and agents[0] else NO_AGENTS,
+        compactions=read_compactions(forms) if forms else _NO_COMPACTIONS,
+        agents=read_agents(agents) if agents else NO_AGENTS,
     )
 
 
 def whole_state_of(sealer: AnySealer, name: str, reply: StateReply) -> WholeState:
     """Return the whole state in a reply. Raises CannotOpen, UnknownKey."""
-    *fields, created, updated = reply.fields
+    *fields, agents, created, updated = reply.fields
     return WholeState(
-        *msgspec.structs.astuple(state_of(sealer, name, fields, reply.length)),
+        *msgspec.structs.astuple(state_of(sealer, name, fields, reply.length, agents)),
         created_ms=int(created or 0),
         updated_ms=int(updated or 0),
         expires_ms=reply.expires_ms if reply.expires_ms > 0 else None,
@@ -209,7 +208,7 @@ def read_compactions(value: bytes) -> dict[str, int]:
 
 def tail_of(sealer: AnySealer, name: str, reply: TailReply) -> Tail:
     """Return the tail in a reply. Raises CannotOpen, UnknownKey."""
-    state = state_of(sealer, name, reply.fields, reply.length)
+    state = state_of(sealer, name, reply.fields, reply.length, reply.agents)
     first, packed, bodies, documents = reply.first_seq, reply.records, reply.bodies, None
     records = unpack_many(packed, reply.details) if reply.details else Records(packed)
     outside, front = _before(sealer, state, reply) if reply.pinned or reply.question else _NOTHING_BEFORE

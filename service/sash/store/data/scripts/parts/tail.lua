@@ -10,7 +10,7 @@
 --        message needs them, {body, …}, documents of the newest user message or '', {seq, record and body, …} of the pinned
 --        messages before the tail, {record, details, body} of the newest user message when it is before the tail, {seq, record,
 --        details, body} of the newest compaction in one of the forms, {all records joined, the number of indexed messages and
---        all their blocks (../../blocks.py)} of a conversation of up to MOST_WORDS messages, or {}}
+--        all their blocks (../../blocks.py)} of a conversation of up to MOST_WORDS messages, or {}, the agents or ''}
 --
 -- Bodies are the newest ones of the tail. A body is left out where its text and all later texts are over the budget, unless
 -- it or an older message is in every window, or all are asked for, or where a compaction stands for it. Where they have more
@@ -113,6 +113,6 @@ local function read_tail(fields, length, budget, column, limit, scripts, block, 
     for number = 0, (length - 1) / BLOCK do wanted[#wanted + 1] = number end
     index = {redis.call('GETRANGE', counts, 0, -1), redis.call('HMGET', words, unpack(wanted))}
   end
-  if tonumber(with_agents) == 1 then fields[18] = redis.call('HGET', conversation, 'agents') end
-  return {'ok', fields, length, first, records, beside, bodies, documents, before, question, compaction, index}
+  local agents = tonumber(with_agents) == 1 and redis.call('HGET', conversation, 'agents') or ''
+  return {'ok', fields, length, first, records, beside, bodies, documents, before, question, compaction, index, agents}
 end
