@@ -13,7 +13,6 @@ from sash.api.incoming import Incoming
 from sash.api.schemas import EncodingTokens, LostMedium, StoredMessage
 from sash.core.chat.messages import Document, Grounding
 from sash.core.counts.costs.counting import reference_tokens
-from sash.core.law.limits.lost_media import filled_with, lost_among, told
 from sash.core.providers import CHAT
 from sash.core.providers.messages.members import FOREIGN, as_it_came
 from sash.core.providers.reading.native import own_messages
@@ -24,6 +23,7 @@ from sash.problems import FormatCannotCarry
 from sash.store.data.beside_entries import read_beside
 from sash.store.data.layout import Target
 from sash.store.data.replies import Message, Page
+from sash.windows.lost_media import filled_with, lost_among, told
 
 MediaForm = Annotated[
     Literal["described", "inline"],

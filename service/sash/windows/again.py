@@ -15,7 +15,6 @@ import msgspec
 from sash.core.counts.models.models import Model
 from sash.core.counts.requests.calibration import Correction
 from sash.core.law.fixed_parts.conversation_settings import decoded_settings
-from sash.core.law.limits.lost_media import lost_seqs
 from sash.core.law.records.parameters import WindowQuery
 from sash.problems import Problem, ReceiptGone, Unprocessable, edited_too_fast
 from sash.store.data.earlier import EarlierStates, Past
@@ -26,6 +25,7 @@ from sash.store.data.usage import corrected_by
 from sash.windows.answer import Made
 from sash.windows.asked import limits_of, plan_of
 from sash.windows.gone import amended, changed, differs, erased, lost
+from sash.windows.lost_media import lost_seqs
 from sash.windows.model_rules import ModelRules
 from sash.windows.receipts import Receipt, told_of
 from sash.windows.stored import Windows, reach_of_query

@@ -19,7 +19,6 @@ from sash.core.law.fixed_parts.cost import Cost, input_prices
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.history.enclosing import with_records
 from sash.core.law.history.view import History, Order
-from sash.core.law.limits.lost_media import lost_seqs
 from sash.core.law.limits.unreadable import unreadable_in
 from sash.core.law.recall import Recollection
 from sash.core.law.records.explained import Explained
@@ -53,6 +52,7 @@ from sash.windows.head import (
     WindowHead,
     WindowRecalled,
 )
+from sash.windows.lost_media import lost_seqs
 from sash.windows.marked import marked_in, with_foreign_members
 from sash.windows.tokens_sent import is_sent_as_counted, savings
 

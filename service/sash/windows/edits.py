@@ -112,21 +112,9 @@ def _with_documents_priced(window: Window, priced: Mapping[int, Grounded]) -> Wi
 
 def edited(window: Window, history: History, bodies: Bodies, model: Model) -> tuple[Window, Bodies, Trimmed | None]:
     """Apply the window's edits. Returns the window with exact tokens, the edited bodies, and the figures of cut results."""
-    if not window.lined:
-        return _without_lines(window, history, bodies, model)
-    window, bodies = _lined(window, history, bodies, model)
-    lined, costs = window.lined, message_costs(history.records, model)
-    saved = {row: costs.item(row) - record_cost(record, model) for row, record in lined.items()}
-    window, bodies, trimmed = _without_lines(_saving(window, saved, -1), with_records(history, lined), bodies, model)
-    return _saving(window, saved, 1), bodies, trimmed
-
-
-def _saving(window: Window, saved: Mapping[int, int], sign: int) -> Window:
-    """The window whose edits save more, or less, by what lines in place of media save. Cuts are told apart from them."""
-    edits = {
-        row: _replace(window.edits[row], saved=window.edits[row].saved + sign * more) for row, more in saved.items()
-    }
-    return _replace(window, edits={**window.edits, **edits})
+    if window.lined:
+        window, bodies = _lined(window, history, bodies, model)
+    return _without_lines(window, with_records(history, window.lined), bodies, model)
 
 
 def _lined(window: Window, history: History, bodies: Bodies, model: Model) -> tuple[Window, Bodies]:
@@ -176,7 +164,7 @@ def _without_lines(
     plain = _plain_lines(window, history, model, whole)
     for row, each in window.edits.items():
         seq = history.seqs[row]
-        if each.media and each == Edit(media=each.media, saved=each.saved):
+        if each == Edit(media=each.media):
             continue
         if row in plain:
             message = _members(bodies.body(seq))

@@ -60,13 +60,12 @@ from sash.windows.recalling import (
     costs_of,
     digests_of,
     first_seen,
-    for_view,
     in_block,
     in_places,
     last_left_out,
+    recallable,
     recollected,
     shortlist,
-    without_later_results,
 )
 
 Flow = Generator[Need | Made, Any, None]
@@ -299,9 +298,7 @@ def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked
     wanted = shortlist(old, asks, draft, room, model.column, user_first=query.start == "user", view=query.view)
     needed = {seq for each in wanted for seq in each.seqs}.union(old.late)
     records: Mapping[int, Record] = yield WholeRecords(sorted(needed), old)
-    wanted = without_later_results(wanted, old, records)
-    if query.view is not None:
-        wanted = for_view(wanted, records, query.view)
+    wanted = recallable(wanted, old, records, query.view)
     costs = costs_of(records, old, model, query)
     taken = choose(wanted, room, records, costs, digests_of(draft.seqs, history))
     recalled = {seq: records[seq] for seq in sorted({seq for each in taken for seq in each.seqs})}

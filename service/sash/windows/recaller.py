@@ -195,9 +195,7 @@ class Recaller:
         whole: dict[int, Record] = {}
         wanted: list[tuple[int, int]] = []
         rich = {seq for seq in seqs if records.flags[seq - first_seq] & needed}
-        if not rich:  # as nearly always
-            whole = {seq: records[seq - first_seq] for seq in seqs}
-        for first, last in runs(seqs) if rich else ():
+        for first, last in runs(seqs):
             run = range(first, last + 1)
             # Read a run as a whole: the cost of one of several tool results depends on its neighbours.
             if rich.isdisjoint(run):

@@ -175,24 +175,23 @@ def shortlist(
     return wanted
 
 
-def without_later_results(wanted: list[Candidate], old: Old, records: Mapping[int, Record]) -> list[Candidate]:
-    """The candidates without tool groups that have late results, which are not recalled with them."""
+def recallable(
+    wanted: Sequence[Candidate], old: Old, records: Mapping[int, Record], view: str | None
+) -> list[Candidate]:
+    """The candidates without tool groups that have late results, which are not recalled with them; and for a ``view``
+    without what the agent may not see, and without other agents' tool groups."""
     late = {records[seq].links for seq in old.late}
-    if not late:
-        return wanted
-    called = {seq for seq, record in records.items() if record.calls and not late.isdisjoint(links_in(record.links))}
-    return [each for each in wanted if called.isdisjoint(each.seqs)]
 
-
-def for_view(wanted: list[Candidate], records: Mapping[int, Record], view: str) -> list[Candidate]:
-    """The candidates that an agent may see, without other agents' tool groups."""
-
-    def is_hidden(record: Record) -> bool:
+    def is_apart(record: Record) -> bool:
+        if late and record.calls and not late.isdisjoint(links_in(record.links)):
+            return True
+        if view is None:
+            return False
         is_others_group = (record.grouped and not record.flags & Flags.WITHHELD) and record.party.is_others(view)
         return is_others_group or not record.party.is_seen(view)
 
-    hidden = {seq for seq, record in records.items() if is_hidden(record)}
-    return [each for each in wanted if hidden.isdisjoint(each.seqs)]
+    apart = {seq for seq, record in records.items() if is_apart(record)}
+    return [each for each in wanted if apart.isdisjoint(each.seqs)]
 
 
 def digests_of(seqs: Sequence[int], history: History) -> set[bytes]:

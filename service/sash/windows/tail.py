@@ -11,12 +11,11 @@ from sash.core.counts.models.families import TOOL
 from sash.core.counts.models.models import Model
 from sash.core.law.history.compaction import newest_summary
 from sash.core.law.history.view import History
-from sash.core.law.limits.lost_media import fillers_of, instead_of
 from sash.core.law.records.records import Records
 from sash.core.law.render import Bodies
 from sash.core.stored.record import Flags, Record
 from sash.core.stored.runs import runs
-from sash.core.stored.split_media import Pieces, StoredMedium, Text, pieces_of
+from sash.core.stored.split_media import Pieces, StoredMedium, Text
 from sash.core.stored.stored_grounding import StoredGrounding
 from sash.processor import PROCESSOR
 from sash.store.data.layout import Target
@@ -24,6 +23,7 @@ from sash.store.data.media_contents import MediaContents
 from sash.store.data.reading import Reader, work_of
 from sash.store.data.replies import Tail
 from sash.store.data.stored_messages import STEP_BYTES
+from sash.windows.lost_media import filled_with, instead_of
 
 SHORT = 2000
 """Plain messages from which a window is built in a few milliseconds; with more, it is built in a thread."""
@@ -167,12 +167,11 @@ class GrowingTail(msgspec.Struct, eq=False):
         self._lost |= wanted.keys() - contents.keys()
         whole: dict[int, Pieces] = {}
         for seq, found in media.items():
-            if lost := self._lost.intersection(each.name for each in found):
-                fillers, numbers = fillers_of(bodies[seq], found, lost)
-                self.lost = {**self.lost, seq: numbers}
-                instead[seq] = {**fillers, **instead.get(seq, {})}
-            whole[seq] = pieces_of(bodies[seq], found, {**contents, **instead.get(seq, {})})
-        self._bare = {**self._bare, **{seq: bodies[seq] for seq in instead}}
+            whole[seq], lost = filled_with(bodies[seq], found, {**contents, **instead.get(seq, {})})
+            if lost:
+                self.lost = {**self.lost, seq: sorted({*self.lost.get(seq, ()), *lost})}
+        changed = instead.keys() | (self.lost.keys() & whole.keys())
+        self._bare = {**self._bare, **{seq: bodies[seq] for seq in changed}}
         tail, outside = [*self.bodies.tail], {**self.bodies.outside}
         for seq, body in whole.items():
             if seq >= self.bodies.first_seq:
@@ -180,7 +179,7 @@ class GrowingTail(msgspec.Struct, eq=False):
             else:
                 outside[seq] = body
         self.bodies = Bodies(self.bodies.first_seq, tail, outside)
-        self._filled |= whole.keys() - instead.keys()
+        self._filled |= whole.keys() - changed
         self.filled_bytes += size
 
     async def apart(self, records: Mapping[int, Record]) -> dict[int, bytes]:

@@ -15,7 +15,6 @@ import msgspec
 
 from sash.core.counts.costs.estimates import spoken_tokens
 from sash.core.counts.text.vocabularies import Vocabulary
-from sash.core.law.limits.lost_media import filled_with
 from sash.core.law.records.records import Records
 from sash.core.law.render import Bodies
 from sash.core.stored.record import Flags, Record
@@ -28,6 +27,7 @@ from sash.store.data.media_contents import MediaContents
 from sash.store.data.reading import Reader
 from sash.store.data.replies import State
 from sash.store.data.stored_messages import SMALL_STEP_BYTES, in_steps
+from sash.windows.lost_media import filled_with
 from sash.windows.tail import GrowingTail
 
 _AT_ONCE_BYTES = 8 * 1024

@@ -8,7 +8,7 @@ import msgspec
 from sash.core.counts.costs.counting import reasoning_tokens
 from sash.core.counts.models.models import Model
 from sash.core.law.history.view import History
-from sash.core.law.records.costs import message_costs
+from sash.core.law.records.costs import message_costs, record_cost
 from sash.core.law.selection.window import Window
 
 
@@ -40,7 +40,8 @@ class WindowCosts(msgspec.Struct, frozen=True, dict=True):
         """The tokens of a message as it is sent, with its documents."""
         history, model, row = self.history, self.model, self.row_of[seq]
         edit, grounded = self.window.edits.get(row), self.window.grounding.get(seq)
-        cost: int = message_costs(history.records, model).item(row)
+        lined = self.window.lined.get(row)
+        cost: int = record_cost(lined, model) if lined else message_costs(history.records, model).item(row)
         cost += history.lines_tokens(row, model) - (edit.saved if edit else 0)
         if self._thinks and not (edit and edit.without_reasoning):
             cost += reasoning_tokens(history.records[row].measure, model)

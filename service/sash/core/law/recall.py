@@ -66,16 +66,14 @@ def candidates(
     passed: set[int] = set()
     units = group_units(records)
     for place, score in ranked:
-        if first_seq + place in passed or first_seq + place in sent or records.roles[place] <= DEVELOPER:
-            continue
-        unit = _unit_at(records, units, place)
+        is_new = place not in passed and records.roles[place] > DEVELOPER
+        unit = _unit_at(records, units, place) if is_new else None
         if unit is None:
             continue
-        found = tuple(range(first_seq + unit.start, first_seq + unit.stop))
-        passed.update(found)
+        passed.update(unit)
+        found = tuple(first_seq + each for each in unit)
         if sent.isdisjoint(found):
-            companion = _companion(records, units, unit)
-            others = range(first_seq + companion.start, first_seq + companion.stop)
+            others = [first_seq + each for each in _companion(records, units, unit)]
             yield Candidate(score, found, (*found, *[seq for seq in others if seq not in sent]))
 
 

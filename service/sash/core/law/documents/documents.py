@@ -20,7 +20,7 @@ from sash.core.counts.text import Encoding, Pair, count_text, cut_text
 from sash.core.counts.text.unicode_scripts import CAPITALS_APART, SINGLE_DIGITS, most_family_tokens
 from sash.core.law.documents.document_costs import Joining, Source
 from sash.core.law.documents.grounding import Grounded, Template, sent_texts
-from sash.core.law.documents.levels import highest, step_at
+from sash.core.law.documents.levels import Leveled, LevelStep, highest, step_at
 from sash.core.law.records.reasons import (
     CUT,
     EARLIER,
@@ -73,25 +73,12 @@ class Documents(msgspec.Struct, frozen=True):
         def cost(texts: Sequence[str]) -> int:
             return message.cost(*self.template.around(texts))
 
-        def step_cost(number: int) -> int:
-            return cost(step_at(given, number).texts)
-
         given = [stored.levels(place) for place in fresh]
         if self.max_tokens is not None:
             own_room = max(0, self.max_tokens - spent)
-            given = given[: highest(len(given), own_room, step_cost)]
+            given = given[: highest(len(given), own_room, lambda number: cost(step_at(given, number).texts))]
             room = min(room, own_room)
-        allowed = len(given)
-        first = {"drop": allowed, "error": allowed + 1}.get(self.overflow, 1)
-        number = highest(sum(map(len, given)), room, step_cost, first=first)
-        if number < allowed and self.overflow == "drop":
-            return None
-        texts, levels = step_at(given, number)
-        cut = ""
-        if number < allowed and self.overflow == "trim":
-            cut = _beginning(given[number][-1], room, lambda text: cost([*texts, text]), model.encoding)
-        if cut:
-            texts, levels = [*texts, cut], (*levels, len(given[number]) - 1)
+        (texts, levels), is_cut = self._fitting(given, room, cost, model.encoding)
         if not texts:
             return None
         before, after = self.template.around(texts)
@@ -101,12 +88,26 @@ class Documents(msgspec.Struct, frozen=True):
             after=after,
             tokens=message.added(before, after)[model.column],
             cost=message.cost(before, after),
-            cut=bool(cut),
+            cut=is_cut,
             documents=tuple(stored.documents[place] for place in places),
             places=places,
             levels=levels,
-            allowed=allowed,
+            allowed=len(given),
         )
+
+    def _fitting(
+        self, given: Leveled, room: int, cost: Callable[[Sequence[str]], int], encoding: Encoding
+    ) -> tuple[LevelStep, bool]:
+        """The highest step that ``overflow`` allows in this room; and whether its last document is cut."""
+        count = len(given)
+        first = {"drop": count, "error": count + 1}.get(self.overflow, 1)
+        number = highest(sum(map(len, given)), room, lambda number: cost(step_at(given, number).texts), first=first)
+        step = step_at(given, 0 if number < count and self.overflow == "drop" else number)
+        if number < count and self.overflow == "trim":
+            cut = _beginning(given[number][-1], room, lambda text: cost([*step.texts, text]), encoding)
+            if cut:
+                return LevelStep([*step.texts, cut], (*step.levels, len(given[number]) - 1)), True
+        return step, False
 
     def _counted(self, stored: StoredGrounding, record: Record) -> dict[tuple[str, str], Pair]:
         """The tokens that all whole documents add, which were counted at the append, by the texts around the content."""

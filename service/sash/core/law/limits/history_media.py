@@ -22,70 +22,46 @@ from sash.problems import WindowDoesNotFit
 class HistoryMedia:
     """The media of the messages that can be in a window, in the order of the messages, and the required rows.
 
-    ``all`` is what any message that was read encloses. Of what may be sent, ``refused`` are those that the provider takes in
-    no request, or that are lost, and ``found`` the others. ``fixed`` is what the parts before the messages have. Raises
-    WindowDoesNotFit if the required parts are over a limit.
+    ``refused`` are those that the provider takes in no request, or that are lost, and ``found`` the others. ``texts`` are
+    the bytes of each message with lines in place of its media. ``fixed`` is what the parts before the messages have, and
+    ``held`` that with the media of required messages. Raises WindowDoesNotFit if the required parts are over a limit.
     """
 
     def __init__(self, history: History, units: Units, plan: Plan) -> None:
-        model, fixed, options = plan.model, plan.parts.fixed, plan.query
-        self._model = model
-        self.history, self.units, self.limits, self.options = history, units, model.limits, options
+        model = plan.model
+        self.history, self.units, self.plan, self.limits = history, units, plan, model.limits
         self.most_bytes = float("inf") if self.limits.bytes is None else self.limits.bytes
-        self.required = _required(history, units)
+        # Recalled messages are shortened like others.
+        required = {unit: why for unit, why in required_units(history, units).items() if why is not Reason.RECALLED}
+        self.required = {row: why for unit, why in required.items() for row in units.members([unit])}
         self.texts = text_bytes(history.records, model)
-        self._sums = np.concatenate(([0], np.cumsum(self.texts)))
-        thinks_from = {"all": -1, "turn": begins_turn(history)}.get(options.reasoning, len(history.records) - 1) + 1
-        given = enclosures(history, model.format)
-        self.all = [each for each in given if not each.medium.in_reasoning or each.row >= thinks_from]
+        thinks_from = {"all": -1, "turn": begins_turn(history)}.get(plan.query.reasoning, len(history.records) - 1) + 1
         # A message that is not required is in no window if it is an unanswered call, or a reply in progress.
-        found = [each for each in self.all if each.row in self.required or unit_at(units, each.row) not in units.broken]
+        found = [
+            each
+            for each in enclosures(history, model.format)
+            if (not each.medium.in_reasoning or each.row >= thinks_from)
+            and (each.row in self.required or unit_at(units, each.row) not in units.broken)
+        ]
         self.refused: Left = {each.key: name for each in found if (name := self._why_line(each))}
         self.found = [each for each in found if each.key not in self.refused]
-        shots = ((each.role, each.extra.media) for each in fixed.few_shots if each.extra is not None)
-        self._shots = [each for role, media in shots for each in media if is_sent(each, role, model.format)]
-        size = plan.fixed_bytes + told_bytes(history, options)  # with that of the few-shots
-        self.fixed = Load().and_of(self._shots, self.limits)._replace(bytes=size)
-        self._fixed_messages = plan.fixed_messages
-        self._check()
+        few_shots = ((each.role, each.extra.media) for each in plan.parts.fixed.few_shots if each.extra is not None)
+        shots = [each for role, media in few_shots for each in media if is_sent(each, role, model.format)]
+        size = plan.fixed_bytes + told_bytes(history, plan.query)  # with that of the few-shots
+        self.fixed = Load().and_of(shots, self.limits)._replace(bytes=size)
+        must = [each for each in self.found if each.row in self.required]
+        self.held, self.required_bytes = self.loaded(must), self.text(self.required)
+        self._check(shots, must)
 
     def _why_line(self, each: Enclosed) -> str | None:
         """The reason why a medium is a line in every window; None if it may be whole."""
-        is_lost = each.number in self.history.lost.get(self.history.seqs[each.row], ())
-        if is_lost:
+        if each.number in self.history.lost.get(self.history.seqs[each.row], ()):
             return LOST
-        mend = why_unreadable(each.medium, self._model, self.history.now)
+        mend = why_unreadable(each.medium, self.plan.model, self.history.now)
         return mend.name if mend else refused(each.medium, self.limits)
 
-    # ---- sums
-
-    def text(self, rows: Iterable[int]) -> int:
-        """Bytes of these messages with lines in place of their media."""
-        return int(self.texts[[*rows]].sum())
-
-    def texts_from(self, first: int, last: int) -> int:
-        """Bytes of the texts of the tail's messages from ``first`` to ``last``."""
-        first, end = (max(each, self.history.records.front) for each in (min(first, last + 1), last + 1))
-        return int(self._sums[end] - self._sums[first])
-
-    @property
-    def all_bytes(self) -> int:
-        """Bytes of a request of all that was read."""
-        return self.loaded(self.found).bytes + int(self._sums[-1])
-
-    @property
-    def required_bytes(self) -> int:
-        """Bytes of the texts of the required messages."""
-        return self.text(self.required)
-
-    def loaded(self, found: Iterable[Enclosed]) -> Load:
-        """What the fixed parts and these media have."""
-        return self.fixed.and_of((each.medium for each in found), self.limits)
-
-    # ---- what must be, and what may be
-
-    def _check(self) -> None:
-        for medium in self._shots:
+    def _check(self, shots: Sequence[Medium], must: Sequence[Enclosed]) -> None:
+        for medium in shots:
             if name := refused(medium, self.limits):
                 size = medium.side if name == "image_side" else bytes_of(medium)
                 raise WindowDoesNotFit.over(name, getattr(self.limits, name), {"few_shots": size})
@@ -93,13 +69,11 @@ class HistoryMedia:
         needed = self._messages_beside - (0 if self.history.recalled else ASIDE_MESSAGES)  # recall gives way at once
         if most is not None and needed > most:
             raise WindowDoesNotFit.over("messages", most, {"messages": needed})
-        must = [each for each in self.found if each.row in self.required]
-        load = self.loaded(must)
-        load = load._replace(bytes=load.bytes + self.required_bytes)
-        limit = Room(self.limits, self.most_bytes).over(load)
+        load = self.held._replace(bytes=self.held.bytes + self.required_bytes)
+        limit = Room(self.limits, self.most_bytes).over(load, load)
         if limit is None:
             return
-        parts: dict[str, list[Medium]] = {"few_shots": self._shots}
+        parts = {"few_shots": [*shots]}
         for each in must:
             parts.setdefault(self.required[each.row].part, []).append(each.medium)
         kind = "images" if limit == "many_images" else limit
@@ -107,6 +81,16 @@ class HistoryMedia:
         if kind == "bytes":
             numbers["text"] = load.bytes - sum(numbers.values())
         raise WindowDoesNotFit.over(kind, getattr(self.limits, limit), numbers)
+
+    def text(self, rows: Iterable[int]) -> int:
+        """Bytes of these messages with lines in place of their media."""
+        return int(self.texts[[*rows]].sum())
+
+    def loaded(self, found: Iterable[Enclosed]) -> Load:
+        """What the fixed parts and these media have."""
+        return self.fixed.and_of((each.medium for each in found), self.limits)
+
+    # ---- what must be, and what may be
 
     def required_at(self, row: int) -> AbstractSet[int]:
         """The messages that were required while this one was the newest, beside those that always are."""
@@ -123,11 +107,9 @@ class HistoryMedia:
 
     def beyond_kept(self, found: Sequence[Enclosed], exempt: AbstractSet[int]) -> Left:
         """The pictures before the newest ``images_kept``, except those of ``exempt`` messages."""
-        kept = self.options.images_kept
-        if kept is None:
-            return {}
         pictures = [each for each in found if each.medium.kind == IMAGE]
-        old = pictures[: max(0, len(pictures) - kept)]
+        kept = self.plan.query.images_kept
+        old = [] if kept is None else pictures[: max(0, len(pictures) - kept)]
         return {each.key: "images_kept" for each in old if each.row not in exempt}
 
     def oldest_by_bytes(self, documents: int) -> int | None:
@@ -135,8 +117,7 @@ class HistoryMedia:
 
         ``documents`` are the bytes of those that are sent.
         """
-        required = self.loaded(each for each in self.found if each.row in self.required).bytes
-        room = self.most_bytes - required - self.required_bytes - documents
+        room = self.most_bytes - self.held.bytes - self.required_bytes - documents
         ordinary = self.texts.copy()
         ordinary[[*self.required]] = 0
         ordinary = ordinary[self.history.records.front :]
@@ -155,10 +136,4 @@ class HistoryMedia:
         """The most messages beside those that may give way: fixed ones, lines, required ones and recalled ones."""
         order = self.history.order
         lines = sum(map(len, order.missing["line"].values())) if order else 0
-        return self._fixed_messages + lines + len(self.required.keys() | {*self.history.recalled})
-
-
-def _required(history: History, units: Units) -> dict[int, Reason]:
-    """The rows of required messages, with the reason. Recalled messages are shortened like others."""
-    found = ((index, why) for index, why in required_units(history, units).items() if why is not Reason.RECALLED)
-    return {row: why for index, why in found for row in range(units.starts[index], units.starts[index + 1])}
+        return self.plan.fixed_messages + lines + len(self.required.keys() | {*self.history.recalled})

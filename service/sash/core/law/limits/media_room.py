@@ -1,6 +1,8 @@
 """The room that a request's limits give to pictures, files and sounds, and the choice of those that have it."""
 
+import sys
 from collections.abc import Iterable, Sequence
+from operator import add
 from typing import Final, NamedTuple
 
 import msgspec
@@ -25,7 +27,7 @@ class Load(NamedTuple):
 
     def and_of(self, media: Iterable[Medium], limits: RequestLimits) -> "Load":
         """This load, and these media."""
-        each = [(one.kind == IMAGE, one.pages, bytes_of(one), is_large(one, limits)) for one in media]
+        each = [(one.kind == IMAGE, one.pages, bytes_of(one), _is_large(one, limits)) for one in media]
         return Load(*map(sum, zip(self, *each, strict=True)))
 
 
@@ -41,22 +43,18 @@ class Room(msgspec.Struct, frozen=True):
         limit = getattr(self.limits, name)
         return float("inf") if limit is None else max(1, int(limit * self.share))
 
-    def images(self, *, are_large: bool) -> tuple[float, str]:
-        """The largest number of pictures, and the limit that it follows from. ``are_large``: one of them is."""
-        names = ("images", "many_images") if are_large else ("images",)
-        return min((self.most(name), name) for name in names)
-
-    def over(self, load: Load) -> str | None:
-        """The limit that a load is over; None if it is over none."""
-        most, name = self.images(are_large=load.large > 0)
-        if load.images > most:
+    def over(self, load: Load, part: Load) -> str | None:
+        """The limit that a load is over, of those that a part of it takes up; None if it is over none."""
+        names = ("images", "many_images") if load.large else ("images",)
+        most, name = min((self.most(name), name) for name in names)
+        if part.images and load.images > most:
             return name
-        if load.pages > self.most("pages"):
+        if part.pages and load.pages > self.most("pages"):
             return "pages"
-        return "bytes" if load.bytes > self.bytes else None
+        return "bytes" if part.bytes and load.bytes > self.bytes else None
 
 
-def is_large(medium: Medium, limits: RequestLimits) -> bool:
+def _is_large(medium: Medium, limits: RequestLimits) -> bool:
     """Whether a picture has more pixels a side than one of many pictures may have."""
     return medium.kind == IMAGE and limits.many_images_side is not None and medium.side > limits.many_images_side
 
@@ -72,21 +70,18 @@ def refused(medium: Medium, limits: RequestLimits) -> str | None:
 
 
 def newest_first(found: Sequence[Enclosed], load: Load, room: Room) -> Left:
-    """What has no room beside ``load``, if media are taken from the newest to the oldest."""
+    """What has no room beside ``load``, if media are taken from the newest to the oldest.
+
+    Where one has too many pages or bytes, no older one has any, however small it is.
+    """
     left: Left = {}
-    closed: set[str] = set()
     for each in reversed(found):
-        medium, reason, more = each.medium, None, load.and_of((each.medium,), room.limits)
-        if medium.kind == IMAGE:
-            most, name = room.images(are_large=more.large > 0)
-            reason = name if more.images > most else None
-        if medium.pages and ("pages" in closed or more.pages > room.most("pages")):
-            reason = "pages"
-        if reason is None and bytes_of(medium) and ("bytes" in closed or more.bytes > room.bytes):
-            reason = "bytes"
+        own = Load().and_of((each.medium,), room.limits)
+        more = Load(*map(add, load, own))
+        reason = room.over(more, own)
         if reason is None:
             load = more
         else:
-            closed.add(reason)
             left[each.key] = reason
+            load = load._replace(**{reason: sys.maxsize}) if reason in ("pages", "bytes") else load
     return left

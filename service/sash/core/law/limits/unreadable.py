@@ -13,8 +13,6 @@ from sash.core.providers.messages.mends import AS_TEXT, ENDED_REFERENCE, FOREIGN
 from sash.core.providers.messages.references import is_readable
 from sash.core.providers.writing.media_types import UNTAKEN
 
-UNREADABLE: Final = (FOREIGN_REFERENCE, ENDED_REFERENCE, UNTAKEN_BY_MODEL, UNTAKEN, AS_TEXT)
-"""The mends of these media."""
 _NAMES: Final = {FILE: "file", AUDIO: "audio"}
 """Kinds of media of which a type that is not taken is a line here. Pictures have their lines in their cost."""
 

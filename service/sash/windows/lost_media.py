@@ -10,7 +10,6 @@ where no provider has pictures, such as in a call's arguments, is not enclosed: 
 """
 
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 import msgspec
@@ -34,27 +33,12 @@ class Filled(NamedTuple):
     lost: tuple[int, ...]
 
 
-def enclosed_names(body: bytes, media: Sequence[StoredMedium]) -> list[bytes | None]:
-    """Return the stored name of each medium that a message encloses, in order; None for one that stands in the message."""
-    words = {each.name.hex(): each.name for each in media}
-    filled = fill(body, media, {name: stand_in(word) for word, name in words.items()})
-    return [words.get(each.data.rpartition(",")[2][:GAP]) for each in enclosed(msgspec.json.decode(filled))]
-
-
 def filled_with(body: bytes, media: Sequence[StoredMedium], contents: Mapping[bytes, Text]) -> Filled:
     """Return a message with its media in their places, by stored name. Those that ``contents`` lacks are lost."""
     lost = {each.name for each in media} - contents.keys()
     if not lost:
         return Filled(pieces_of(body, media, contents), ())
-    fillers, numbers = fillers_of(body, media, lost)
-    return Filled(pieces_of(body, media, {**contents, **fillers}), numbers)
-
-
-def fillers_of(
-    body: bytes, media: Sequence[StoredMedium], lost: AbstractSet[bytes]
-) -> tuple[dict[bytes, Text], tuple[int, ...]]:
-    """Return a text in place of each lost medium, by stored name, and the numbers of those enclosed."""
-    names = enclosed_names(body, media)
+    names = _enclosed_names(body, media)
     fillers: dict[bytes, Text] = {
         each.name: stand_in(each.name.hex()).ljust(each.length, b"A")
         if each.name in names
@@ -62,7 +46,15 @@ def fillers_of(
         for each in media
         if each.name in lost
     }
-    return fillers, tuple(number for number, name in enumerate(names) if name in lost)
+    numbers = tuple(number for number, name in enumerate(names) if name in lost)
+    return Filled(pieces_of(body, media, {**contents, **fillers}), numbers)
+
+
+def _enclosed_names(body: bytes, media: Sequence[StoredMedium]) -> list[bytes | None]:
+    """The stored name of each medium that a message encloses, in order; None for one that stands in the message."""
+    words = {each.name.hex(): each.name for each in media}
+    filled = fill(body, media, {name: stand_in(word) for word, name in words.items()})
+    return [words.get(each.data.rpartition(",")[2][:GAP]) for each in enclosed(msgspec.json.decode(filled))]
 
 
 def instead_of(body: bytes, media: Sequence[StoredMedium], lined: Sequence[int]) -> dict[bytes, bytes]:
@@ -72,7 +64,7 @@ def instead_of(body: bytes, media: Sequence[StoredMedium], lined: Sequence[int])
     """
     sent: set[bytes | None] = {None}
     replaced: set[bytes | None] = set()
-    for number, name in enumerate(enclosed_names(body, media)):
+    for number, name in enumerate(_enclosed_names(body, media)):
         (replaced if number in lined else sent).add(name)
     return {each.name: stand_in(each.name.hex()) for each in media if each.name in replaced - sent}
 
