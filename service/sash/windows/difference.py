@@ -95,9 +95,6 @@ class _Sent(msgspec.Struct, frozen=True):
     roles: Mapping[int, str]
     costs: WindowCosts
 
-    def cost(self, seq: int) -> int:
-        return self.costs.cost(seq)
-
 
 def difference(conversation: str, earlier: Made, later: Made) -> WindowDifference:
     """What changed from the earlier window to the later one."""
@@ -107,11 +104,12 @@ def difference(conversation: str, earlier: Made, later: Made) -> WindowDifferenc
     for seq in sorted(one.texts.keys() | other.texts.keys()):
         change = _change(seq, one, other, moved)
         if change is not None:
-            before = one.cost(seq) if seq in one.texts else None
-            after = other.cost(seq) if seq in other.texts else None
+            before = one.costs.cost(seq) if seq in one.texts else None
+            after = other.costs.cost(seq) if seq in other.texts else None
             role = (other if seq in other.roles else one).roles[seq]
             changed.append(ChangedMessage(seq, role, change, before, after))
-    parts = [name for name, (before, after) in _parts(earlier, later).items() if before != after]
+    had, has = _parts(earlier), _parts(later)
+    parts = [name for name in had if had[name] != has[name]]
     gone = sum(each.change == "left_out" for each in changed)
     return WindowDifference(
         conversation_id=conversation,
@@ -161,24 +159,19 @@ def _sent(made: Made) -> _Sent:
     return _Sent(window.seqs, texts, roles, WindowCosts(window, history, made.asked.plan.model))
 
 
-def _parts(earlier: Made, later: Made) -> dict[str, tuple[Any, Any]]:
-    """What both windows have beside messages, by name."""
-
-    def of(made: Made) -> dict[str, Any]:
-        parts, window = made.asked.plan.parts, made.window
-        summary, recalled = window.summary, window.recalled
-        return {
-            "system": parts.system,
-            "few_shots": parts.few_shots,
-            "tools": parts.tools,
-            "tool_choice": parts.tool_choice,
-            "summary": summary and (summary.text, summary.compaction),
-            "note": window.note,
-            "recalled": recalled and recalled.block,
-        }
-
-    one, other = of(earlier), of(later)
-    return {name: (one[name], other[name]) for name in one}
+def _parts(made: Made) -> dict[str, Any]:
+    """What a window has beside messages, by name."""
+    parts, window = made.asked.plan.parts, made.window
+    summary, recalled = window.summary, window.recalled
+    return {
+        "system": parts.system,
+        "few_shots": parts.few_shots,
+        "tools": parts.tools,
+        "tool_choice": parts.tool_choice,
+        "summary": summary and (summary.text, summary.compaction),
+        "note": window.note,
+        "recalled": recalled and recalled.block,
+    }
 
 
 def _break(earlier: Made, later: Made, one: _Sent, other: _Sent, parts: Sequence[str]) -> CacheBreak:
