@@ -32,7 +32,6 @@ from sash.core.providers.messages.mends import (
     LATE_RESULT,
     LOST_MEDIUM,
     TOOL_NAMES,
-    TOOL_SCHEMA,
     UNANSWERED_CALL,
     Mends,
 )
@@ -162,12 +161,8 @@ def _told(window: Window, history: History, plan: WindowPlan) -> Mends:
     mends, parts = Mends(), plan.parts
     if history.order is not None:
         _note(mends, history.order, history, window)
-    if parts.changed:
-        mends.add_names(parts.changed, 0)
-    if parts.has_foreign:
-        mends.add(FOREIGN_MEMBERS, 0)
-    if parts.has_odd_tools:
-        mends.add(TOOL_SCHEMA, 0)
+    if parts.mends:
+        mends.add_names(parts.mends, 0)
     for seq in window.renamed:
         mends.add(TOOL_NAMES, seq)
     if window.goes_on:

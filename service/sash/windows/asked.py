@@ -56,7 +56,7 @@ class WindowPlan(Plan, frozen=True, dict=True, eq=False):
         """Whether of texts alone, too, more may be sent than these as they are stored, or more be told."""
         query, parts = self.query, self.parts
         is_asked = query.explain or query.view is not None or query.recall_max_tokens > 0 or query.history_tools
-        are_mended = parts.changed or parts.names or parts.has_foreign or parts.has_odd_tools or parts.odd_shots
+        are_mended = parts.mends or parts.odd_shots
         has_turns = self.is_opened or self.going_on or (parts.few_shots and self.opening)
         is_written = not self.form.is_chat_form or self.is_recounted or self.refused or query.cache != "none"
         return bool(is_asked or are_mended or has_turns or is_written)
@@ -122,9 +122,7 @@ def plan_of(query: WindowQuery, parts: FixedParts, limits: Limits, told: tuple[A
     """The plan of a window with these fixed parts and limits."""
     model, reserve, budget = limits.model, limits.reserve, limits.budget
     query = decided_reasoning(settled(query, model, budget), model)
-    if parts.fixed.has_media or parts.fixed.tools:
-        parts = at_destination(parts, model)
-    return WindowPlan(query, parts, model, reserve, budget, told)
+    return WindowPlan(query, at_destination(parts, model), model, reserve, budget, told)
 
 
 def limits_of(query: WindowQuery, settings: ConversationSettings, models: Mapping[str, Model]) -> Limits:

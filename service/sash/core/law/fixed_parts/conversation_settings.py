@@ -15,14 +15,13 @@ from sash.core.chat.messages import MessageAsSent, Metadata, OwnerId, validate_m
 from sash.core.chat.mistakes import invalid
 from sash.core.chat.regular import regular_choice, regular_tool
 from sash.core.chat.tool_groups import calls_of
-from sash.core.counts.costs.over_limits import tool_names
 from sash.core.counts.measures.measures import measure
 from sash.core.law.documents.grounding import Template, check_template, parse_template
 from sash.core.law.fixed_parts.fixed import Fixed
 from sash.core.law.recall import DEFAULT_RECALL_TEMPLATE
 from sash.core.law.records.parameters import Name, Reserve
-from sash.core.providers.destinations.tool_names import is_of_all
 from sash.core.providers.messages.members import NO_NAMES, Names, as_sent, foreign_members
+from sash.core.providers.messages.mends import FOREIGN_MEMBERS, TOOL_SCHEMA
 from sash.core.providers.reading.recognition import foreign
 from sash.core.providers.writing.tool_schemas import taken_tools
 from sash.problems import BadRequest, InvalidEntry
@@ -99,16 +98,12 @@ class FixedParts(msgspec.Struct, frozen=True, dict=True):
     few_shots: tuple[bytes, ...] = ()
     tools: bytes = b""
     tool_choice: bytes = b""
-    has_foreign: bool = False
-    """Whether a few-shot is sent without members of the client's own."""
     odd_shots: tuple[int, ...] = ()
     """What chat completions refuse in each few-shot (``chat_mends.oddities``); empty if nothing."""
-    has_odd_tools: bool = False
-    """Whether a tool's definition is not sent as it is stored."""
     names: Mapping[str, str] = MappingProxyType({})
     """The sent name of each tool that is not sent with its own (``tool_names.py``)."""
-    changed: tuple[str, ...] = ()
-    """The names of the mends of these parts, where they are those of one destination (``at_destination.py``)."""
+    mends: tuple[str, ...] = ()
+    """The names of the mends of these parts: for all destinations, or for one (``at_destination.py``)."""
     plans: dict[Any, Any] = msgspec.field(default_factory=dict)
     """Plans of windows with these parts (``plan.py``), by what they were asked with."""
 
@@ -201,13 +196,13 @@ def fixed_parts(settings: ConversationSettings, send: Names = NO_NAMES) -> Fixed
     system = ({"role": "system", "content": settings.system},) if settings.system else ()
     given, tools = tuple(settings.few_shots or ()), settings.tools or []
     own, taken = [foreign_members(message, send) for message in given], taken_tools(tools)
+    mends = (FOREIGN_MEMBERS, any(own)), (TOOL_SCHEMA, taken is not tools)
     parts = FixedParts(
         Fixed(system=tuple(map(measure, system)), messages=system),
         tuple(map(encode_settings, system)),
         parse_template(settings.grounding_template, settings.document_separator),
         settings.recall_template or DEFAULT_RECALL_TEMPLATE,
-        has_foreign=any(own),
-        has_odd_tools=taken is not tools,
+        mends=tuple(mend.name for mend, is_made in mends if is_made),
     )
     few_shots = [as_sent(*each) if each[1] else each[0] for each in zip(given, own, strict=True)]
     return with_sent(parts, few_shots, taken, settings.tool_choice)
@@ -229,7 +224,6 @@ def with_sent(
         tool_choice=choice,
         messages=(*parts.fixed.messages[: len(parts.system)], *few_shots),
         size=sum(map(len, (*parts.system, *shots, defined, chosen))),
-        has_odd_names=not all(map(is_of_all, tool_names(tools))),
         has_media=any(each.extra is not None and each.extra.media for each in measured),
     )
     odd = odd if any(odd) else ()

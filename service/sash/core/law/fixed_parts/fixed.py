@@ -57,8 +57,6 @@ class Fixed(msgspec.Struct, frozen=True):
     """Bytes of these parts as JSON."""
     has_media: bool = False
     """Whether a few-shot encloses a picture, a file or a sound."""
-    has_odd_names: bool = False
-    """Whether a tool has a name that some provider does not take."""
     _own_tokens: dict[Vocabulary, list[int]] = msgspec.field(default_factory=dict)
     _sent: dict[str, tuple[Declared, Any]] = msgspec.field(default_factory=dict)
 
@@ -108,13 +106,10 @@ class Fixed(msgspec.Struct, frozen=True):
         """
         found = self._sent.get(form)
         if found is None:
-            tools, choice = self._tools_in(form)
+            tools, choice = self.tools, self.tool_choice
+            if tools and not PROVIDERS[form].is_chat_form:
+                with suppress(FormatCannotCarry):  # refused when the messages are rendered, with their own writing
+                    sent = read_request(form, render_request(form, (), tools=tools, tool_choice=choice))
+                    tools, choice = sent.tools, sent.tool_choice
             found = self._sent[form] = declared(tools), choice
         return found
-
-    def _tools_in(self, form: str) -> tuple[list[dict[str, Any]] | None, Any]:
-        if self.tools and not PROVIDERS[form].is_chat_form:
-            with suppress(FormatCannotCarry):  # refused when the messages are rendered, with their own writing
-                sent = read_request(form, render_request(form, (), tools=self.tools, tool_choice=self.tool_choice))
-                return sent.tools, sent.tool_choice
-        return self.tools, self.tool_choice

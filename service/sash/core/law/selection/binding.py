@@ -8,8 +8,7 @@ one row: reasoning is sent from there on.
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-
-import numpy as np
+from itertools import pairwise
 
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, SYSTEM, TOOL, USER
 from sash.core.counts.text.numbers import Number
@@ -128,27 +127,24 @@ def _behind_pressed(view: View, options: WindowQuery, room: int, asked: int) -> 
 
     Their results, or the newest question's documents of ``asked`` tokens, were shorter in that window than they are now.
     """
-    history, units, now = view.history, view.units, view.unit_costs
-    whole = uncut(view, options.tool_result_max_tokens)
+    history, units, uncut_costs = view.history, view.units, uncut(view, options.tool_result_max_tokens)
     free = room - sum(cost for why, cost in view.required_costs().items() if not why.moves)
-    free -= _cut_from_pinned(view, whole, share_of(room) if options.stable else None)
-    whole = unit_costs(units, whole)
-    roles, begins = np.frombuffer(history.records.sent_roles, np.uint8), units.begins
-    is_sent = history.records.of_window()[begins] & WindowFlags.COVERED == 0
-    is_newest = begins == history.asked
-    is_inside = np.arange(len(units)) >= view.units.front
-    asks = (roles[begins] == USER) & is_sent & (is_inside | is_newest)
-    groups = (roles[begins] == ASSISTANT) & (roles[units.ends - 1] >= TOOL) & is_sent
-    question = np.append(now + np.where(is_newest, asked, 0), 0)
-    question = question[np.maximum.accumulate(np.where(asks, np.arange(len(units)), -1))]  # at -1 there is none
-    if options.stable:  # a group is cut to the same length wherever it is
-        whole = np.where(whole > share_of(room), np.maximum(share_of(room), now), whole)
-    pressed = (asks | groups) & (np.where(groups, whole, 0) + question > free)
-    if not options.stable:  # a group had all the room while it was the newest
-        groups[[*view.required]] = False
-        pressed |= groups & (whole > now)
-    pressed &= is_inside
-    return int(units.ends[pressed].max()) + 1 if pressed.any() else 0
+    free -= _cut_from_pinned(view, uncut_costs, share_of(room) if options.stable else None)
+    costs = zip(view.unit_costs.tolist(), unit_costs(units, uncut_costs).tolist(), strict=True)
+    roles, marks, stands, question = history.records.sent_roles, history.records.of_window(), 0, 0
+    for unit, ((first, end), (now, whole)) in enumerate(zip(pairwise(units.starts), costs, strict=True)):
+        is_group = roles[first] == ASSISTANT and roles[end - 1] >= TOOL
+        is_asked = roles[first] == USER and (unit >= units.front or first == history.asked)
+        if marks[first] & WindowFlags.COVERED or not (is_group or is_asked):
+            continue
+        if is_asked:
+            question = now + (asked if first == history.asked else 0)
+        # With a stable cut, a group is cut to the same length wherever it is; else it had all the room as the newest.
+        then = 0 if is_asked else min(whole, max(share_of(room), now)) if options.stable else whole
+        is_longer = is_group and not options.stable and unit not in view.required and whole > now
+        if unit >= units.front and (then + question > free or is_longer):
+            stands = end + 1
+    return stands
 
 
 def _cut_from_pinned(view: View, whole: Number, most: int | None) -> int:

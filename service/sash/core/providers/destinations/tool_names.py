@@ -18,7 +18,6 @@ ALPHABETS: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
     }
 )
 """The patterns of declared tools' names, by the value of the fact ``tool_names``."""
-_OF_ALL: Final = ALPHABETS["word"]
 _OTHER: Final = {name: re.compile(r"[^a-zA-Z0-9_]" if name == "word" else r"[^a-zA-Z0-9_-]") for name in ALPHABETS}
 _DIGEST_BYTES: Final = 4
 _NAMED: Final = frozenset(
@@ -31,15 +30,6 @@ _TYPES: Final = frozenset(
 """Types of parts and items that have a tool's name."""
 _CONTENTS: Final = frozenset({"arguments", "args", "input", "response", "parameters", "result", "output"})
 """Members that hold a client's own values."""
-
-
-def is_of_all(name: str) -> bool:
-    """Return whether a tool's name is in the alphabets of all providers, as nearly every one is.
-
-    >>> [is_of_all(name) for name in ("reset_code", "2fa", "files.read")]
-    [True, False, False]
-    """
-    return bool(_OF_ALL.fullmatch(name))
 
 
 def names_in(alphabet: str, declared: Iterable[str], longest: int) -> Mapping[str, str]:
