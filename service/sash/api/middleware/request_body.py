@@ -18,6 +18,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
+
 from sash.api.middleware.asgi import Message, Receive
 from sash.api.middleware.errors import too_large_body
 from sash.problems import BadRequest, RequestTimeout
@@ -30,44 +32,47 @@ _PAUSE_SHARE = 0.1  # the longest pause, as a share of a short timeout
 _REST_SECONDS = 1.0  # between two pieces of a rest that nobody uses
 
 
-class RequestBody:
+class RequestBody(msgspec.Struct, eq=False):
     """A request's body. ``waiting`` is true while the application waits for more of it, ``ended`` when all was read."""
 
-    def __init__(self, receive: Receive, patience_seconds: float, limit_bytes: int, length: bytes) -> None:
-        """``limit_bytes`` is the largest size, and ``length`` is the Content-Length, which may be empty."""
-        self._receive = receive
-        self.limit_bytes = limit_bytes
-        self._announced_bytes = int(length[:20]) if length.isdigit() else 0
-        self.waiting = False
-        self.ended = False
-        self._patience_seconds = patience_seconds
-        self._behind_seconds = 0.0
-        self._waits = 0
-        self._came_bytes = 0
+    from_server: Receive
+    """ASGI's ``receive``."""
+    patience_seconds: float
+    limit_bytes: int
+    """The largest size."""
+    length: bytes
+    """The Content-Length, which may be empty."""
+    waiting: bool = False
+    ended: bool = False
+    waits: int = 0
+    """Calls in a row that had to wait."""
+    behind_seconds: float = 0.0
+    came_bytes: int = 0
 
     async def receive(self) -> Message:
         """The body's next piece. Raises TooLarge, at once if the announced body is over the limit, and RequestTimeout."""
-        if self._announced_bytes > self.limit_bytes:
+        announced_bytes = int(self.length[:20]) if self.length.isdigit() else 0
+        if announced_bytes > self.limit_bytes:
             raise too_large_body(self.limit_bytes)
         self.waiting = True
         began = looked = time.monotonic()
-        if self._announced_bytes and self._waits > 1 and self._behind_seconds > _BEHIND_SECONDS:
-            await asyncio.sleep(min(_PAUSE_SECONDS, self._patience_seconds * _PAUSE_SHARE))
+        if announced_bytes and self.waits > 1 and self.behind_seconds > _BEHIND_SECONDS:
+            await asyncio.sleep(min(_PAUSE_SECONDS, self.patience_seconds * _PAUSE_SHARE))
             looked = time.monotonic()
-        message = await self._receive()
+        message = await self.from_server()
         self.waiting = False
         size, more = len(message.get("body", b"")), message.get("more_body", False)
-        self._came_bytes = came_bytes = self._came_bytes + size
-        if more and 0 < came_bytes == self._announced_bytes:
+        self.came_bytes = came_bytes = self.came_bytes + size
+        if more and 0 < came_bytes == announced_bytes:
             message["more_body"] = more = False  # the server tells so in one more message, a trip between threads later
         self.ended = not more
         if came_bytes > self.limit_bytes:
             raise too_large_body(self.limit_bytes)
         if more:
             now = time.monotonic()
-            self._waits = self._waits + 1 if now - looked > _AT_ONCE_SECONDS else 0
-            self._behind_seconds = max(0.0, self._behind_seconds + now - began - size / _LEAST_BYTES_A_SECOND)
-            if self._behind_seconds > self._patience_seconds:
+            self.waits = self.waits + 1 if now - looked > _AT_ONCE_SECONDS else 0
+            self.behind_seconds = max(0.0, self.behind_seconds + now - began - size / _LEAST_BYTES_A_SECOND)
+            if self.behind_seconds > self.patience_seconds:
                 raise RequestTimeout(f"The body arrives at less than {_LEAST_BYTES_A_SECOND} bytes a second.")
         return message
 
@@ -75,7 +80,7 @@ class RequestBody:
         """Read the rest of the body, until it does not come."""
         self.limit_bytes = sys.maxsize
         with contextlib.suppress(TimeoutError, RequestTimeout):
-            async with asyncio.timeout(self._patience_seconds):
+            async with asyncio.timeout(self.patience_seconds):
                 while not self.ended:
                     async with asyncio.timeout(_REST_SECONDS):
                         await self.receive()
