@@ -157,8 +157,9 @@ class Middleware:
         if given and _REQUEST_ID.fullmatch(given):
             request_id = given.decode("ascii")
         else:  # a UUID of version 7: the time, a counter, and random digits that are the same for the whole process
-            milliseconds, number = time.time_ns() // 1_000_000, next(self._numbers) & 0xFFF
-            request_id = f"{milliseconds >> 16:08x}-{milliseconds & 0xFFFF:04x}-7{number:03x}{self._rest_of_ids}"
+            number = time.time_ns() // 1_000_000 << 16 | 0x7000 | next(self._numbers) & 0xFFF
+            digits = number.to_bytes(8).hex()
+            request_id = f"{digits[:8]}-{digits[8:12]}-{digits[12:]}{self._rest_of_ids}"
         line = {
             "request_id": request_id,
             "method": method if method in _METHODS else printable(method),
