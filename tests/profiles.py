@@ -7,7 +7,7 @@ number of its own.
 
 from hypothesis import HealthCheck, settings
 
-PROFILES = {"quick": 10, "ci": 40, "nightly": 1000}
+PROFILES = {"quick": 10, "ci": 25, "nightly": 1000}
 """Examples of a property, by profile."""
 # An example takes as long as it takes on a busy machine, and examples share an application as tests do.
 _UNCHECKED = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]

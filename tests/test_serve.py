@@ -254,6 +254,7 @@ def test_others_are_served_beside_5000_that_say_nothing(tmp_path: Path, open_fil
         until(lambda: sockets(worker) > 5_000)
         while time.monotonic() < made + 5:
             assert httpx.get(f"{served.url}/models/gpt-4o", timeout=20).status_code == 200
+            time.sleep(0.05)
         for connection in connections:
             connection.settimeout(_PATIENCE_SECONDS)
             with contextlib.suppress(ConnectionResetError):
