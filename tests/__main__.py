@@ -1,6 +1,6 @@
 """Run all checks and tests of the project, as developers and CI do: ``python -m tests``, or ``--quick`` for a minute's part.
 
-First the checks that need no server, two at once, then the tests in three processes, as they wait for a third of their time.
+First the checks that need no server, two at once, then the tests in four processes, as they wait for half of their time.
 A failure does not stop the rest: the failed checks are named at the end, and pytest's closing line comes last. To run only
 some tests, use pytest.
 
@@ -51,11 +51,11 @@ QUICK_TESTS = {
     "validators and one server": [*QUICK, "tests/validators", "tests/test_one_server.py"],
 }
 OPENAPI = [PYTHON, "-m", "sash", "openapi"]
-PYTEST = ["-m", "pytest", "-n", "3", "--dist", "worksteal", "--durations=40"]
+PYTEST = ["-m", "pytest", "-n", "4", "--dist", "worksteal", "--durations=40"]
 TESTS = [PYTHON, *PYTEST]
 TRACED = ["--hypothesis-profile=quick", "-m", f"{NOT_APART} and not long"]
 COVERED_TESTS = [PYTHON, "-m", "coverage", "run", *PYTEST, *TRACED]
-TRIED_AGAIN = 8  # of 8,350 tests; more failures are no busy machine
+TRIED_AGAIN = 8  # of 11,900 tests; more failures are no busy machine
 AGAIN = [PYTHON, "-m", "pytest", "--last-failed", "-p", "no:xdist", "--randomly-seed=last"]
 _LEFT_OUT = ("SASH_", "PYTHONDONTWRITEBYTECODE")  # without bytecode, each process that starts compiles all modules
 ENVIRONMENT = {
