@@ -1,4 +1,4 @@
-"""Tests that agents of each provider's SDK run on windows for 16 turns (200 nightly) and no provider refuses a request.
+"""Tests that agents of each provider's SDK run on windows for 12 turns (200 nightly) and no provider refuses a request.
 
 The providers are stand-ins on loopback, which check seals, calls and turns as the real ones do (``standins/``).
 Their replies are appended unchanged. A turn has up to three replies with calls, some in parallel, some with huge results.
@@ -373,7 +373,7 @@ WAYS = [
 
 @each_agent
 @pytest.mark.parametrize(("reasoning", "stable"), WAYS)
-@pytest.mark.parametrize("turns", [16, pytest.param(200, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("turns", [12, pytest.param(200, marks=pytest.mark.nightly)])
 async def test_no_request_of_a_loop_is_refused(
     client: httpx.AsyncClient, conversation: str, name: str, reasoning: str, stable: str, turns: int
 ) -> None:
