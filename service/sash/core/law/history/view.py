@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from operator import add
 from types import MappingProxyType
 
 import msgspec
@@ -171,6 +172,10 @@ class Costs(msgspec.Struct, frozen=True):
     def of(self, index: int) -> int:
         """The tokens of one unit."""
         return self.counted[index] + (self.around[self.roles[index]] if self.roles else 0)
+
+    def each(self) -> Sequence[int]:
+        """The tokens of all units, one by one."""
+        return [*map(add, map(self.around.__getitem__, self.roles), self.counted)] if self.roles else self.counted
 
     def behind(self, first: int) -> int:
         """The tokens of a unit and all behind it."""

@@ -110,8 +110,9 @@ def walk(state: Walk) -> None:
         room, cost, required = state.room + state.cost, costs.behind(left), view.required
         if left:
             cost += sum(costs.of(index) for index in required if index < left)
+        each = costs.each() if cost > room else ()
         while cost > room:  # from the oldest: most of what was read is kept
-            cost -= costs.of(left) if left not in required else 0
+            cost -= each[left] if left not in required else 0
             left += 1
         state.room, state.cost = room - cost, cost
         state.kept = range(left, count)
@@ -141,9 +142,9 @@ def _one_by_one(state: Walk, oldest: int) -> Stop | None:
     broken = view.units.broken
     said = {_said(view, index) for index in view.required} if dedupe else set()
     starts, required = view.units.starts, view.required
-    costs, covered = state.costs, view.covered
+    costs, covered = state.costs.each(), view.covered
     for index in range(len(view.units) - 1, view.units.front - 1, -1):
-        row, cost = starts[index], costs.of(index)
+        row, cost = starts[index], costs[index]
         stop = _stop(state, row) if row < oldest or state.skipped is not None else None
         if index in required:
             kept.append(index)
