@@ -324,7 +324,12 @@ async def test_metrics_that_fail_take_no_answer_away(
     def broken(*_: object, **__: object) -> None:
         raise OSError("no space left for figures")
 
-    figures = ((Metrics, "append"), (WindowMetrics, "count"), (ModelNames, "label"), (WindowMetrics, "record_usage"))
+    figures = (
+        (Metrics, "append"),
+        (WindowMetrics, "_count_left_out"),
+        (ModelNames, "label"),
+        (WindowMetrics, "record_usage"),
+    )
     for place, name in figures:
         monkeypatch.setattr(place, name, broken)
     monkeypatch.setattr(_Histogram, "observe", broken)
