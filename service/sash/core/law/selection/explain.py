@@ -38,6 +38,7 @@ def explain(view: View, taken: Walk, sent: Number, left: Number) -> list[Explain
     for row in view.edits.keys() - taken.rows:
         tokens[row] += view.edits[row].saved
     others = Reason.FITS if taken.rest == "complete" else Reason.named(taken.rest)
+    told = [*zip(tokens.tolist(), is_kept.tolist(), reasoning.tolist(), left_out.tolist(), strict=True)]
     lines = []
     for unit, first in enumerate(starts[:-1]):
         if seqs[first] in untold or (view.headless and unit == view.units.front):
@@ -50,7 +51,7 @@ def explain(view: View, taken: Walk, sent: Number, left: Number) -> list[Explain
         elif why is Reason.UNANSWERED and roles[first] >= TOOL:
             why = Reason.APART
         for row in range(first, starts[unit + 1]):
-            cost, kept, thought, unsaid = (each.item(row) for each in (tokens, is_kept, reasoning, left_out))
+            cost, kept, thought, unsaid = told[row]
             lines.append(Explained(seqs[row], ROLES[roles[row]], cost, kept, why.text, thought, unsaid))
     return lines if history.order is None else sorted(lines, key=lambda line: line.seq)
 
