@@ -98,10 +98,17 @@ def lasting_units(view: View) -> set[int]:
 def uncut(view: View, limit: int | None) -> Number:
     """The tokens of each message if results were cut to ``tool_result_max_tokens`` (``limit``) alone, as an array."""
     costs = view.costs.copy()
-    for row, edit in view.edits.items():
-        cost = costs.item(row)
-        costs[row] = cost + edit.saved if limit is None else min(cost + edit.saved, max(limit, cost))
+    for row in view.edits:
+        costs[row] = _uncut(view, row, limit)
     return costs
+
+
+def _uncut(view: View, row: int, limit: int | None) -> int:
+    """The same of one message."""
+    cost, edit = int(view.costs[row]), view.edits.get(row)
+    if edit is None:
+        return cost
+    return cost + edit.saved if limit is None else min(cost + edit.saved, max(limit, cost))
 
 
 def _cut(view: View, spec: WindowSpec, results: Sequence[int], *, limit: int = 0, room: int | None = None) -> View:
@@ -113,7 +120,7 @@ def _cut(view: View, spec: WindowSpec, results: Sequence[int], *, limit: int = 0
     are_lines = room is None and not limit  # then they have no images and files
     seqs = [history.seqs[row] for row in results]
     lines = np.array(line_costs(history.records, results, seqs, spec.path, plan.model, alone=are_lines))
-    whole = uncut(view, most)[results]
+    whole = np.array([_uncut(view, row, most) for row in results])
 
     def costs(limit: int) -> Number:
         return np.minimum(whole, np.maximum(limit, lines))

@@ -45,8 +45,8 @@ class Spans(NamedTuple):
     last result of a tool group, which makes the group larger than the room, so that it is cut; or while a late result is the
     newest message, which brings its group.
 
-    If the newest question is before the tail, it is the first span, without a length. All its tokens are ``passing``: the
-    window of the next question does not have it.
+    If the newest question is before the tail, all its tokens are ``passing``: the window of the next question does not have
+    it.
     """
 
     cost: Number
@@ -71,32 +71,24 @@ def cut_seq(view: View, room: int, step: float, block: int, spec: WindowSpec) ->
     ``room`` is the budget minus the fixed parts and ``step`` a length, both in the model's tokens; ``block`` is in reference
     tokens.
     """
-    history, units = view.history, view.units
-    before = [unit_at(units, history.asked)] if 0 <= history.asked < history.records.front else []
-    spans, steady = _spans(view, room, before, spec)
-    shown = [*before, *range(units.front, len(units))]
-    found = stable_cut(
-        Spans(*(each[shown] for each in spans)),
-        end=history.tokens,
-        room=room - steady,
-        step=step,
-        block=block,
-        whole=history.is_whole,
-    )
+    history, starts = view.history, view.units.starts
+    spans, steady = _spans(view, room, spec)
+    found = stable_cut(spans, end=history.tokens, room=room - steady, step=step, block=block, whole=history.is_whole)
     if isinstance(found, NeedOlder):
         return found
-    (cut, since), ends = found, [*shown, len(units)]
-    return Cut(units.starts[ends[cut]], None if since is None else units.starts[shown[since] + 1] - 1)
+    cut, since = found
+    return Cut(starts[cut], None if since is None else starts[since + 1] - 1)
 
 
-def _spans(view: View, room: int, before: list[int], spec: WindowSpec) -> tuple[Spans, int]:
+def _spans(view: View, room: int, spec: WindowSpec) -> tuple[Spans, int]:
     """All units, and the tokens of the required ones, whose room no other message has.
 
-    An unfinished pinned group is not sent, but its room stays reserved: otherwise the cut would move back. ``before`` is the
-    unit of a question before the tail.
+    An unfinished pinned group is not sent, but its room stays reserved: otherwise the cut would move back. Units before the
+    tail have no length, and but for the newest question nothing at all.
     """
     history, units, records, thoughts = view.history, view.units, view.history.records, view.thoughts
     starts, front, query = units.begins, units.front, spec.plan.query
+    before = [unit_at(units, history.asked)] if 0 <= history.asked < records.front else []
     roles = np.frombuffer(records.sent_roles, np.uint8)[starts]
     is_sent = np.frombuffer(records.unsent, np.uint8)[starts] == 0
     length = unit_costs(units, np.append(np.zeros(records.front, np.int64), history.log_lengths()))
@@ -114,8 +106,11 @@ def _spans(view: View, room: int, before: list[int], spec: WindowSpec) -> tuple[
     required[[*lasting_units(view)]] = True
     steady = int(cost[required & is_sent].sum())
     cost[required] = 0
+    is_question = roles == USER
+    for marks in (is_sent, is_question):
+        marks[:front], marks[before] = False, True
     is_grounded = np.frombuffer(records.flags, np.uint8)[starts] & Flags.GROUNDED != 0
-    for unit in np.flatnonzero((roles == USER) & is_grounded).tolist() if query.grounding != "none" else ():
+    for unit in np.flatnonzero(is_question & is_grounded).tolist() if query.grounding != "none" else ():
         added = cost if query.grounding == "all" else documents  # all: in each later window, too
         added[unit] += spec.documents.most_tokens(records[units.starts[unit]], spec.plan.model)
     if history.seen is not None and len(history.seen.behind) and len(units) > front:
@@ -125,22 +120,24 @@ def _spans(view: View, room: int, before: list[int], spec: WindowSpec) -> tuple[
     cost, passing, documents = (each * is_sent for each in (cost, passing, documents))
     passing[before] += cost[before]
     cost[before] = 0
-    for unit in {unit_at(units, row) for row in view.edits}:
-        while_open[unit] = _while_open(view, unit, room, query.tool_result_max_tokens)
+    whole = uncut(view, query.tool_result_max_tokens) if view.edits else view.costs
+    for unit in {unit_at(units, row) for row in view.edits if row >= records.front}:
+        group = slice(*units.starts[unit : unit + 2])
+        while_open[unit] = _while_open(view.costs[group].tolist(), whole[group].tolist(), room)
     for row, tokens in view.brings.items():
         while_open[unit_at(units, row)] += tokens
-    return Spans(cost, length, documents, roles == USER, passing, continues, while_open), steady
+    return Spans(cost, length, documents, is_question, passing, continues, while_open), steady
 
 
-def _while_open(view: View, unit: int, room: int, limit: int | None) -> int:
+def _while_open(now: list[int], whole: list[int], room: int) -> int:
     """The tokens that a tool group has lost since its last results came, because its results are cut now.
 
-    Before, the group was sent whole if it fit into ``room``. ``limit`` is the ``tool_result_max_tokens`` parameter.
+    Before, the group was sent ``whole`` if it fit into ``room``. ``now`` are its messages' tokens, and ``whole`` those
+    without the cut.
     """
-    group = slice(*view.units.starts[unit : unit + 2])
-    now, whole = int(view.costs[group].sum()), uncut(view, limit)[group].tolist()
-    longer = (tokens - now for tokens in accumulate(whole) if now < tokens <= room)
-    return max(longer, default=0) if len(whole) > 1 else 0
+    cost = sum(now)
+    longer = (tokens - cost for tokens in accumulate(whole) if cost < tokens <= room)
+    return max(longer, default=0) if len(now) > 1 else 0
 
 
 def stable_cut(
