@@ -71,10 +71,11 @@ def candidates(
         if unit is None:
             continue
         passed.update(unit)
-        found = tuple(first_seq + each for each in unit)
+        found = range(first_seq + unit.start, first_seq + unit.stop)
         if sent.isdisjoint(found):
-            others = [first_seq + each for each in _companion(records, units, unit)]
-            yield Candidate(score, found, (*found, *[seq for seq in others if seq not in sent]))
+            companion = _companion(records, units, unit)
+            others = range(first_seq + companion.start, first_seq + companion.stop)
+            yield Candidate(score, (*found,), (*found, *[seq for seq in others if seq not in sent]))
 
 
 def choose(

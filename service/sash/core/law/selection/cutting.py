@@ -104,11 +104,9 @@ def uncut(view: View, limit: int | None) -> Number:
 
 
 def _uncut(view: View, row: int, limit: int | None) -> int:
-    """The same of one message."""
-    cost, edit = int(view.costs[row]), view.edits.get(row)
-    if edit is None:
-        return cost
-    return cost + edit.saved if limit is None else min(cost + edit.saved, max(limit, cost))
+    """The same of one message that is cut."""
+    cost, saved = int(view.costs[row]), view.edits[row].saved
+    return cost + saved if limit is None else min(cost + saved, max(limit, cost))
 
 
 def _cut(view: View, spec: WindowSpec, results: Sequence[int], *, limit: int = 0, room: int | None = None) -> View:
@@ -120,7 +118,10 @@ def _cut(view: View, spec: WindowSpec, results: Sequence[int], *, limit: int = 0
     are_lines = room is None and not limit  # then they have no images and files
     seqs = [history.seqs[row] for row in results]
     lines = np.array(line_costs(history.records, results, seqs, spec.path, plan.model, alone=are_lines))
-    whole = np.array([_uncut(view, row, most) for row in results])
+    now = view.costs[results].tolist()
+    whole = np.array(
+        [_uncut(view, row, most) if row in view.edits else cost for row, cost in zip(results, now, strict=True)]
+    )
 
     def costs(limit: int) -> Number:
         return np.minimum(whole, np.maximum(limit, lines))
@@ -139,5 +140,5 @@ def _cut(view: View, spec: WindowSpec, results: Sequence[int], *, limit: int = 0
 
 def _results_in(view: View, units: Iterable[int]) -> list[int]:
     """The rows of the tool results in these units, ascending."""
-    roles = view.history.records.roles
-    return [row for row in view.units.members(sorted(units)) if roles[row] in RESULTS]
+    roles, starts = view.history.records.roles, view.units.starts
+    return [row for unit in sorted(units) for row in range(starts[unit], starts[unit + 1]) if roles[row] in RESULTS]
