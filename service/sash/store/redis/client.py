@@ -230,8 +230,8 @@ class Client:
     async def run(self, call: ScriptCall[T]) -> T:
         """Run a script and return its result. Raises StoreUnavailable, StoreFull, and what the call raises."""
         script, keys = call.script, call.keys
-        words = ("EVALSHA", script.sha, len(keys), *keys, *call.arguments)
-        (reply,) = await self._answer(script.name, [words], script.effect)
+        words = [("EVALSHA", script.sha, len(keys), *keys, *call.arguments)]
+        (reply,) = await self._answer(script.name, words, script.effect)
         return call.read(reply)
 
     async def commands(self, words: Commands, *, erases: bool = False) -> list[Any]:

@@ -172,7 +172,8 @@ def stable_cut(
 def _places(spans: Spans, gone: Number, line: int, step: float, block: int, *, whole: bool) -> Number:
     """Indexes where history may begin: each block's first span, and the first span after each step in the block."""
     blocks = (line + np.cumsum(spans.length) - spans.length) // block
-    is_first = np.diff(blocks, prepend=[-1] if whole else blocks[:1]) > 0
+    is_first = np.diff(blocks, prepend=blocks[:1]) > 0
+    is_first[:1] = whole
     first = _last(is_first)
     steps = (gone[:-1] - gone[first]) // step
     return np.flatnonzero(is_first | ((first >= 0) & (np.diff(steps, prepend=steps[:1]) > 0)))
