@@ -192,11 +192,12 @@ class Recaller:
         # A sealed body opens with the whole row, of which the details tell whether the message has an author.
         has_mixed = names or model.ratios is not None or read.tail.state.sealed
         needed = Flags.RICH | Flags.LATE | (Flags.MIXED if has_mixed else 0)
-        whole = {seq: records[seq - first_seq] for seq in seqs}
         rich = {seq for seq in seqs if records.flags[seq - first_seq] & needed}
-        if rich:
-            # Read a run as a whole: the cost of one of several tool results depends on its neighbours.
-            wanted = [run for run in runs(seqs) if not rich.isdisjoint(range(run[0], run[1] + 1))]
+        # Read a run as a whole: the cost of one of several tool results depends on its neighbours.
+        wanted = [run for run in runs(seqs) if not rich.isdisjoint(range(run[0], run[1] + 1))] if rich else []
+        apart = {seq for first, last in wanted for seq in range(first, last + 1)}
+        whole = {seq: records[seq - first_seq] for seq in seqs if seq not in apart}
+        if wanted:
             found = await self._reader.stretches(read.target, wanted, state=read.tail.state)
             for (first, last), stretch in zip(wanted, found, strict=True):
                 whole |= zip(range(first, last + 1), stretch, strict=True)
