@@ -191,16 +191,6 @@ def test_it_is_the_window_of_what_is_seen(given: tuple[Entry, ...], view: str, b
     check_it_is_the_window_of_what_is_seen(given, view, budget, ways)
 
 
-def test_a_system_text_that_an_agent_sees_first_is_the_first() -> None:
-    """What stands before it is for others, so nothing joins it to a text before it, nor makes it a note."""
-    given = [
-        Entry(message={"role": "assistant", "content": "Hi, billing."}, audience=["billing"]),
-        Entry(message={"role": "system", "content": "Be brief."}),
-        Entry(message={"role": "user", "content": "Hi."}),
-    ]
-    check_it_is_the_window_of_what_is_seen((*given,), "triage", 1, {"model": "claude-opus-4-8", "format": "gemini"})
-
-
 @pytest.mark.nightly
 @examples(3)
 @given(shared(max_turns=25), st.sampled_from(AGENTS), st.integers(100, 2000), WAYS)

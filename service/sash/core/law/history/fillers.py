@@ -137,8 +137,7 @@ def _noted_tokens(model: Model) -> int:
 
 def stands_first(history: History, row: int) -> bool:
     """Return whether no message that may be sent stands before a row, so that none does in any window."""
-    begins = history.seqs[0] == 1 or (history.seen is not None and history.seen.is_whole)
-    return begins and not history.records.sent_roles[:row].strip(bytes((NO_ROLE,)))
+    return history.seqs[0] == 1 and not history.records.sent_roles[:row].strip(bytes((NO_ROLE,)))
 
 
 def joined_systems(view: View, model: Model) -> list[int]:
