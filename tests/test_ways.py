@@ -11,20 +11,20 @@ ROOT = Path(__file__).resolve().parent.parent
 MOST_FUNCTIONS = {"window": 68, "append": 105}
 MOST_MODULES = {"window": 28, "append": 41}
 MOST_CALLS = {
-    "plain": 103,
-    "anthropic": 203,
-    "gemini": 199,
-    "responses": 148,
-    "tools": 282,
-    "stable": 160,
-    "claude": 283,
-    "claude, tools": 743,
-    "results": 647,
-    "explain": 104,
-    "dedupe": 106,
-    "recall": 759,
-    "skip": 368,
-    "sent": 190,
+    "plain": 99,
+    "anthropic": 208,
+    "gemini": 204,
+    "responses": 144,
+    "tools": 281,
+    "stable": 157,
+    "claude": 287,
+    "claude, tools": 750,
+    "results": 571,
+    "explain": 99,
+    "dedupe": 102,
+    "recall": 814,
+    "skip": 369,
+    "sent": 196,
 }
 
 
