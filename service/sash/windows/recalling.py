@@ -175,12 +175,12 @@ def shortlist(
     return wanted
 
 
-def recallable(
-    wanted: Sequence[Candidate], old: Old, records: Mapping[int, Record], view: str | None
-) -> list[Candidate]:
+def recallable(wanted: list[Candidate], old: Old, records: Mapping[int, Record], view: str | None) -> list[Candidate]:
     """The candidates without tool groups that have late results, which are not recalled with them; and for a ``view``
     without what the agent may not see, and without other agents' tool groups."""
     late = {records[seq].links for seq in old.late}
+    if not late and view is None:  # as nearly always
+        return wanted
 
     def is_apart(record: Record) -> bool:
         if late and record.calls and not late.isdisjoint(links_in(record.links)):
