@@ -31,8 +31,8 @@ from sash.problems import EntryConflict, Problem, TooLarge, Unprocessable
 from sash.settings import Settings
 
 _MOST_UNITS = 5000
-_MOST_MESSAGES = MESSAGES_AN_ENTRY * _MOST_UNITS
 """Questions and turns of one list."""
+_MOST_MESSAGES = MESSAGES_AN_ENTRY * _MOST_UNITS
 
 
 class AgreeQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=True, rename={"part": "list"}):

@@ -19,6 +19,7 @@ from sash.core.counts.models.models import Model
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers.messages.members import Names
 from sash.core.providers.reading.native_entries import ReadEntries
+from sash.operations.logging import best_effort
 from sash.problems import ReceiptGone, Unprocessable, WindowDoesNotFit
 from sash.processor import PROCESSOR
 from sash.store.data.layout import Target
@@ -166,7 +167,8 @@ async def build_window(request: Incoming) -> Answer:
         raise built
     made, counting_seconds = built
     metrics = context.watching.metrics
-    metrics.counted(counting_seconds)
+    with best_effort:
+        metrics.counted(counting_seconds)
     metrics.windows.record_window(made, time.perf_counter() - started, request.line)
     return Answer(made.body)
 

@@ -155,7 +155,7 @@ class WindowMetrics:
     def record_window(self, made: Made, seconds: float, line: dict[str, Any], target: Target | None = None) -> None:
         """Record a window that was made in ``seconds``, also in ``line``, its request's log line.
 
-        ``target`` is its conversation, with whose last window it is compared. No figure of a window fails its answer.
+        ``target`` is its conversation, with whose last window it is compared. An error is logged, and not raised.
         """
         try:
             head, plan = made.head, made.asked.plan
@@ -190,7 +190,7 @@ class WindowMetrics:
                 line["refused_by_rules"] = broken
                 for rule in broken:
                     self.refused_by_rule(rule).inc()
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:  # noqa: BLE001 - no figure of a window fails its answer
             log_beside(error)
 
     def _count_left_out(self, made: Made, series: _WindowSeries, target: Target | None) -> None:

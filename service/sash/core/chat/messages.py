@@ -482,7 +482,7 @@ _TEXT_ALONE = (SystemMessage, DeveloperMessage)
 
 
 def is_text_alone(message: Mapping[str, Any]) -> bool:
-    """Whether a message is a role and a text, as nearly all are. It is valid and regular, and has no call."""
+    """Whether a message has a role and a text alone, as nearly all have. Then it is valid as it came, and calls no tool."""
     return (
         len(message) == ROLE_AND_CONTENT
         and message.get("role") in TEXT_IS_ENOUGH

@@ -31,7 +31,10 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Appended(msgspec.Struct, frozen=True):
-    """An entry's seq, whether it was stored before, and its tokens where it stands, in both encodings."""
+    """An entry's seq, whether it was stored before, and its tokens in both encodings.
+
+    A result costs other tokens as one of several, so these are told when the script has found the entry's place.
+    """
 
     seq: int
     duplicate: bool

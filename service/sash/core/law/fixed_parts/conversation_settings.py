@@ -127,8 +127,9 @@ _Decoded = tuple[ConversationSettings, FixedParts]
 _PERSONAL: Final = ("owner", "metadata", "ttl_seconds")
 """Settings that each conversation has for itself, and that no window has. Many conversations share the others."""
 _MOST_BYTES: Final = 32 * 1024 * 1024
+"""Of all settings that are kept."""
 _DECODED_BYTES: Final = 16 * 1024
-"""Bytes of decoded settings and their plans, beside those of the settings."""
+"""What decoded settings and the plans made with them are taken to add to the bytes of the settings as they are stored."""
 _read_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 

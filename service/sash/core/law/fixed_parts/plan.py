@@ -34,6 +34,7 @@ from sash.core.law.records.figures import WindowTokens
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.destinations.destination import meet
+from sash.core.providers.destinations.facts import Kind
 from sash.core.providers.form.request_limits import NO_LIMITS
 from sash.core.providers.messages.endings import GO_ON
 from sash.core.providers.openai.server_mends import UNSAID, refused_by
@@ -171,7 +172,7 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     @cached_property
     def names_files(self) -> bool:
         """Whether files get names, and stand beside words."""
-        return "file_names" in meet(self.model.format, self.model.provider, self.model.known_as).values
+        return "file_names" in self.wanted
 
     @cached_property
     def is_recounted(self) -> bool:
@@ -203,25 +204,27 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
         return text_costs(self.model)
 
     @cached_property
+    def wanted(self) -> Mapping[Kind, str]:
+        """What the model's server takes or refuses in a request of this form, by kind of fact."""
+        return meet(self.model.format, self.model.provider, self.model.known_as).values
+
+    @cached_property
     def joint(self) -> int:
         """Tokens that each system message beside the system prompt may cost more, because a server takes one alone: what
         stands around it may be less than the blank line that joins it."""
-        values = meet(self.model.format, self.model.provider, self.model.known_as).values
-        if PROVIDERS[self.model.format].fills or values.get("system") != "one":
+        if PROVIDERS[self.model.format].fills or self.wanted.get("system") != "one":
             return 0
         return max(0, blank_line_tokens(self.model) - ceil(self.model.rules.role_costs[SYSTEM] * self.model.margin))
 
     @cached_property
     def bridge(self) -> int:
         """Tokens that each question may cost more, because a server wants a reply between a result and a question."""
-        values = meet(self.model.format, self.model.provider, self.model.known_as).values
-        return written_cost(UNSAID, self.model) if values.get("alternation") == "answered" else 0
+        return written_cost(UNSAID, self.model) if self.wanted.get("alternation") == "answered" else 0
 
     @cached_property
     def going_on(self) -> int:
         """Tokens of the line behind a reply at the end; 0 where the server takes a request that ends with a reply."""
-        values = meet(self.model.format, self.model.provider, self.model.known_as).values
-        return written_cost(GO_ON, self.model) if "ending" in values else 0
+        return written_cost(GO_ON, self.model) if "ending" in self.wanted else 0
 
     @cached_property
     def refused(self) -> int:

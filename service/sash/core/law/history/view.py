@@ -162,8 +162,11 @@ class Thoughts(msgspec.Struct, frozen=True):
 
 
 class Costs(msgspec.Struct, frozen=True):
-    """The tokens of units. Those of texts are summed from what was ``counted`` and what stands ``around`` each by its role:
-    nearly always the sum alone is asked for."""
+    """The tokens of units, of which nearly always the sum alone is asked for.
+
+    Where ``roles`` are given, each unit is one text: its tokens are those ``counted``, and those ``around`` a text of its
+    role. Else ``counted`` has all.
+    """
 
     counted: Sequence[int]
     around: Sequence[int] = ()
@@ -224,8 +227,11 @@ class View(msgspec.Struct, frozen=True, dict=True):
         return unit_costs(self.units, self.costs)
 
     def of_units(self, around: Sequence[int] | None) -> Costs:
-        """The tokens of each unit. ``around`` are those around a text by role, if texts cost these and what was counted
-        (``Plan.around``): then an array's calls would take longer than the sums."""
+        """The tokens of each unit.
+
+        ``around`` is ``Plan.around``: the tokens around a text by its role, or None where a text costs more than these and
+        its own. With it, units of one text each are summed as they are stored, which takes less time than an array.
+        """
         records = self.history.records
         if around is None or records.details or self.priced is not None or not self.units.single:
             return Costs(self.unit_costs.tolist())

@@ -148,8 +148,11 @@ def _behind_pressed(view: View, options: WindowQuery, room: int, asked: int) -> 
 
 
 def _cut_from_pinned(view: View, whole: Number, most: int | None) -> int:
-    """Tokens of pinned results that are cut in this window because of its newest group, and may be ``whole`` in the next, or
-    have ``most`` there."""
+    """The tokens by which pinned results may be longer in the next window, as the newest group of this one cuts them.
+
+    ``whole`` are the tokens of each message without a cut, and ``most`` those that the results may have together; None for
+    no bound.
+    """
     results = ((row, unit_at(view.units, row)) for row in view.edits)
     rows = [row for row, unit in results if unit < view.units.front or view.required.get(unit) == Reason.PINNED]
     tokens = int(whole[rows].sum())

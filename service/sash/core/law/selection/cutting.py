@@ -104,14 +104,18 @@ def uncut(view: View, limit: int | None) -> Number:
 
 
 def _uncut(view: View, row: int, limit: int | None) -> int:
-    """The same of one message that is cut."""
+    """The tokens that ``uncut`` gives one message, which is cut in this view."""
     cost, saved = int(view.costs[row]), view.edits[row].saved
     return cost + saved if limit is None else min(cost + saved, max(limit, cost))
 
 
 def _cut(view: View, spec: WindowSpec, results: Sequence[int], *, limit: int = 0, room: int | None = None) -> View:
-    """The view with results cut to ``limit``, to one line if that costs more or it is 0; or with a ``room`` to the limit by
-    which they fit into it together, if possible. A result that has its whole cost is not cut."""
+    """The view with these results cut to at most ``limit`` tokens each; with a ``room``, to the limit by which all of them
+    fit into it, if there is one.
+
+    A result of which a line costs more than the limit becomes this line, and with a limit of 0 each does. One that costs
+    no more than its limit is not cut.
+    """
     if not results:
         return view
     history, plan, most = view.history, spec.plan, spec.plan.query.tool_result_max_tokens

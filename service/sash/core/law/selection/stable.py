@@ -37,7 +37,7 @@ from sash.core.stored.record import Flags
 
 
 class Spans(NamedTuple):
-    """The units on the line of tokens, as an array for each figure.
+    """The units on the line of tokens: for each figure an array, with a number for each unit.
 
     ``cost`` are a unit's tokens in the window (0 for a required unit), ``length`` its counted reference tokens,
     ``documents`` the tokens that its documents would add, ``question`` whether it is a user's message. ``passing`` are
