@@ -17,7 +17,7 @@ from sash.core.law.history.order import arranged
 from sash.core.law.history.view import since
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.reasons import Reason
-from sash.core.law.records.units import group_units, unit_at
+from sash.core.law.records.units import unit_at
 from sash.core.law.render import Bodies
 from sash.core.law.selection.choice import BLOCK
 from sash.problems import WindowDoesNotFit
@@ -273,7 +273,7 @@ def test_a_seq_bounds_the_rows_of_the_groups_that_begin_with_it_or_later(
     seqs, front = [*history.seqs], history.records.front
     assert len(seqs) == len(history.records)
     assert sorted(seqs[front:]) == [*range(history.first_seq, history.length + 1)]
-    units = group_units(history.records)
+    units = history.records.units
     firsts = [seqs[units.starts[unit_at(units, row)]] for row in range(front, len(seqs))]
     begins = seqs[front:] if history.order is None else firsts
     for seq in range(history.first_seq, history.length + 2):

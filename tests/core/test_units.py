@@ -9,7 +9,6 @@ from hypothesis import given
 
 from sash.core.chat.messages import Entry
 from sash.core.law.records.records import Records
-from sash.core.law.records.units import group_units
 from sash.core.stored.record import Record
 
 LEGACY = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}
@@ -24,7 +23,7 @@ class Unit(NamedTuple):
 
 
 def units_of(records: Sequence[Record]) -> list[Unit]:
-    found = group_units(Records.of(records))
+    found = Records.of(records).units
     return [Unit(*ends, index not in found.broken) for index, ends in enumerate(pairwise(found.starts))]
 
 
@@ -78,4 +77,4 @@ def test_legacy_pair() -> None:
 
 def test_nothing() -> None:
     """No records give no units."""
-    assert not group_units(Records(b""))
+    assert not Records(b"").units

@@ -10,12 +10,11 @@ from sash.core.law.documents.documents import Documents
 from sash.core.law.fixed_parts.plan import Plan, WindowSpec
 from sash.core.law.history.enclosing import MESSAGE_BYTES, text_bytes
 from sash.core.law.history.notes import summary_message
-from sash.core.law.history.view import History, is_headless
+from sash.core.law.history.view import History, view_history
 from sash.core.law.limits.fitting import fitted
 from sash.core.law.limits.request_size import check_tools, told_bytes
 from sash.core.law.limits.unreadable import has_unreadable
 from sash.core.law.records.need_older import NeedOlder
-from sash.core.law.records.units import group_units
 from sash.core.law.selection.choice import choose
 from sash.core.law.selection.window import ALL, Window
 from sash.core.stored.record import Flags
@@ -34,9 +33,9 @@ def build_window(history: History, spec: WindowSpec) -> Window | NeedOlder:
         history, plan = _summarized(history, spec.plan)
         spec = msgspec.structs.replace(spec, plan=plan)
     if _is_near(history, spec.plan, spec.documents):
-        units = group_units(history.records)
-        if is_headless(history, units) is not None:  # else it asks for older messages
-            return fitted(history, units, spec)
+        view = view_history(history, spec.plan.model)
+        if view is not None:  # else it asks for older messages
+            return fitted(view, spec)
     return choose(spec, history, ALL)
 
 
@@ -65,7 +64,7 @@ def _is_near(history: History, plan: Plan, documents: Documents) -> bool:
         return False
     if history.length > plan.most_messages or (details and records.media):
         return True
-    if details and records.has & Flags.RICH:
+    if details and 1 in records.having(Flags.RICH):
         size = int(np.add.reduce(text_bytes(records, plan.model)))
     else:
         size = records.size() + MESSAGE_BYTES * (len(records.flags) + sum(records.calls))

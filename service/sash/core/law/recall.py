@@ -16,7 +16,7 @@ import msgspec
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, ROLES, USER
 from sash.core.law.records.explained import Explained
 from sash.core.law.records.records import Records
-from sash.core.law.records.units import Units, group_units, unit_at
+from sash.core.law.records.units import Units, unit_at
 from sash.core.stored.record import Flags, Record
 
 BOUND = 20_000
@@ -64,7 +64,7 @@ def candidates(
 ) -> Iterator[Candidate]:
     """Candidates for recall, best first. ``ranked`` are places in ``records`` and scores, ``sent`` the window's seqs."""
     passed: set[int] = set()
-    units = group_units(records)
+    units = records.units
     for place, score in ranked:
         is_new = place not in passed and records.roles[place] > DEVELOPER
         unit = _unit_at(records, units, place) if is_new else None

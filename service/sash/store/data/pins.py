@@ -11,7 +11,7 @@ import numpy as np
 
 from sash.core.counts.models.families import ASSISTANT, TOOL
 from sash.core.law.records.records import Records
-from sash.core.law.records.units import group_units, late_in
+from sash.core.law.records.units import late_in
 from sash.core.stored.record import Flags, Record
 
 
@@ -30,7 +30,7 @@ def group_at(records: Records, place: int) -> range:
     if is_late(records[place]):
         return alone
     beside = np.setdiff1d(np.arange(len(records)), late_in(records))
-    starts = group_units(records.taken(beside)).starts
+    starts = records.taken(beside).units.starts
     unit = bisect_right(starts, np.searchsorted(beside, place)) - 1
     group = range(beside.item(starts[unit]), beside.item(starts[unit + 1] - 1) + 1)
     return group if records.roles[group.start] == ASSISTANT else alone  # else its call is before these records

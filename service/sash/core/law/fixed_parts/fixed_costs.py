@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 
-from sash.core.counts.models.families import ASSISTANT, DEVELOPER
+from sash.core.counts.models.families import ASSISTANT, DEVELOPER, TOOL
 from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.history.fillers import joined_systems
 from sash.core.law.history.notes import Line
 from sash.core.law.history.view import View
 from sash.core.law.records.figures import WindowTokens
-from sash.core.law.records.records import Has
 from sash.core.providers import PROVIDERS
 from sash.core.stored.stored_summary import Summary
 
@@ -46,7 +45,7 @@ def costs_beside(view: View, plan: Plan, lines: Sequence[Line | Summary]) -> Win
         lines,
         [records[index].measure for index in required],
         # A tool that stands in is reserved in every window, the cost of calls without definitions where a message may call.
-        calls=not plan.bare_calls or bool(records.has & Has.CALLING),
+        calls=not plan.bare_calls or any(records.calls) or max(records.roles, default=0) >= TOOL or records.marked,
         is_oldest=is_oldest,
         joints=texts if fixed.system or not texts or joined_systems(view, model) else texts - 1,
     )

@@ -25,7 +25,7 @@ from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, TOO
 from sash.core.law.history.lines import Way
 from sash.core.law.history.view import History, Order, View
 from sash.core.law.records.records import Records
-from sash.core.law.records.units import callers, group_units, late_in
+from sash.core.law.records.units import callers, late_in
 from sash.core.stored.record import RESULTS, Flags, WindowFlags
 from sash.core.stored.runs import runs
 
@@ -63,22 +63,22 @@ def last_reply(view: View) -> int | None:
 
 def _is_in_order(records: Records, *, is_whole: bool) -> bool:
     """Whether each result stands behind its call, and each call has its result. ``is_whole``: no message is before."""
-    if records.plain:
+    if records.units.single:
         return True
     if records.marked or FUNCTION in records.roles:
         _, is_legacy = callers(records)
         is_answer = np.frombuffer(records.sent_roles, np.uint8) == FUNCTION
         if late_in(records) or (is_legacy[:-1] != is_answer[1:]).any() or is_legacy[-1] or (is_whole and is_answer[0]):
             return False
-    return not group_units(records).lacks_results
+    return not records.units.lacks_results
 
 
 def _is_unfinished(records: Records, seqs: Sequence[int]) -> bool:
     """Whether results are missing or late among messages before the tail, so that they cannot be sent as they are."""
-    if records.plain:
+    if records.units.single:
         return False
     stretches = (records[seqs.index(first) : seqs.index(last) + 1] for first, last in runs(seqs))
-    return any(not _is_in_order(run, is_whole=True) or bool(group_units(run).broken) for run in stretches)
+    return any(not _is_in_order(run, is_whole=True) or bool(run.units.broken) for run in stretches)
 
 
 def _is_one_required(records: Records, apart: AbstractSet[int]) -> bool:

@@ -1,7 +1,7 @@
 """What was read of a conversation, and the same for one model: units, their costs, and which are required."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from operator import add
 from types import MappingProxyType
@@ -9,7 +9,7 @@ from types import MappingProxyType
 import msgspec
 import numpy as np
 
-from sash.core.counts.models.families import DEVELOPER, FUNCTION, ROLES, SYSTEM, TOOL
+from sash.core.counts.models.families import DEVELOPER, ROLES, SYSTEM
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import Number
 from sash.core.law.history.lines import Way, lines_tokens
@@ -17,12 +17,10 @@ from sash.core.law.history.results import Edit
 from sash.core.law.lazily import lazy
 from sash.core.law.records.costs import message_costs, reference_costs
 from sash.core.law.records.reasons import Reason
-from sash.core.law.records.records import Has, Records, indexes_of
-from sash.core.law.records.units import Units, group_units, unit_at
-from sash.core.stored.record import Flags, Record, WindowFlags
+from sash.core.law.records.records import Records
+from sash.core.law.records.units import Units, unit_at
+from sash.core.stored.record import RESULTS, Flags, Record, WindowFlags
 from sash.core.stored.stored_summary import Summary
-
-_LEADING = bytes(1 if role in (SYSTEM, DEVELOPER) else 0 for role in range(256))
 
 
 class History(msgspec.Struct, frozen=True):
@@ -98,7 +96,7 @@ def since(history: History, seq: int) -> int:
         return front - before
     if history.order is None:
         return bisect_left(history.seqs, seq, front)
-    units = group_units(history.records)
+    units = history.records.units
     return units.starts[bisect_left(units.starts, seq, units.front, len(units), key=history.seqs.__getitem__)]
 
 
@@ -196,7 +194,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
     model: Model
     units: Units
     required: dict[int, Reason]
-    headless: bool
+    headless: bool = False
     """Whether the tail's first unit may have begun before the tail, so that it cannot be judged."""
     priced: Number = None
     """The tokens of each message as it is sent in this window, where they are not those that were counted."""
@@ -264,31 +262,35 @@ class View(msgspec.Struct, frozen=True, dict=True):
 
 def view_history(history: History, model: Model) -> View | None:
     """The view; None if the tail begins inside a required tool group, so that older messages are needed."""
-    records = history.records
-    units = group_units(records)
-    headless = False if units.single else is_headless(history, units)
+    records, units, roles, required = history.records, history.records.units, history.records.roles, dict[int, Reason]()
+    is_marked = SYSTEM in roles or DEVELOPER in roles or records.front or records.window_flags
+    if not (is_marked or 1 in records.having(Flags.PINNED)) and units.single:
+        if history.asked >= 0:
+            required[history.asked] = Reason.QUESTION
+        if roles:
+            required.setdefault(len(roles) - 1, Reason.NEWEST)
+        return View(history, model, units, required)
+    newest = _newest(history, units)
+    headless = _is_headless(history, units, newest)
     if headless is None:
         return None
-    required = required_units(history, units)
-    systems: Sequence[int] = ()
-    if records.has & Has.SYSTEM:
-        systems = [row for row in sorted(units.starts[index] for index in required) if records.roles[row] <= DEVELOPER]
+    required = _required(history, units, newest)
+    systems = [row for row in sorted(units.starts[index] for index in required) if roles[row] <= DEVELOPER]
     view = View(history, model, units, required, headless, systems=systems)
     if history.order is None or not history.order.missing["line"]:
         return view
     return view.dearer({row: history.lines_tokens(row, model) for row in history.order.missing["line"]})
 
 
-def is_headless(history: History, units: Units) -> bool | None:
+def _is_headless(history: History, units: Units, newest: int | None) -> bool | None:
     """Whether the tail's first unit may have begun before the tail; None if older messages are needed."""
     records, front = history.records, history.records.front
     if units.single or history.is_whole:
         return False
-    headless = len(records) > front and records.roles[front] in (TOOL, FUNCTION)
+    headless = len(records) > front and records.roles[front] in RESULTS
     pinned = headless and any(front <= index < units.starts[units.front + 1] for index in records.where(Flags.PINNED))
     if pinned or (headless and history.first_seq - 1 in history.seqs[:front]):
         return None
-    newest = _newest(history, units)
     if len(units) > units.front and (newest is None or (headless and newest == units.front)):
         return None
     return headless
@@ -299,52 +301,32 @@ def unit_costs(units: Units, costs: Number) -> Number:
     return costs if units.single else np.add.reduceat(costs, units.begins)
 
 
-def _why(role: int, *, pinned: bool) -> Reason:
-    """The reason for a required message. A pinned question is ``pinned``: it is also required when it is not the newest."""
-    if role <= DEVELOPER:
-        return Reason.named(ROLES[role])
-    return Reason.PINNED if pinned else Reason.QUESTION
-
-
-def required_units(history: History, units: Units) -> dict[int, Reason]:
-    """The indexes of required units, with the reason. All units before the tail are required."""
-    records = history.records
-    recalled: Sequence[int] = ()
-    if records.has & Has.REQUIRED or records.front or records.window_flags:
-        required, recalled = _marked(history, units)
-    else:
-        asked = history.asked
-        required = {unit_at(units, asked): Reason.QUESTION} if asked >= 0 else {}
-    newest: int | None = len(records.flags) - 1
-    if not units.single or history.order is not None or len(records.flags) == records.front:
-        newest = _newest(history, units)
-    if newest is not None:
-        required.setdefault(newest, Reason.NEWEST)
-    for index in recalled:
-        required.setdefault(index, Reason.RECALLED)
-    return required
-
-
-def _marked(history: History, units: Units) -> tuple[dict[int, Reason], Sequence[int]]:
-    """The same for the question and what is marked, pinned, or before the tail; and the units of recalled messages."""
+def _required(history: History, units: Units, newest: int | None) -> dict[int, Reason]:
+    """The indexes of required units, with the reason: those before the tail, the question, marked and pinned ones, the
+    ``newest``, and recalled ones. A pinned question is ``pinned``: it is also required when it is not the newest."""
     records, front = history.records, frozenset(range(units.front))
     broken = units.broken - front
     recalled = {unit_at(units, row) for row in history.recalled} - broken
     pinned = {unit_at(units, index) for index in records.where(Flags.PINNED)} - broken
-    leading = {unit_at(units, index) for index in indexes_of(records.sent_roles.translate(_LEADING))}
+    leading = np.flatnonzero(np.frombuffer(records.sent_roles, np.uint8) <= DEVELOPER).tolist()
     question = {unit_at(units, history.asked)} if history.asked >= 0 else set()
-    required = {
-        index: _why(records.roles[units.starts[index]], pinned=index in pinned or index not in question)
-        for index in sorted(front - recalled | pinned | leading | question)
-    }
-    return required, sorted(recalled)
+    required = {}
+    for unit in sorted(front - recalled | pinned | question | {unit_at(units, index) for index in leading}):
+        role = records.roles[units.starts[unit]]
+        why = Reason.PINNED if unit in pinned or unit not in question else Reason.QUESTION
+        required[unit] = Reason.named(ROLES[role]) if role <= DEVELOPER else why
+    if newest is not None:
+        required.setdefault(newest, Reason.NEWEST)
+    for unit in sorted(recalled):
+        required.setdefault(unit, Reason.RECALLED)
+    return required
 
 
 def _newest(history: History, units: Units) -> int | None:
     """The newest unit of the tail that can be sent; None if there is none."""
-    records, front = history.records, history.records.front
-    newest_first: Iterable[int] = range(len(records) - 1, front - 1, -1)
+    records = history.records
+    rows: Sequence[int] = range(len(records) - 1, records.front - 1, -1)
     if history.order is not None:  # the newest message need not be the last row
-        newest_first = sorted(newest_first, key=history.seqs.__getitem__, reverse=True)
-    found = (unit_at(units, index) for index in newest_first if not records.unsent[index])
+        rows = sorted(rows, key=history.seqs.__getitem__, reverse=True)
+    found = (unit_at(units, index) for index in rows if not records.unsent[index])
     return next((unit for unit in found if unit not in units.broken), None)

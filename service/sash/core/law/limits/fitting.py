@@ -28,7 +28,7 @@ from sash.core.law.fixed_parts.plan import WindowSpec
 from sash.core.law.history.enclosing import bytes_of, with_records
 from sash.core.law.history.lines import medium_lines
 from sash.core.law.history.results import Edit
-from sash.core.law.history.view import History
+from sash.core.law.history.view import History, View
 from sash.core.law.limits.history_media import HistoryMedia
 from sash.core.law.limits.media_room import Left, Room, newest_first
 from sash.core.law.limits.media_steps import lines_in_steps
@@ -36,7 +36,6 @@ from sash.core.law.limits.unreadable import told_among
 from sash.core.law.records.costs import record_cost
 from sash.core.law.records.explained import Explained
 from sash.core.law.records.need_older import NeedOlder
-from sash.core.law.records.units import Units
 from sash.core.law.selection.choice import choose
 from sash.core.law.selection.stable import Cut
 from sash.core.law.selection.window import Allowed, Window
@@ -49,9 +48,9 @@ _LIMITS: Final = frozenset(RequestLimits.__struct_fields__)
 """Reasons for a line that are limits of a request."""
 
 
-def fitted(history: History, units: Units, spec: WindowSpec) -> Window | NeedOlder:
+def fitted(view: View, spec: WindowSpec) -> Window | NeedOlder:
     """The window inside the limits, or NeedOlder. Raises WindowDoesNotFit with the limit that required parts are over."""
-    media = HistoryMedia(history, units, spec.plan)
+    media = HistoryMedia(view, spec.plan)
     fitting = _Fitting(media, spec)
     if spec.plan.query.stable:
         return fitting.stable()

@@ -9,12 +9,12 @@ from sash.core.counts.measures.media_facts import IMAGE, Medium
 from sash.core.counts.models.families import USER
 from sash.core.law.fixed_parts.plan import ASIDE_MESSAGES, Plan
 from sash.core.law.history.enclosing import Enclosed, bytes_of, enclosures, is_sent, text_bytes
-from sash.core.law.history.view import History, required_units
+from sash.core.law.history.view import View
 from sash.core.law.limits.media_room import LOST, Left, Load, Room, refused
 from sash.core.law.limits.request_size import told_bytes
 from sash.core.law.limits.unreadable import why_unreadable
 from sash.core.law.records.reasons import Reason
-from sash.core.law.records.units import Units, unit_at
+from sash.core.law.records.units import unit_at
 from sash.core.law.selection.sending import begins_turn
 from sash.problems import WindowDoesNotFit
 
@@ -27,12 +27,12 @@ class HistoryMedia:
     ``held`` that with the media of required messages. Raises WindowDoesNotFit if the required parts are over a limit.
     """
 
-    def __init__(self, history: History, units: Units, plan: Plan) -> None:
-        model = plan.model
+    def __init__(self, view: View, plan: Plan) -> None:
+        history, units, model = view.history, view.units, plan.model
         self.history, self.units, self.plan, self.limits = history, units, plan, model.limits
         self.most_bytes = float("inf") if self.limits.bytes is None else self.limits.bytes
         # Recalled messages are shortened like others.
-        required = {unit: why for unit, why in required_units(history, units).items() if why is not Reason.RECALLED}
+        required = {unit: why for unit, why in view.required.items() if why is not Reason.RECALLED}
         self.required = {row: why for unit, why in required.items() for row in units.members([unit])}
         self.texts = text_bytes(history.records, model)
         thinks_from = {"all": -1, "turn": begins_turn(history)}.get(plan.query.reasoning, len(history.records) - 1) + 1

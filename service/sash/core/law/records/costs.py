@@ -36,7 +36,7 @@ def message_costs(records: Records, model: Model) -> Number:
         found = _with_rare(records, cost, partial(record_cost, model=model))
     else:
         found = _plain_costs(records, model)
-    records.costs.append((model, found))
+    records.costs = (*records.costs, (model, found))
     return found
 
 
@@ -120,7 +120,7 @@ def reference_costs(records: Records, column: int) -> Number:
     parallel = records.parallel & Flags.PARALLEL
     cost = message_cost(records.columns, model, MANY, parallel=parallel) + reasoning_of(records.columns, column)
     costs = _with_rare(records, cost, partial(reference_cost, column=column))
-    records.costs.append((model, costs))
+    records.costs = (*records.costs, (model, costs))
     return costs
 
 
@@ -131,7 +131,7 @@ def costs_as_counted(records: Records, model: Model, column: int) -> bool:
         return False
     if rules.role_costs != reference.role_costs:
         return False
-    if not records.has & Flags.RICH:
+    if 1 not in records.having(Flags.RICH):
         return sent_in.is_chat_form or 0 not in records.tokens(0)
     return (
         sent_in.is_chat_form

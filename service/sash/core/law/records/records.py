@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cache, lru_cache, reduce
+from functools import cache
 from itertools import repeat
-from operator import or_
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -16,11 +16,12 @@ from sash.core.counts.costs.message_cost import LIST_BEGINS, LIST_ENDS
 from sash.core.counts.measures.measures import Measure
 from sash.core.counts.measures.media_facts import Medium
 from sash.core.counts.measures.rows import Row, columns_of, taken
-from sash.core.counts.models.families import ASSISTANT, DEVELOPER, SYSTEM, TOOL, USER
+from sash.core.counts.models.families import ASSISTANT, FUNCTION, TOOL, USER
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import Number
 from sash.core.law.lazily import lazy
 from sash.core.law.records.reasons import Reason
+from sash.core.law.records.units import Units, grouped
 from sash.core.stored.details import Details, StoredDetails, decode_details
 from sash.core.stored.identities import Identity
 from sash.core.stored.record import (
@@ -40,27 +41,8 @@ from sash.core.stored.record import (
     pack,
 )
 
-if TYPE_CHECKING:
-    from sash.core.law.records.units import Units
-
-
-class Has:
-    """Bits of ``Records.has`` beside those of the first two bytes of ``Flags``."""
-
-    CALLS: Final = 1 << 16
-    RESULTS: Final = 1 << 17
-    SYSTEM: Final = 1 << 18
-    """A system or developer message."""
-    CALLING: Final = CALLS | RESULTS | Flags.LEGACY_CALL
-    """A message that calls, or answers a call."""
-    GROUPS: Final = CALLING | UNSENT
-    """A message that is not sent alone, or not at all."""
-    REQUIRED: Final = SYSTEM | Flags.PINNED
-    """A message that every window has, whatever is newest."""
-
-
-_HEADS, *_TEXTS, _SIZES = (slice(number, None, RECORD_BYTES // 4) for number in range(4))
-"""Where the flags, roles and calls, the tokens and the sizes are among the numbers of all rows."""
+_, *_TEXTS, _SIZES = (slice(number, None, RECORD_BYTES // 4) for number in range(4))
+"""Where the tokens and the sizes are among the numbers of all rows."""
 _DIGESTS: Final = np.dtype([("rest", f"V{RECORD_BYTES - DIGEST_BYTES}"), ("digest", "<u8")])
 _REASONING = frozenset({"plain0", "blocks0", "signatures0", "form"})
 NO_ROLE: Final = 255
@@ -74,14 +56,6 @@ def plain_records(roles: bytes, o200k: Iterable[int], sizes: Iterable[int], dige
     return Records(b"".join(map(LAYOUT.pack, none, roles, none, none, o200k, none, sizes, none, none, digests)))
 
 
-@lru_cache(maxsize=4096)
-def _kinds(head: int) -> int:
-    """What a message has, as a word of ``Records.has``; by the first four bytes of its record."""
-    flags, role, calls, more = head.to_bytes(4, "little")
-    kinds = Has.SYSTEM if role in (SYSTEM, DEVELOPER) else Has.RESULTS if role in RESULTS else 0
-    return flags | more << 8 | kinds | (Has.CALLS if calls else 0)
-
-
 @cache
 def _having(flags: int) -> tuple[int, bytes]:
     """The byte of a record that has these flags, and a table for ``bytes.translate``: 1 where the byte has one of them."""
@@ -90,7 +64,7 @@ def _having(flags: int) -> tuple[int, bytes]:
     return FLAG_BYTES[byte], bytes(1 if each & wanted else 0 for each in range(256))
 
 
-_OUT, _LEFT_OUT = (_having(flags)[1] for flags in (UNSENT, Flags.LEFT_OUT))
+_LEGACY, _OUT = (_having(flags)[1] for flags in (Flags.LEGACY_CALL, UNSENT))
 _COVERED = bytes(1 if each & WindowFlags.COVERED else 0 for each in range(256))
 _NOBODY = Identity("", 0, bytes(DIGEST_BYTES))
 _NOTHING = Details(_NOBODY.digest, "")
@@ -107,8 +81,11 @@ class Records(Sequence[Record]):
     """The records as they are stored, if some of these are of messages that are sent with less."""
     window_flags = b""
     """The flags that each message has in this window; empty where none has any."""
-    units: "Units | None" = None
-    """These messages' units, once they were asked for."""
+    costs: Sequence[tuple[Model, Number]] = ()
+    """These messages' costs, for each model that was asked for."""
+    _units: Units | None = None
+    _columns: Mapping[bool, Row] = MappingProxyType({})
+    """The numbers of all messages, without or with the mixes."""
 
     def __init__(
         self,
@@ -125,13 +102,6 @@ class Records(Sequence[Record]):
         self.flags = packed[::RECORD_BYTES]
         self.roles = packed[1::RECORD_BYTES]
         self.calls = packed[2::RECORD_BYTES]
-        self.more = packed[3::RECORD_BYTES]
-        self.has = reduce(or_, map(_kinds, {*memoryview(packed).cast("I")[_HEADS]}), 0)
-        """What one message has at least, as one word: bits of ``Flags``' first two bytes, and of ``Has``."""
-        self._columns: dict[bool, Row] = {}
-        """The numbers of all messages, without or with the mixes."""
-        self.costs: list[tuple[Model, Number]] = []
-        """These messages' costs, for each model that was asked for."""
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> "Records":
@@ -357,8 +327,7 @@ class Records(Sequence[Record]):
     def having(self, flags: int) -> bytes:
         """1 for each message that has one of these flags, which are all of the same byte, 0 for the others."""
         byte, table = _having(flags)
-        found = self.flags if byte == 0 else self.more if byte == 3 else self.packed[byte::RECORD_BYTES]
-        return found.translate(table)
+        return self.packed[byte::RECORD_BYTES].translate(table)
 
     def where(self, flags: int) -> Iterator[int]:
         """Indexes of the messages that have one of these flags, ascending."""
@@ -399,7 +368,8 @@ class Records(Sequence[Record]):
         if found is None:
             roles = np.frombuffer(self.roles, np.uint8).astype(np.int64)
             rows, texts = self.details.rows, (self.tokens(0), self.tokens(1))
-            found = self._columns[mixes] = columns_of(rows, roles, texts, mixes=mixes)
+            found = columns_of(rows, roles, texts, mixes=mixes)
+            self._columns = {**self._columns, mixes: found}
         return found
 
     @property
@@ -438,7 +408,7 @@ class Records(Sequence[Record]):
     @lazy
     def left_out(self) -> bytes:
         """1 for each message that a client left out of windows; empty where there is none."""
-        found = self.more.translate(_LEFT_OUT)
+        found = self.having(Flags.LEFT_OUT)
         return found if 1 in found else b""
 
     @lazy
@@ -449,26 +419,37 @@ class Records(Sequence[Record]):
         return bytes(NO_ROLE if is_out else role for role, is_out in zip(self.roles, self.left_out, strict=True))
 
     @property
-    def marked(self) -> bool:
-        """Whether a result is late, or an assistant's message calls in the form before tool calls."""
-        return bool(self.has & Flags.LATE)
+    def units(self) -> Units:
+        """Units of these messages, which are kept beside them: each alone, if all are texts that may be sent."""
+        if self._units is None:
+            is_alone = not (
+                self.calls.strip(b"\0")
+                or TOOL in self.roles
+                or FUNCTION in self.roles
+                or 1 in self.flags.translate(_LEGACY)
+                or 1 in self.packed[3::RECORD_BYTES].translate(_OUT)
+                or 1 in self.window_flags.translate(_COVERED)
+            )
+            starts = range(len(self.flags) + 1)
+            self._units = Units(starts, starts, self.front, single=True) if is_alone else grouped(self)
+        return self._units
 
     @property
-    def plain(self) -> bool:
-        """Whether no message has a tool call, or answers one, and each may be sent."""
-        return not (self.has & Has.GROUPS or (self.window_flags and 1 in self.window_flags.translate(_COVERED)))
+    def marked(self) -> bool:
+        """Whether a result is late, or an assistant's message calls in the form before tool calls."""
+        return 1 in self.flags.translate(_LEGACY)
 
     @lazy
     def unsent(self) -> bytes:
         """1 for each message that no window has: withheld, a compaction, or covered by one. 0 for the others."""
-        found, is_covered = self.more.translate(_OUT), self.window_flags.translate(_COVERED)
+        found, is_covered = self.having(UNSENT), self.window_flags.translate(_COVERED)
         if is_covered:
             found = (np.frombuffer(found, np.uint8) | np.frombuffer(is_covered, np.uint8)).tobytes()
         return found
 
     def why_unsent(self, index: int) -> Reason:
         """Why no window has the message."""
-        flags = self.more[index] << 8
+        flags = self.packed[index * RECORD_BYTES + 3] << 8
         if flags & Flags.LEFT_OUT:
             return Reason.LEFT_OUT
         if flags & Flags.COMPACTION:

@@ -7,6 +7,7 @@ its call.
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -15,9 +16,11 @@ from sash.core.chat.tool_groups import links_in
 from sash.core.counts.models.families import ASSISTANT, FUNCTION, TOOL
 from sash.core.counts.text.numbers import Number
 from sash.core.law.lazily import lazy
-from sash.core.law.records.records import Records
 from sash.core.stored.record import Flags, WindowFlags
 from sash.core.stored.runs import runs
+
+if TYPE_CHECKING:
+    from sash.core.law.records.records import Records
 
 LONGEST_GROUP = 129
 """Messages of the longest tool group: an assistant message and the results of its 128 calls."""
@@ -25,6 +28,10 @@ LONGEST_GROUP = 129
 
 class Units(msgspec.Struct, frozen=True, dict=True):
     """Units of consecutive records, ascending. ``broken`` are the indexes of units that are not whole, and may not be sent.
+
+    These are not whole: results whose call is not among the records, late results, calls with missing results before another
+    message, and messages that no window has. Calls at the very end still wait for results, and are whole. So are those whose
+    missing results are mended (``order.py``).
 
     ``starts`` are the indexes of the units' first records, and one more: the index after the last record; ``edges`` are the
     same as an array, or a range. ``front`` is the number of units before the tail. ``single``: every unit is one message, so
@@ -50,8 +57,6 @@ class Units(msgspec.Struct, frozen=True, dict=True):
 
     def members(self, indexes: Sequence[int]) -> Sequence[int]:
         """The indexes of the records of these units, both ascending: a range for a run of units."""
-        if self.single:
-            return indexes
         starts = self.starts
         found = [range(starts[first], starts[last + 1]) for first, last in runs(indexes)]
         return found[0] if len(found) == 1 else [row for each in found for row in each]
@@ -60,20 +65,7 @@ class Units(msgspec.Struct, frozen=True, dict=True):
         return len(self.starts) - 1
 
 
-def group_units(records: Records) -> Units:
-    """Units of consecutive records, which are kept beside them.
-
-    These units are not whole: results whose call is not among the records, late results, calls with missing results before
-    another message, and a message in progress. Calls at the very end still wait for results, and are whole. So are those
-    whose missing results are mended (``order.py``).
-    """
-    if records.units is None:
-        starts = range(len(records.flags) + 1)
-        records.units = Units(starts, starts, records.front, single=True) if records.plain else _grouped(records)
-    return records.units
-
-
-def callers(records: Records) -> tuple[Number, Number]:
+def callers(records: "Records") -> tuple[Number, Number]:
     """Which messages make tool calls, and which a call in the form before these, as arrays: those that may be sent."""
     asks, calls = np.frombuffer(records.roles, np.uint8) == ASSISTANT, np.frombuffer(records.calls, np.uint8)
     if 1 in records.unsent:
@@ -84,7 +76,8 @@ def callers(records: Records) -> tuple[Number, Number]:
     return asks & (calls > 0), asks & (calls == 0) & is_legacy
 
 
-def _grouped(records: Records) -> Units:
+def grouped(records: "Records") -> Units:
+    """Units of records of which some call, answer a call, or are not sent."""
     roles, flags = np.frombuffer(records.roles, np.uint8), np.frombuffer(records.flags, np.uint8)
     asks, is_legacy = callers(records)
     is_result, is_answer = roles == TOOL, roles == FUNCTION
@@ -113,21 +106,21 @@ def _grouped(records: Records) -> Units:
 
 def unit_at(units: Units, index: int) -> int:
     """The index of the unit that contains a message."""
-    return index if units.single else bisect_right(units.starts, index) - 1
+    return bisect_right(units.starts, index) - 1
 
 
-def late_in(records: Records) -> list[int]:
+def late_in(records: "Records") -> list[int]:
     """The indexes of late results."""
     return [index for index in records.where(Flags.LATE) if records.roles[index] == TOOL]
 
 
-def heads_of(records: Records) -> Number:
+def heads_of(records: "Records") -> Number:
     """The index of the message that made the call of each result, as an array; the own index of other messages.
 
     A late result, which does not stand behind its call, is found by its link: the details must have been read. Results whose
     call is not among the records have the index of a result.
     """
-    units = group_units(records)
+    units = records.units
     heads = np.repeat(units.begins, units.ends - units.begins)
     makers: dict[str, int] = {}
     waiting = iter(np.flatnonzero(np.logical_or(*callers(records))).tolist())
@@ -140,7 +133,7 @@ def heads_of(records: Records) -> Number:
     return heads
 
 
-def late_orphans(records: Records) -> list[int]:
+def late_orphans(records: "Records") -> list[int]:
     """The indexes of the tail's late results whose call is before it."""
     late = [index for index in late_in(records) if index >= records.front]
     heads = heads_of(records) if late else late
