@@ -10,7 +10,6 @@
 
 import asyncio
 import os
-import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import cast
@@ -43,7 +42,7 @@ from sash.api.events.followers import Followers
 from sash.api.incoming import Direct, Incoming
 from sash.api.middleware import errors
 from sash.api.middleware.asgi import App
-from sash.api.middleware.browsers import Cors, loopback_hosts
+from sash.api.middleware.browsers import Cors, Hosts, loopback_hosts
 from sash.api.middleware.callers import Callers
 from sash.api.middleware.idempotency import Idempotent
 from sash.api.middleware.layer import Middleware
@@ -252,7 +251,7 @@ def create_app(
     return middleware
 
 
-def _hosts(settings: Settings) -> re.Pattern[bytes] | None:
+def _hosts(settings: Settings) -> Hosts | None:
     """The Host headers that are answered; None for all. Restricted only on loopback without keys."""
     if settings.loopback and settings.anonymous and not settings.allow_anonymous:
         return loopback_hosts(settings.host)

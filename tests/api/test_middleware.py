@@ -172,7 +172,7 @@ async def test_figures_need_their_key_where_nothing_else_needs_one() -> None:
 
 
 async def test_a_plain_read_enters_little() -> None:
-    """A plain read enters at most 9 functions of Sash in 5 modules, log line included, and starts no task or timer."""
+    """A plain read enters at most 9 functions of Sash in 4 modules, log line included, and starts no task or timer."""
     entered: set[tuple[str, str]] = set()
     begun: list[str] = []
 
@@ -202,9 +202,9 @@ async def test_a_plain_read_enters_little() -> None:
         await app({**scope, "headers": [(b"host", b"localhost")]}, None, send)  # type: ignore[arg-type]
         sys.setprofile(None)
     assert written.getvalue().count(b'"operation":"getConversation"') == 3
-    assert ("sash.api.middleware.exchange", "Exchange.send") in entered
+    assert ("sash.api.middleware.layer", "Middleware._send") in entered
     assert len(entered) <= 9, sorted(entered)
-    assert len({module for module, _ in entered}) <= 5, sorted(entered)
+    assert len({module for module, _ in entered}) <= 4, sorted(entered)
     assert begun == []
 
 

@@ -22,8 +22,7 @@ from sash.api.append_handlers import (
 from sash.api.body import if_match, run_in_turn_if_large
 from sash.api.compared_logs import ComparedLog, compare_log, usual_turn
 from sash.api.conversation_handlers import refuse_large
-from sash.api.incoming import Incoming
-from sash.api.middleware.exchange import Answer
+from sash.api.incoming import Answer, Incoming
 from sash.api.openapi.operation import documented
 from sash.api.schemas import AgreedMessage, AgreedMessages, AgreeMessages
 from sash.api.sent_lists import AgreeQuery, SentList, read_list

@@ -12,9 +12,8 @@ from msgspec import Meta
 
 from sash.api.body import if_match, read_body, run_in_turn_if_large
 from sash.api.context import Context
-from sash.api.incoming import Incoming
+from sash.api.incoming import Answer, Incoming
 from sash.api.message_formats import MessageFormat, read_own, window_form
-from sash.api.middleware.exchange import Answer
 from sash.api.openapi.operation import documented
 from sash.api.schemas import (
     AppendedMessage,

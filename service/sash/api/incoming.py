@@ -1,15 +1,14 @@
 """A request as handlers take it, and the calls of every turn, which come to their handlers directly."""
 
-import re
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from litestar import Request
 from litestar.handlers import HTTPRouteHandler
 
 from sash.api.context import Context
-from sash.api.middleware.asgi import App, Receive, Scope, Send
+from sash.api.middleware.asgi import App, Headers, Receive, Scope, Send
 from sash.api.middleware.exchange import Exchange
 from sash.api.queries import read_query
 from sash.core.chat.bounds import IDS, WHAT_IDS_ARE
@@ -25,10 +24,10 @@ from sash.windows.answer import Made
 
 T = TypeVar("T")
 
+_JSON = (b"content-type", b"application/json")
+
 TAKEN = frozenset({"import"})
 """Ids that no conversation may have: ``/conversations/import`` is an operation, so DELETE would not reach it."""
-_PATH = re.compile(r"/([^/]+)(?:/([^/]+)/([^/]+))?")
-"""A path of one word, or of two with a parameter between them."""
 
 
 class Incoming(Request[Any, Any, Any]):
@@ -155,6 +154,25 @@ def taken(identity: str | None, pointer: str) -> BadRequest:
     return BadRequest.at(pointer, f"A conversation cannot be called {identity}: that is a path of its own")
 
 
+class Answer(NamedTuple):
+    """An ASGI application that answers with ``body`` as JSON, and an ETag if it has one. A 304 is sent without a body.
+
+    The framework's response checks headers, cookies and media types for each answer.
+    """
+
+    body: bytes
+    etag: str = ""
+    status: int = 200
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
+        body, etag, status = self
+        headers: Headers = [(b"etag", f'"{etag}"'.encode())] if etag else []
+        if status != 304:
+            headers += (_JSON, (b"content-length", b"%d" % len(body)))
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
 class Direct:
     """An ASGI application that calls ``handlers`` directly, and the application ``app`` for the rest.
 
@@ -166,26 +184,24 @@ class Direct:
     def __init__(self, context: Context, app: App, handlers: Sequence[HTTPRouteHandler]) -> None:
         self._context = context
         self._app = app
-        self._calls: dict[tuple[Any, ...], tuple[HTTPRouteHandler, Any, str]] = {
-            (method, path[1], path[3]): (handler, handler.fn, _parameter(path[2]))
-            for handler in handlers
-            for path in map(_PATH.fullmatch, handler.paths)
-            for method in handler.http_methods
-            if path
-        }
+        self._calls: dict[tuple[Any, ...], tuple[HTTPRouteHandler, Any, str]] = {}
+        """By method, words, and whether a parameter stands between them: the handler, its function, the parameter's name."""
+        for handler in handlers:
+            for path in handler.paths:
+                _, first, *more = path.split("/")
+                parameter, last = more or ("", "")
+                name = parameter.strip("{}").partition(":")[0]  # the framework writes {name:str}
+                for method in handler.http_methods:
+                    self._calls[method, first, last, name != ""] = handler, handler.fn, name
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = _PATH.fullmatch(scope.get("path", ""))
-        if path and (found := self._calls.get((scope.get("method"), path[1], path[3]))):
+        first, _, rest = scope.get("path", "")[1:].partition("/")
+        between, _, last = rest.partition("/")
+        if found := self._calls.get((scope.get("method"), first, last, between != "")):
             scope["route_handler"], answer_to, parameter = found
             if parameter:
-                scope["path_params"] = {parameter: path[2]}
+                scope["path_params"] = {parameter: between}
             answer = await answer_to(Incoming(scope, receive, send, self._context))
             await answer(scope, receive, send)
         else:
             await self._app(scope, receive, send)
-
-
-def _parameter(template: str | None) -> str:
-    """The name of a path's parameter, which the framework writes as ``{name:str}``; empty without one."""
-    return template.strip("{}").partition(":")[0] if template else ""

@@ -1,24 +1,42 @@
 """Protection against foreign web pages: the Host headers that are accepted, and the origins that may read answers (CORS)."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from litestar.config.cors import CORSConfig
 
 from sash.api.middleware.asgi import Headers
+from sash.problems import MisdirectedRequest
+
+Hosts = Callable[[bytes], object]
+"""Says whether a Host header is answered."""
 
 _SENT = ("Authorization", "Idempotency-Key", "If-Match", "If-None-Match", "Traceparent", "X-Request-ID")
+_SHOWN_HOST = 100
+"""Characters of a foreign Host that the answer repeats."""
 _READ = ("ETag", "Idempotency-Replayed", "Link", "Location", "Retry-After", "X-Request-ID")
 
 
-def loopback_hosts(host: str) -> re.Pattern[bytes]:
-    """A pattern of the Host headers that reach a service on the loopback address ``host``, with any port.
+def loopback_hosts(host: str) -> Hosts:
+    """Says of a Host header whether it reaches a service on the loopback address ``host``, with any port.
 
     Another site can let its own name resolve to this machine (DNS rebinding). Its pages then have the same origin as the
-    service, and the browser sends the site's name as Host.
+    service, and the browser sends the site's name as Host. The latest answers are kept: a client sends one Host always.
     """
     own = re.escape(f"[{host}]" if ":" in host else host)
-    return re.compile(rf"(?:localhost|127(?:\.\d{{1,3}}){{3}}|\[::1\]|{own})(?::\d*)?".encode(), re.IGNORECASE)
+    names = re.compile(rf"(?:localhost|127(?:\.\d{{1,3}}){{3}}|\[::1\]|{own})(?::\d*)?".encode(), re.IGNORECASE)
+    return lru_cache(maxsize=16)(names.fullmatch)
+
+
+def misdirected(host: bytes) -> MisdirectedRequest:
+    """The problem of a request to a foreign Host."""
+    came = f"'Host: {host.decode('latin-1')[:_SHOWN_HOST]}' came" if host else "no Host came"
+    return MisdirectedRequest(
+        "Without API keys the service answers only at localhost and loopback addresses: use one of them, "
+        "or set SASH_API_KEYS or SASH_ALLOW_ANONYMOUS. A proxy on this machine must send the header "
+        f"'Host: localhost'; {came}."
+    )
 
 
 class Cors:

@@ -1,5 +1,6 @@
 """Problems as responses: every error is sent as ``application/problem+json`` (RFC 9457)."""
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -7,6 +8,7 @@ import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
+from sash.api.middleware.paths import with_head
 from sash.core.chat.bounds import WHAT_IDS_ARE
 from sash.core.chat.shapes import joined
 from sash.operations.logging import describe, get_logger, printable
@@ -52,7 +54,7 @@ def on_http_exception(request: Request[Any, Any, Any], error: HTTPException) -> 
             said += f"; it takes {joined(calls)}." if calls else "."
             if request.scope["path"].startswith("/owners/"):
                 said += " GET /conversations?owner= lists an owner's conversations."
-            problem = MethodNotAllowed(said, headers=error.headers)
+            problem = MethodNotAllowed(said, headers={"Allow": with_head((error.headers or {})["allow"])})
         case status if status < HTTPStatus.INTERNAL_SERVER_ERROR:
             problem = BadRequest("The request cannot be read.")
         case _:
@@ -95,10 +97,20 @@ def too_large_body(limit: int) -> TooLarge:
 
 
 def on_failure(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-    """The response to a defect of Sash. The log says where it was raised; the response does not."""
-    operation = getattr(request.route_handler, "operation_id", None)  # the path is not logged: it holds ids
+    """The response to a defect of Sash."""
+    return on_problem(request, problem_of(error, request.scope))
+
+
+def problem_of(error: Exception, scope: Mapping[str, Any]) -> Problem:
+    """The problem that was raised. The framework's error for a stream has a group as cause. Another error is logged."""
+    found: BaseException | None = error.__cause__ if isinstance(error.__cause__, ExceptionGroup) else error
+    while isinstance(found, ExceptionGroup) and len(found.exceptions) == 1:
+        found = found.exceptions[0]
+    if isinstance(found, Problem):
+        return found
+    operation = getattr(scope.get("route_handler"), "operation_id", None)  # the path is not logged: it holds ids
     _log.error("request failed", operation=operation, **describe(error))
-    return on_problem(request, Internal("The service failed; nothing is known to be lost, try again."))
+    return Internal("The service failed; nothing is known to be lost, try again.")
 
 
 HANDLERS: dict[int | type[Exception], Any] = {

@@ -21,26 +21,28 @@ import re
 import time
 from contextlib import nullcontext
 from contextvars import Context
+from functools import partial
 from http import HTTPStatus
 from itertools import count
 from typing import Any
 from uuid import uuid4
 
-from sash.api.middleware.asgi import App, Lifespan, Receive, Scope, Send
-from sash.api.middleware.browsers import Cors
+from sash.api.middleware.asgi import App, Headers, Lifespan, Message, Receive, Scope, Send
+from sash.api.middleware.browsers import Cors, Hosts, misdirected
 from sash.api.middleware.callers import DEFAULT_TENANT, Callers
+from sash.api.middleware.connections import reset_when_closed
 from sash.api.middleware.drain import Drain
-from sash.api.middleware.errors import slash_in_id
+from sash.api.middleware.errors import PROBLEM_TYPE, note, problem_of, render, slash_in_id
 from sash.api.middleware.exchange import Exchange, Shared
-from sash.api.middleware.large import Making, Sending
+from sash.api.middleware.large import WHOLE_BYTES, Making, Sending
 from sash.api.middleware.mounted import within
-from sash.api.middleware.paths import Paths, template_of
+from sash.api.middleware.paths import Paths, template_of, with_head
 from sash.api.middleware.request_body import RequestBody
-from sash.operations.logging import describe, get_logger, printable
+from sash.operations.logging import printable
 from sash.operations.metrics import LINE, Metrics
 from sash.operations.requests import READS, Requests
 from sash.operations.tracing import OpenTelemetry, begin_span
-from sash.problems import Internal, MisdirectedRequest, Problem
+from sash.problems import Problem
 from sash.processor import TENANT
 from sash.store.data.limits import RateLimits
 
@@ -54,16 +56,16 @@ FIGURES_PATHS = frozenset({"/metrics", "/stats", "/status"})
 _STREAMED = "/conversations/import"  # never whole in memory
 _PAGE = "/messages"  # the end of a path that lists a history
 _ENCODED_SLASH = re.compile(rb"%(?:2f|5c)", re.IGNORECASE)
-_SHOWN_HOST = 100
-"""Characters of a foreign Host that the answer repeats."""
-_SLASH_IN_NAME = (b"/models/", b"/owners/")  # a name may contain a slash, which clients encode
 _OWNERS = b"/owners/"
+_MODELS = b"/models/"
 _QUIET = OPEN_PATHS | {"/metrics", "/status"}  # polled every few seconds by machines, so not logged
 _NO_SNIFFING = (b"x-content-type-options", b"nosniff")
+_NO_STORE = (b"cache-control", b"no-store")
+_ASK_AGAIN = (b"cache-control", b"private, no-cache")
+_CLOSE = (b"connection", b"close")
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _LOOK_SECONDS = 0.1
-_log = get_logger()
 
 
 def is_open(path: str) -> bool:
@@ -88,12 +90,12 @@ class Middleware:
         metrics: Metrics,
         requests: Requests,
         spans: OpenTelemetry | None = None,
-        hosts: re.Pattern[bytes] | None = None,
+        hosts: Hosts | None = None,
         cors: Cors | None = None,
         lifespan: Lifespan = nullcontext,
         ends_on_sigterm: bool = False,
     ) -> None:
-        """``hosts`` matches the Host headers that are answered; None answers all. ``cors`` has the origins allowed.
+        """``hosts`` says which Host headers are answered; None answers all. ``cors`` has the origins allowed.
 
         ``lifespan`` makes a context manager in which requests are answered. An ASGI server enters it by its protocol; an
         application in which this one is mounted enters it by itself.
@@ -135,10 +137,10 @@ class Middleware:
         except asyncio.CancelledError:
             if not exchange.ends_by_cut():
                 raise
-            await exchange.fail(exchange.too_slow(), scope)
+            await self._fail(exchange, exchange.too_slow(), scope)
         except Exception as error:  # noqa: BLE001 - the outermost layer: every failure becomes an answer
             # A variable for the problem would hold this frame, by its traceback, and so the client's connection.
-            await exchange.fail(_problem_of(error, scope), scope)
+            await self._fail(exchange, problem_of(error, scope), scope)
         finally:
             self._end(exchange, scope)
         if exchange.body is not None and not (exchange.body.ended or exchange.was_cut):
@@ -157,9 +159,8 @@ class Middleware:
         if given and _REQUEST_ID.fullmatch(given):
             request_id = given.decode("ascii")
         else:  # a UUID of version 7: the time, a counter, and random digits that are the same for the whole process
-            number = time.time_ns() // 1_000_000 << 16 | 0x7000 | next(self._numbers) & 0xFFF
-            digits = number.to_bytes(8).hex()
-            request_id = f"{digits[:8]}-{digits[8:12]}-{digits[12:]}{self._rest_of_ids}"
+            now, number = time.time_ns() // 1_000_000, next(self._numbers) & 0xFFF
+            request_id = f"{now >> 16:08x}-{now & 0xFFFF:04x}-7{number:03x}{self._rest_of_ids}"
         line = {
             "request_id": request_id,
             "method": method if method in _METHODS else printable(method),
@@ -192,21 +193,18 @@ class Middleware:
 
         Raises MisdirectedRequest for a foreign Host, and NotFound for a slash in an id.
         """
-        path, method, headers = scope["path"], exchange.method, exchange.headers
+        path, method, headers, send = scope["path"], exchange.method, exchange.headers, partial(self._send, exchange)
         if not (is_read := method in READS):
             limit_bytes = self._max_import_bytes if path == _STREAMED else self._max_body_bytes
             length = headers.get(b"content-length", b"")
             exchange.body = RequestBody(receive, self.shared.timeout_seconds, limit_bytes, length)
             receive = exchange.body.receive
-        if self._hosts is not None and not self._hosts.fullmatch(headers.get(b"host", b"")):
-            raise _misdirected(headers.get(b"host", b""))
-        raw = scope.get("raw_path") or b""
-        if raw.startswith(_OWNERS):
-            scope["path"] = raw.decode("latin-1")  # the handler decodes the owner, which may contain a slash
-        if b"%" in raw and _ENCODED_SLASH.search(raw) and not raw.startswith(_SLASH_IN_NAME):
-            raise slash_in_id()
+        if self._hosts is not None and not self._hosts(host := headers.get(b"host", b"")):
+            raise misdirected(host)
+        if b"%" in (raw := scope.get("raw_path") or b""):
+            _take_encoded(scope, raw)
         if self._cors is not None and method == "OPTIONS" and headers.get(b"access-control-request-method"):
-            await exchange.empty(self._cors.preflight)  # a browser's CORS preflight, which has no key
+            await self._send_whole(exchange, 204, self._cors.preflight)  # a browser's CORS preflight, which has no key
             return
         if (self._free and path not in FIGURES_PATHS and b"authorization" not in headers) or is_open(path):
             scope["sash.tenant"] = DEFAULT_TENANT
@@ -217,13 +215,13 @@ class Middleware:
             scope["method"] = "GET"
             if path.endswith(_PAGE):
                 exchange.charge = await self.shared.making.take()
-            await self._app(scope, receive, exchange.send)
+            await self._app(scope, receive, send)
         elif method == "OPTIONS" and (methods := self._paths.methods(path)):
             allowed = ", ".join(sorted({*methods, "OPTIONS"}))  # the framework would list one handler's methods only
-            await exchange.empty([(b"allow", allowed.encode())])
+            await self._send_whole(exchange, 204, [(b"allow", with_head(allowed).encode())])
         else:
             app = self._once if b"idempotency-key" in headers else self._app
-            await app(scope, receive, exchange.send)
+            await app(scope, receive, send)
 
     async def _let_in(self, scope: Scope, headers: dict[bytes, bytes], body: RequestBody | None) -> None:
         """Note the request's tenant, then count the request against its rate, and limit the body's size."""
@@ -238,6 +236,47 @@ class Middleware:
         if caller.max_body_bytes is not None and body is not None and path != _STREAMED:
             body.limit_bytes = min(body.limit_bytes, caller.max_body_bytes)
 
+    async def _send(self, exchange: Exchange, message: Message) -> None:
+        """ASGI's ``send``: pass the message on, with the headers of every answer; note the answer's status and size."""
+        if message["type"] == "http.response.start":
+            exchange.status = message["status"]
+            names = dict(message["headers"])
+            headers = [*message["headers"], *exchange.more]
+            if b"cache-control" not in names:
+                headers.append(_ASK_AGAIN if b"etag" in names and exchange.method in READS else _NO_STORE)
+            if self.drain.began and exchange.http_version.startswith("1"):
+                headers.append(_CLOSE)  # in HTTP/2 the server itself ends connections (GOAWAY)
+            message["headers"] = headers
+        else:
+            body = message.get("body", b"")
+            size = len(body)
+            if exchange.method == "HEAD":
+                message = {**message, "body": b""}
+            elif size > WHOLE_BYTES:
+                await self.shared.sending.send(exchange, body, more=message.get("more_body", False))
+                return
+            if exchange.charge and size:
+                exchange.made(size)
+            exchange.size_bytes += size
+        await exchange.pass_on(message)
+
+    async def _send_whole(self, exchange: Exchange, status: int, headers: Headers, body: bytes = b"") -> None:
+        await self._send(exchange, {"type": "http.response.start", "status": status, "headers": headers})
+        await self._send(exchange, {"type": "http.response.body", "body": body})
+
+    async def _fail(self, exchange: Exchange, problem: Problem, scope: Scope) -> None:
+        """Answer with the problem. If the answer has begun already, make its connection end as broken."""
+        exchange.deadline = math.inf
+        if exchange.status:
+            exchange.line["broke_off"] = problem.slug
+            await reset_when_closed(scope)
+            return
+        note(problem, exchange.line)
+        status, headers, body = render(problem, scope["path"])
+        headers = {"Content-Type": PROBLEM_TYPE, "Content-Length": str(len(body)), **headers}
+        pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        await self._send_whole(exchange, status, pairs, body)
+
     def _end(self, exchange: Exchange, scope: Scope) -> None:
         self._running.discard(exchange)
         if exchange.charge:
@@ -249,7 +288,8 @@ class Middleware:
         line["status"] = exchange.status
         line["bytes"] = exchange.size_bytes
         if span is not None:
-            span.end(line["method"], _route(scope), exchange.status)
+            template = template_of(min(getattr(scope.get("route_handler"), "paths", ()), default=""))
+            span.end(line["method"], template, exchange.status)
             line |= {"trace_id": span.context.trace_id, "span_id": span.context.span_id}
         path = scope["path"]
         if not self._keys.anonymous and (path in FIGURES_PATHS or is_open(path)):
@@ -269,29 +309,9 @@ class Middleware:
             self._timer = loop.call_later(_LOOK_SECONDS, self._cut_late, context=self._context)
 
 
-def _misdirected(host: bytes) -> MisdirectedRequest:
-    """The problem of a request to a foreign Host."""
-    came = f"'Host: {host.decode('latin-1')[:_SHOWN_HOST]}' came" if host else "no Host came"
-    return MisdirectedRequest(
-        "Without API keys the service answers only at localhost and loopback addresses: use one of them, "
-        "or set SASH_API_KEYS or SASH_ALLOW_ANONYMOUS. A proxy on this machine must send the header "
-        f"'Host: localhost'; {came}."
-    )
-
-
-def _problem_of(error: Exception, scope: Scope) -> Problem:
-    """The problem that was raised. The framework's error for a stream has a group as cause. Another error is logged."""
-    found: BaseException | None = error.__cause__ if isinstance(error.__cause__, ExceptionGroup) else error
-    while isinstance(found, ExceptionGroup) and len(found.exceptions) == 1:
-        found = found.exceptions[0]
-    if isinstance(found, Problem):
-        return found
-    operation = getattr(scope.get("route_handler"), "operation_id", None)  # the path is not logged: it holds ids
-    _log.error("request failed", operation=operation, **describe(error))
-    return Internal("The service failed; nothing is known to be lost, try again.")
-
-
-def _route(scope: Scope) -> str:
-    """The path's template; empty at an unknown path."""
-    paths = getattr(scope.get("route_handler"), "paths", ())
-    return template_of(min(paths, default=""))
+def _take_encoded(scope: Scope, raw: bytes) -> None:
+    """Take a path with encoded characters. Raises NotFound for a slash in an id; an owner or a model may contain one."""
+    if raw.startswith(_OWNERS):
+        scope["path"] = raw.decode("latin-1")  # the handler decodes the owner
+    elif _ENCODED_SLASH.search(raw) and not raw.startswith(_MODELS):
+        raise slash_in_id()

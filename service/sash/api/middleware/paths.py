@@ -92,6 +92,11 @@ def template_of(path: str) -> str:
     return re.sub(r":\w+\}", "}", path)
 
 
+def with_head(allowed: str) -> str:
+    """The methods of an Allow header, with HEAD beside GET: the middleware answers it."""
+    return allowed.replace("GET", "GET, HEAD")
+
+
 def _pattern(path: str) -> re.Pattern[str]:
     kinds = re.compile(r"\\\{\w+:(\w+)\\\}")
     return re.compile(kinds.sub(lambda kind: ".+" if kind[1] == "path" else "[^/]+", re.escape(path)))
