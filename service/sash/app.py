@@ -55,12 +55,12 @@ from sash.extras import how_to_install
 from sash.operations.embedder import Embedder
 from sash.operations.eraser import Eraser
 from sash.operations.indexer import Indexer
-from sash.operations.logging import RequestLog, get_logger, log_request
+from sash.operations.logging import get_logger
 from sash.operations.media_watch import MediaWatch
 from sash.operations.metrics import Metrics
 from sash.operations.readiness import closed
 from sash.operations.registry import WORKER_VARIABLE, ended
-from sash.operations.requests import Pseudonyms, Requests
+from sash.operations.requests import Pseudonyms, RequestLog, Requests, log_request
 from sash.operations.statistics import Statistics
 from sash.operations.summarizer import Summarizer
 from sash.operations.summary import Prices

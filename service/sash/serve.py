@@ -56,10 +56,12 @@ def application() -> "App":
     """The application of a worker process, with settings from the environment that ``run`` prepared."""
     from sash.app import create_app  # noqa: PLC0415 - while these are imported, the embedded store starts
     from sash.operations.logging import configure_logging  # noqa: PLC0415
+    from sash.operations.requests import request_log  # noqa: PLC0415
 
     sys.setswitchinterval(_SWITCH_SECONDS)
     settings = Settings.read(os.environ)
-    log = configure_logging(settings.log_format, settings.log_level, settings.library_log_level)
+    configure_logging(settings.log_format, settings.log_level, settings.library_log_level)
+    log = request_log(settings.log_format, settings.log_level)
     threading.Thread(target=end_with_parent, args=(os.getppid(),), daemon=True).start()
     vocabulary_process.use(os.environ.get(vocabulary_process.VARIABLE))
     app = create_app(settings, log=log, ends_on_sigterm=True)

@@ -15,7 +15,8 @@ from operations.test_spans import collecting
 
 from sash.api.middleware.layer import is_open
 from sash.app import ROUTES
-from sash.operations.logging import RequestLog, configure_logging
+from sash.operations.logging import configure_logging
+from sash.operations.requests import RequestLog, request_log
 from sash.store.redis.embedded import EmbeddedStore
 
 CANARY = "canary7x"
@@ -115,12 +116,12 @@ def logging_everything() -> Iterator[RequestLog | None]:
     """Log as in production, at level debug; yield the request log."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
-    log = configure_logging("json", "debug")
+    configure_logging("json", "debug")
     structlog.configure(cache_logger_on_first_use=False)  # other tests use these loggers too
     for client in ("httpx", "httpcore"):  # the test's own client, in the same process
         logging.getLogger(client).setLevel(logging.ERROR)
     try:
-        yield log
+        yield request_log("json", "debug")
     finally:
         structlog.reset_defaults()
         root.handlers[:], root.level = handlers, level

@@ -14,9 +14,8 @@ from sash.api.middleware.callers import Callers
 from sash.api.middleware.drain import Drain
 from sash.api.middleware.layer import Middleware
 from sash.api.middleware.paths import Paths
-from sash.operations.logging import in_json
 from sash.operations.metrics import Metrics
-from sash.operations.requests import Pseudonyms, Requests
+from sash.operations.requests import Pseudonyms, Requests, in_json
 from sash.settings import ApiKey
 from sash.store.data.limits import RateLimits
 from sash.store.redis.client import Client
@@ -195,7 +194,7 @@ async def test_a_plain_read_enters_little() -> None:
 
     route.operation_id = "getConversation"  # type: ignore[attr-defined]
     written = BytesIO()
-    app = middleware(operation, log=in_json(written))
+    app = middleware(operation, log=in_json(written.write))
     for turn in range(3):
         scope = {"type": "http", "method": "GET", "path": "/conversations/c", "http_version": "1.1"}
         sys.setprofile(profile if turn == 2 else None)

@@ -16,7 +16,7 @@ from conftest import http, lifespan
 from sash.api.middleware.layer import OPEN_PATHS, is_open
 from sash.app import ROUTES, create_app
 from sash.cli import main
-from sash.operations.logging import RequestLog, log_request
+from sash.operations.requests import RequestLog, log_request
 from sash.settings import ApiKey, Settings, SettingsError
 from sash.store.data.api_keys import ApiKeys
 from sash.store.data.owner_erasures import OwnerErasures

@@ -5,7 +5,7 @@ import socket
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import httpx2
 import msgspec
@@ -13,6 +13,7 @@ import pytest
 import structlog
 
 from sash.operations.logging import configure_logging, describe, get_logger, guard
+from sash.operations.requests import RequestLog, request_log
 from sash.problems import NotFound
 
 
@@ -277,9 +278,15 @@ def test_fields_bound_for_a_request_are_on_every_line(lines: Callable[[], list[d
 REQUEST = {"request_id": "r-1", "method": "GET", "operation": None, "status": 200, "milliseconds": 1.25, "bytes": 2}
 
 
+def requests_logged(form: Literal["json", "console"], level: str) -> RequestLog | None:
+    """Configure logging as a worker does, and return what writes the lines of requests."""
+    configure_logging(form, level)
+    return request_log(form, level)
+
+
 def test_the_line_of_a_request_is_a_line_like_others(lines: Callable[[], list[dict[str, Any]]]):
     """The direct writer of request lines, which skips the processors, writes the same line as the logger."""
-    write = configure_logging("json", "info")
+    write = requests_logged("json", "info")
     assert write is not None
 
     write({**REQUEST, "model": "gpt-4o"})
@@ -294,7 +301,7 @@ def test_the_line_of_a_request_is_a_line_like_others(lines: Callable[[], list[di
 
 def test_the_line_of_a_request_goes_at_once(lines: Callable[[], list[dict[str, Any]]]):
     """Each request's line is written at once, without a buffer."""
-    write = configure_logging("json", "info")
+    write = requests_logged("json", "info")
     assert write is not None
     for number in range(3):
         write({**REQUEST, "status": number})
@@ -303,7 +310,7 @@ def test_the_line_of_a_request_goes_at_once(lines: Callable[[], list[dict[str, A
 
 def test_lines_of_requests_for_people(capsys: pytest.CaptureFixture[str]):
     """In the console format, a request's line is written with its fields."""
-    write = configure_logging("console", "info")
+    write = requests_logged("console", "info")
     assert write is not None
 
     write(REQUEST)
@@ -316,7 +323,7 @@ def test_the_level_of_a_requests_line_is_its_statuses(
     level: str, statuses: list[int], capfdbinary: pytest.CaptureFixture[bytes]
 ):
     """A request's line has level error for status 503 and level info for 422, so the configured level filters it."""
-    write = configure_logging("json", level)
+    write = requests_logged("json", level)
     for status in (200, 422, 503):
         if write is not None:
             write({**REQUEST, "status": status})

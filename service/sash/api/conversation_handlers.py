@@ -206,7 +206,7 @@ async def delete_conversation(request: Incoming) -> None:
     life, owner = await _life_and_owner(request, context, target)
     await context.store.owners.erase_listed(target, owner, life=life, if_match=expected)
     with best_effort:
-        context.watching.requests.forget(target)
+        context.watching.requests.lately.forget(target)
 
 
 async def _life_and_owner(request: Incoming, context: Context, target: Target) -> tuple[str, str | None]:

@@ -77,7 +77,7 @@ def get_status(request: Incoming) -> Response[bytes]:
     watching, required = context.watching, not context.settings.anonymous
     now = status(
         watching.watch,
-        watching.requests,
+        watching.requests.lately,
         context.store.client,
         watching.upstreams,
         keys_required=required,

@@ -2,7 +2,7 @@
 
 ::
 
-    a request ───── requests ── its log line (logging), its metrics, and the last minutes for GET /status
+    a request ───── requests ── its metrics, its log line, and lately ── GET /status
     a window ────── served ── window_metrics, followups
     all workers ─── statistics ── series ── summary ── GET /stats, which the dashboard draws
     the store ───── watch ── conditions ── gauges, log events; readiness ── GET /readyz

@@ -16,7 +16,6 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Mapping, MutableMapping
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, BinaryIO, Literal, TextIO, cast
@@ -27,14 +26,10 @@ import structlog
 from sash.problems import Problem
 from sash.settings import mask_urls
 
-RequestLog = Callable[[dict[str, Any]], None]
-"""Writes the line of a request: its fields in their order."""
-
 _LONGEST_TEXT = 500  # characters: longer than any name, path or sentence of Sash
 _DEEPEST = 4
 _FRAMES_SHOWN = 20
 _NOT_TAKEN = "Future exception was never retrieved"
-_SERVER_ERROR = 500
 _WITHHELD = "[withheld]"
 
 # Compared with the last word of a field's name. Numbers under such a name are figures (messages=7) and are logged.
@@ -53,11 +48,8 @@ def configure_logging(
     format: Literal["json", "console"] = "json",  # noqa: A002 - the setting's name
     level: str = "info",
     library_level: str = "warning",
-) -> RequestLog | None:
-    """Write this process's log lines to standard output. Libraries' lines must reach both levels. May be called again.
-
-    Returns the function that writes the lines of requests; None if ``level`` excludes all of them.
-    """
+) -> None:
+    """Write this process's log lines to standard output. Libraries' lines must reach both levels. May be called again."""
     # Unbuffered: each line is one write, so that the lines of several workers do not mix.
     stream = cast("BinaryIO", os.fdopen(1, "wb", buffering=0, closefd=False))
     threshold = logging.getLevelNamesMapping()[level.upper()]
@@ -79,10 +71,6 @@ def configure_logging(
         cache_logger_on_first_use=True,
     )
     logging.basicConfig(handlers=[_FromStandardLibrary()], level=library_level.upper(), force=True)
-    if threshold > logging.ERROR:
-        return None
-    write = in_json(stream) if format == "json" else log_request
-    return write if threshold <= logging.INFO else _failures_to(write)
 
 
 class _Lossy:
@@ -105,36 +93,6 @@ class _Lossy:
 def get_logger() -> structlog.typing.FilteringBoundLogger:
     """A logger. The core does not log."""
     return cast("structlog.typing.FilteringBoundLogger", structlog.get_logger())
-
-
-def log_request(line: dict[str, Any]) -> None:
-    """Write a request's line through structlog, like other lines."""
-    level = "error" if line["status"] >= _SERVER_ERROR else "info"
-    getattr(get_logger(), level)("request", **line)
-
-
-def in_json(stream: BinaryIO) -> RequestLog:
-    """A function that writes a request's line directly to ``stream``, unguarded: its values are safe (numbers, ids)."""
-    encode, write = msgspec.json.Encoder().encode, stream.write
-
-    def write_line(line: dict[str, Any]) -> None:
-        level = "error" if line["status"] >= _SERVER_ERROR else "info"
-        try:  # noqa: SIM105 - no context manager on the way of every request
-            write(encode({"timestamp": datetime.now(UTC), "level": level, "event": "request", **line}) + b"\n")
-        except OSError:  # as _Lossy
-            pass
-
-    return write_line
-
-
-def _failures_to(write: RequestLog) -> RequestLog:
-    """A function that writes only lines with a status of 500 or more."""
-
-    def write_line(line: dict[str, Any]) -> None:
-        if line["status"] >= _SERVER_ERROR:
-            write(line)
-
-    return write_line
 
 
 def guard(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

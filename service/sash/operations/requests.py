@@ -1,98 +1,48 @@
-"""Records each finished request: in metrics, in a log line, and in this worker's figures of the last fifteen minutes.
+"""Records each finished request: in metrics, in this worker's last fifteen minutes, and in a log line.
 
-A refused request is kept with the names of its tenant and conversation, which can be read with the metrics key. A log
-line has only a hash of the conversation. Neither contains message text.
+The line names a conversation only by a keyed hash, and contains no message text. It is encoded and written directly,
+without the guards of ``logging.py``: its values are numbers, and names that Sash chose or checked.
 """
 
+import logging
+import os
 import re
 import secrets
 import time
-from collections import Counter, deque
-from functools import cache
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache, partial
 from hashlib import blake2b
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from sash.operations.logging import RequestLog, log_beside
+from sash.operations.lately import Lately
+from sash.operations.logging import get_logger, log_beside
 from sash.operations.metrics import Metrics
 from sash.operations.registry import SECONDS
-from sash.problems import problem_types
-from sash.store.data.entries import wall_ms
-from sash.store.data.layout import Target
 from sash.store.redis.client import Client
 
-MINUTES = 15
-_REFUSALS = 50
-_TENANTS = 1000
-_TITLES = {kind.slug: kind.title for kind in problem_types()}
-_SEEN = 500  # conversations; a minute may exceed it, and the next one removes the oldest
+RequestLog = Callable[[dict[str, Any]], None]
+"""Writes the line of a request: its fields in their order."""
 
-
-_TIMES = frozenset({"store_milliseconds", "tokenise_milliseconds"})
-"""Sums of durations in a log line, which are written with two decimals."""
-_CONVERSATION = re.compile(r"/conversations/(?!import(?:/|\Z))([^/]+)")
-"""Finds the conversation's id in a path: a request may be refused before it is routed, and then no handler knows the id."""
 READS = frozenset({"GET", "HEAD"})
 """Methods that change nothing. Of their lines only those with a window, or with a problem, name a conversation."""
-PSEUDONYMS_KEY = "sash:{logs}:key"
-"""Where the store keeps the key of pseudonyms."""
-_KEY_BYTES = 32
-_HASH_BYTES = 8
-_PART = re.compile(r"(?<=/)(?![A-Za-z0-9_.:~$-]{1,40}(?:/|$))[^/]+")
-"""A part of a pointer that is not a plain name or number."""
-
-
-class Refusal(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that was answered with a problem."""
-
-    at_ms: int
-    request_id: str
-    operation: str | None
-    status: int
-    problem: str
-    """The problem's type, the last part of its URI."""
-    title: str
-    pointer: str | None = None
-    """The first wrong place in the request, as an RFC 6901 pointer; a name that may be text is left out."""
-    tenant: str | None
-    conversation: str | None
-
-
-class Seen(msgspec.Struct, frozen=True):
-    """A conversation whose window was read: its number of messages, and the window's tokens."""
-
-    tenant: str
-    conversation: str
-    at_ms: int
-    messages: int
-    window_tokens: int
-
-
-class Minute(msgspec.Struct, frozen=True):
-    """A minute of this worker's requests."""
-
-    at_ms: int
-    requests: int
-    client_errors: int
-    server_errors: int
-
-
-class ProblemCount(msgspec.Struct, frozen=True):
-    """The number of requests answered with a problem of one type; ``problem`` is the last part of its URI."""
-
-    problem: str
-    requests: int
-
-
-def counts(problems: Counter[str]) -> list[ProblemCount]:
-    """Problem types with their numbers of requests, the largest first."""
-    return [ProblemCount(problem, number) for problem, number in problems.most_common()]
-
-
 ASKING = frozenset({"getWindow", "listMessages"})
 """Operations with which a client asks whether a conversation began: 404 is their answer, and no mistake."""
+PSEUDONYMS_KEY = "sash:{logs}:key"
+"""Where the store keeps the key of pseudonyms."""
+
+_TENANTS = 500
+_KEY_BYTES = 32
+_HASH_BYTES = 8
+_SERVER_ERROR = 500
+_CONVERSATION = re.compile(r"/conversations/(?!import(?:/|\Z))([^/]+)")
+"""Finds the conversation's id in a path: a request may be refused before it is routed, and then no handler knows the id."""
+_TIMES = frozenset({"milliseconds", "store_milliseconds", "tokenise_milliseconds"})
+"""Durations in a log line, which are written with two decimals."""
 
 
 class Pseudonyms:
@@ -126,15 +76,11 @@ class Requests:
     """Counts and logs answered requests."""
 
     def __init__(self, metrics: Metrics, pseudonyms: Pseudonyms, log: RequestLog | None) -> None:
-        self.refusals: deque[Refusal] = deque(maxlen=_REFUSALS)
-        """The latest refusals, newest last."""
+        self.lately = Lately()
         self._metrics = metrics
         self._pseudonyms = pseudonyms
         self._log = log
-        self._minutes: dict[int, Counter[str]] = {}
-        self._problems: dict[int, Counter[str]] = {}
-        self._tenants: Counter[tuple[str, str]] = Counter()
-        self._seen: dict[tuple[str, str], tuple[int, int, int]] = {}
+        self._tenants: dict[str, Counter[str]] = {}
         answered = metrics.registry.counter(
             "sash_requests_total",
             "Requests answered, by operation and status. Status 0: the client disconnected before the answer.",
@@ -155,103 +101,99 @@ class Requests:
 
     def answered(self, line: dict[str, Any], seconds: float, scope: Any, *, quiet: bool) -> None:
         """Record an answered request. ``line`` is its log line, with status and operation; a ``quiet`` one is not logged."""
-        status, tokens = line["status"], line.get("window_tokens")
+        tokens = line.get("window_tokens")
         try:
-            number, lasted, by_status = self._series(line["operation"] or "none", status)
+            number, lasted, kind = self._series(line["operation"] or "none", line["status"])
             number.value += 1
             lasted(seconds)
             if tokens is not None:
                 self._window_seconds(seconds)
             if quiet:
                 return
-            now, tenant, figures = int(time.time()) // 60, scope.get("sash.tenant"), self._tenants
+            now, lately, tenant = int(time.time()) // 60, self.lately, scope.get("sash.tenant")
             has_problem = "problem" in line
-            kind = self._refused_as(line, scope) if has_problem else by_status
-            minute = self._minutes.get(now) or self._begin(now)
-            minute[kind] += 1
-            if tenant is not None and ((tenant, kind) in figures or len(figures) < _TENANTS):
-                figures[tenant, kind] += 1
-                figures[tenant, "tokens"] += tokens or 0
             if tokens is not None or has_problem or line["method"] not in READS:
                 line["tenant"] = tenant
                 found = _CONVERSATION.match(scope["path"])
-                if found is not None and tenant is not None:
-                    name = tenant, found[1]
+                conversation = found and found[1]
+                if conversation is not None and tenant is not None:
+                    name = tenant, conversation
                     line["conversation"] = self._pseudonyms.of(*name)
                     if tokens is not None:
-                        self._seen.pop(name, None)
-                        self._seen[name] = now, line["kept"] + line["dropped"], tokens
+                        lately.seen.pop(name, None)
+                        lately.seen[name] = now, line["kept"] + line["dropped"], tokens
+                kind = self._refused(line, scope, conversation) if has_problem else kind
+            minute = lately.minutes.get(now) or lately.begin(now)
+            minute[kind] += 1
+            if tenant is not None:
+                figures = self._tenants.get(tenant) or self._begin(tenant)
+                figures[kind] += 1
+                figures["tokens"] += tokens or 0
         except Exception as error:  # noqa: BLE001 - no figure of a request fails it
             log_beside(error)
         if self._log is not None and not quiet:
-            line["milliseconds"] = int(seconds * 100_000 + 0.5) / 100  # ``round`` with decimals takes a microsecond
+            line["milliseconds"] = 1000 * seconds
             for time_field in _TIMES & line.keys():
-                line[time_field] = int(line[time_field] * 100 + 0.5) / 100
+                line[time_field] = (
+                    int(line[time_field] * 100 + 0.5) / 100
+                )  # ``round`` with decimals takes a microsecond
             self._log(line)
 
-    def _refused_as(self, line: dict[str, Any], scope: Any) -> str:
-        """The first digit of a refusal's status, after it was recorded. To ask whether something is stored is no mistake."""
+    def _refused(self, line: dict[str, Any], scope: Any, conversation: str | None) -> str:
+        """The class of a refusal's status, after it was recorded. To ask whether something is stored is no mistake."""
         pointer, status = line.pop("pointer", None), line["status"]
         asks = scope.get("sash.asks_whether") or line["operation"] in ASKING
         if asks and status == HTTPStatus.NOT_FOUND:
             return "2"
-        self._refused(line, scope, pointer)
+        self.lately.refuse(line, pointer, scope.get("sash.tenant"), conversation)
+        self._metrics.refuse(line["problem"])
         return str(status // 100)
 
-    def _refused(self, line: dict[str, Any], scope: Any, pointer: str | None) -> None:
-        """Count and keep a refusal."""
-        tenant, found, problem = scope.get("sash.tenant"), _CONVERSATION.match(scope["path"]), line["problem"]
-        refusal = Refusal(
-            at_ms=wall_ms(),
-            request_id=line["request_id"],
-            operation=line["operation"],
-            status=line["status"],
-            problem=problem,
-            title=_TITLES[problem],
-            pointer=pointer and _PART.sub("…", pointer),
-            tenant=tenant,
-            conversation=found and found[1],
-        )
-        self._metrics.refuse(problem)
-        self.refusals.append(refusal)
-        self._problems.setdefault(refusal.at_ms // 60_000, Counter())[problem] += 1
+    def _begin(self, tenant: str) -> Counter[str]:
+        """The figures of a tenant that has none; of the first _TENANTS they are kept."""
+        figures = Counter[str]()
+        return self._tenants.setdefault(tenant, figures) if len(self._tenants) < _TENANTS else figures
 
     def by_tenant(self) -> dict[str, int]:
         """Requests by class of status, and window tokens, of each tenant since the process started, as flat figures."""
-        return {f"tenants|{tenant}|{kind}": number for (tenant, kind), number in self._tenants.items() if number}
+        tenants = self._tenants.items()
+        return {f"tenants|{tenant}|{kind}": number for tenant, by in tenants for kind, number in by.items()}
 
-    def minutes(self) -> list[Minute]:
-        """The last fifteen minutes and the current one, oldest first."""
-        now = int(time.time()) // 60
-        counted = [(minute, self._minutes.get(minute, Counter())) for minute in range(now - MINUTES, now + 1)]
-        return [Minute(minute * 60_000, by.total(), by["4"], by["5"]) for minute, by in counted]
 
-    def conversations(self) -> list[Seen]:
-        """Conversations whose windows were read in the last fifteen minutes, latest first."""
-        seen = reversed(list(self._seen.items()))
-        return [Seen(*named, minute * 60_000, messages, tokens) for named, (minute, messages, tokens) in seen]
+def request_log(form: Literal["json", "console"], level: str) -> RequestLog | None:
+    """What writes the lines of requests to standard output; None if ``level`` excludes all of them."""
+    threshold = logging.getLevelNamesMapping()[level.upper()]
+    if threshold > logging.ERROR:
+        return None
+    write = in_json(partial(os.write, 1)) if form == "json" else log_request
+    return write if threshold <= logging.INFO else _failures_to(write)
 
-    def forget(self, target: Target) -> None:
-        """Remove the name of an erased conversation."""
-        name = target.tenant, target.id
-        self._seen.pop(name, None)
-        kept = [each for each in self.refusals if (each.tenant, each.conversation) != name]
-        self.refusals.clear()
-        self.refusals.extend(kept)
 
-    def problems(self) -> list[ProblemCount]:
-        """Refusals of the last fifteen minutes by problem type, the most frequent first."""
-        oldest = int(time.time()) // 60 - MINUTES
-        recent = (by for minute, by in self._problems.items() if minute >= oldest)
-        return counts(sum(recent, Counter()))
+def in_json(write: Callable[[bytes], object]) -> RequestLog:
+    """A function that hands a request's line to ``write``, all at once, so that lines of several workers do not mix."""
+    encode = msgspec.json.Encoder().encode
 
-    def _begin(self, minute: int) -> Counter[str]:
-        for kept in (self._minutes, self._problems):
-            for old in [each for each in kept if each < minute - MINUTES]:
-                del kept[old]
-        seen = [named for named, (at, _, _) in self._seen.items() if at < minute - MINUTES]
-        for named in [*seen, *list(self._seen)[:-_SEEN]]:
-            self._seen.pop(named, None)
-        while self.refusals and self.refusals[0].at_ms < (minute - MINUTES) * 60_000:
-            self.refusals.popleft()
-        return self._minutes.setdefault(minute, Counter())
+    def write_line(line: dict[str, Any]) -> None:
+        level = "error" if line["status"] >= _SERVER_ERROR else "info"
+        try:  # noqa: SIM105 - no context manager on the way of every request
+            write(encode({"timestamp": datetime.now(UTC), "level": level, "event": "request", **line}) + b"\n")
+        except OSError:  # a full disk ends no request
+            pass
+
+    return write_line
+
+
+def log_request(line: dict[str, Any]) -> None:
+    """Write a request's line through structlog, like other lines."""
+    level = "error" if line["status"] >= _SERVER_ERROR else "info"
+    getattr(get_logger(), level)("request", **line)
+
+
+def _failures_to(write: RequestLog) -> RequestLog:
+    """A function that writes only lines with a status of 500 or more."""
+
+    def write_line(line: dict[str, Any]) -> None:
+        if line["status"] >= _SERVER_ERROR:
+            write(line)
+
+    return write_line

@@ -18,9 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from sash.operations.lately import MINUTES
 from sash.operations.metrics import Metrics
 from sash.operations.registry import Flat
-from sash.operations.requests import MINUTES, Requests
+from sash.operations.requests import Requests
 from sash.operations.series import added
 from sash.operations.summary import Prices, RangeStats, Stats, moment, summarise
 from sash.problems import Problem

@@ -10,8 +10,8 @@ from msgspec import Meta
 
 from sash import __version__
 from sash.operations.conditions import Condition, Disk, Memory
+from sash.operations.lately import Lately, Minute, ProblemCount, Refusal, Seen
 from sash.operations.readiness import Shard
-from sash.operations.requests import Minute, ProblemCount, Refusal, Requests, Seen
 from sash.operations.upstreams import Away, Upstreams
 from sash.operations.watch import Watch
 from sash.processor import PROCESSOR
@@ -84,7 +84,7 @@ class Status(msgspec.Struct, frozen=True):
 
 
 def status(
-    watch: Watch, requests: Requests, client: Client, upstreams: Upstreams, *, keys_required: bool, followers: int
+    watch: Watch, lately: Lately, client: Client, upstreams: Upstreams, *, keys_required: bool, followers: int
 ) -> Status:
     """The current status."""
     return Status(
@@ -107,9 +107,9 @@ def status(
         worker=OfWorker(
             PROCESSOR.waiting,
             followers,
-            requests.minutes(),
-            requests.problems(),
-            requests.conversations(),
-            list(reversed(requests.refusals)),
+            lately.by_minute(),
+            lately.by_problem(),
+            lately.conversations(),
+            lately.refusals(),
         ),
     )

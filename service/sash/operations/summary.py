@@ -16,8 +16,9 @@ from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
 import msgspec
 
 from sash.core.law.fixed_parts.history_tools import READ, SEARCH
+from sash.operations.lately import ProblemCount, counts
 from sash.operations.registry import SECONDS, Flat
-from sash.operations.requests import ASKING, ProblemCount, counts
+from sash.operations.requests import ASKING
 from sash.operations.series import Series
 from sash.operations.window_metrics import FILL, TOKENS, TWENTIETHS_FROM
 
