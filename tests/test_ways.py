@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_FUNCTIONS = {"window": 68, "append": 105}
-MOST_MODULES = {"window": 27, "append": 40}
+MOST_MODULES = {"window": 27, "append": 39}
 MOST_CALLS = {
     "plain": 99,
     "anthropic": 208,

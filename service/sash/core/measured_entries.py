@@ -23,8 +23,7 @@ from sash.core.chat.mistakes import problem_at
 from sash.core.chat.open_calls import OpenCalls, is_made, with_call_id
 from sash.core.chat.tool_groups import NO_CALLS, Calls, Place, calls_of
 from sash.core.counts.measures.measures import Extra, measure
-from sash.core.counts.text import both
-from sash.core.counts.text.unicode_scripts import extra_tokens
+from sash.core.counts.text import both, extra_tokens
 from sash.core.law.documents.grounding import Template, content_texts, sent_texts
 from sash.core.providers.messages.members import has_foreign
 from sash.core.providers.messages.words_said import has_word

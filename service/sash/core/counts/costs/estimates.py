@@ -6,8 +6,8 @@ from typing import Any
 from sash.core.chat.calls import arguments_of, compact, functions_called
 from sash.core.counts.measures.attachments import text_in
 from sash.core.counts.models.models import Model
-from sash.core.counts.text import Pair, both, count_text
-from sash.core.counts.text.unicode_scripts import Mix, family_tokens, mix_of
+from sash.core.counts.text import Pair, both, count_text, mix_of
+from sash.core.counts.text.unicode_scripts import Mix, family_tokens
 from sash.core.counts.text.vocabularies import Vocabulary
 from sash.core.providers.openai.chat_mends import fitting_function, fitting_name
 

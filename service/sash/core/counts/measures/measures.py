@@ -17,8 +17,8 @@ from sash.core.counts.measures.native_parts import NativeParts, measure_native_p
 from sash.core.counts.measures.reasoning import Reasoning, reasoning_of
 from sash.core.counts.measures.unpriced import unpriced_tokens
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, ROLE_INDEX, SYSTEM, TOOL, USER
-from sash.core.counts.text import Pair, both, count_text, count_texts
-from sash.core.counts.text.unicode_scripts import Mix, is_plain, mix_of
+from sash.core.counts.text import Pair, both, count_text, count_texts, mix_of
+from sash.core.counts.text.unicode_scripts import Mix
 from sash.core.providers.messages.hosted import media_line
 from sash.core.providers.messages.members import has_foreign
 from sash.core.providers.messages.references import is_sealed
@@ -128,7 +128,7 @@ def measure(
         if o200k_alone:
             return Measure(role, counted[0] if counted else count_text(said, "o200k_base"), 0)
         counted = counted or both(said)
-        mix = None if is_plain(said, *counted) else mix_of(said, *counted)
+        mix = mix_of(said, *counted)
         return Measure(role, *counted, Extra(mix=mix) if mix else None)
     texts, media, guesses = _content(said, image_sizes, is_read=role in (USER, TOOL))
     texts.append(_string(message.get("refusal")))

@@ -28,8 +28,8 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.counts.measures.attachments import DETAILS, FILE_CHARACTERS, UPLOADED_FILE, Image, image_size
-from sash.core.counts.text import Pair, text_tokens
-from sash.core.counts.text.unicode_scripts import Mix, mix_of
+from sash.core.counts.text import Pair, mix_of, text_tokens
+from sash.core.counts.text.unicode_scripts import Mix
 from sash.core.providers import PROVIDERS
 from sash.core.providers.form.lost_members import STRUCTURE, loses_members
 from sash.core.providers.form.part_kinds import NO_KINDS, PartKinds

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from sash.core.counts.text import Pair, strings, text_tokens
-from sash.core.counts.text.unicode_scripts import Mix, mix_of
+from sash.core.counts.text import Pair, mix_of, strings, text_tokens
+from sash.core.counts.text.unicode_scripts import Mix
 from sash.core.providers.messages.reasoning_members import BLOCKS, CONTENT, PLAIN, SIGNED
 
 

@@ -13,8 +13,8 @@ from sash.core.counts.measures.measures import ZERO, Measure, Part
 from sash.core.counts.measures.media_facts import IMAGE, Medium
 from sash.core.counts.measures.native_parts import NativeParts
 from sash.core.counts.models.families import TOOL
-from sash.core.counts.text import Pair, both
-from sash.core.counts.text.unicode_scripts import Mix, mix_of
+from sash.core.counts.text import Pair, both, mix_of
+from sash.core.counts.text.unicode_scripts import Mix
 
 _JOINT: Final = 3
 """Tokens that a text may have more where a line is joined to it."""

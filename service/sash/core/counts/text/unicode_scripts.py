@@ -2,7 +2,7 @@
 
 ::
 
-    text ──mix_of──▶ Mix ──┐
+    text ──mix_of──▶ Mix ──┐                       (``mix_of`` is in counts.text)
     tokens in o200k_base ──┼──family_tokens──▶ tokens of a family, on the safe side
     tokens in cl100k_base ─┘
 
@@ -27,7 +27,6 @@ on every paragraph; 1 % of the pieces are short, by 3 % (Igbo for Gemini: 7 %). 
 
 import math
 import re
-import string
 from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -60,28 +59,12 @@ _PLACE_OF = b"".join(
 )
 """The place in ``UNICODE_SCRIPTS`` of every code point's script."""
 _BEYOND_LATIN = re.compile(r"[^\x00-\u036f\u1e00-\u1eff\u2000-\u206f\u20a0-\u20cf]")
-# Each begins with a set of characters, which is found several times faster than a look behind or a choice.
-NUMBER = re.compile(r"[0-9][0-9]+")
-_AT_A_MARK = re.compile(r"[-._@/(](?=[A-Za-z])(?:(?<=[-._@])|(?<=[A-Za-z0-9]/)|(?<=[A-Za-z]\())")
-_BEHIND_A_MARK = re.compile(r"\n(?<=[!-/:-@\[-`{-~]\n)")
-_CONTRACTION = re.compile(r"'(?<=[A-Za-z]')(?=[A-Za-z])")
-_CAPITALS = re.compile(r"[A-Z](?<!\w[A-Z])[A-Z]+\b")
-_KINDS = bytes.maketrans(
-    (string.digits + string.ascii_lowercase + string.ascii_uppercase + "-._@/('").encode(),
-    b"0" * 10 + b"a" * 26 + b"A" * 26 + b"." * 7,
-)
-"""The kind of each character: a digit, a letter, a capital, a mark that may count before a letter, or itself."""
-_OF_CAPITALS = 0.06
-"""Extra tokens of a letter in a word of capitals: 0.056 in one bill, of 6,100 such letters; as much in four elsewhere."""
-_FEW = 0.03
-"""Extra tokens of single digits and of marks, as a share of a text's tokens, that the headroom of the factors covers."""
 OTHER_LATIN_FROM = 1.06
 """A Latin text counts as another language than English if it has more tokens in cl100k_base than this many times those in
 o200k_base, plus one. So do 97 % of pieces of 700 characters in 54 languages, and under 1 % of English texts, code and
 JSON."""
-_PARTS = 1000
-_MOSTLY_LATIN = 900
-"""Thousandths of a text's tokens that are Latin, from which on its tokens and characters are those of the Latin text."""
+PARTS = 1000
+"""Parts of a text's tokens in which its ``shares`` are told."""
 
 
 Ratios = Mapping[str, tuple[float, float]]
@@ -178,7 +161,7 @@ class Mix(msgspec.Struct, array_like=True, frozen=True):
     ``shares`` has an entry for each script that is not Latin: its place in ``UNICODE_SCRIPTS``, and the thousandths of the
     text's tokens in o200k_base and in cl100k_base that are in that script. ``characters`` are those of a text in another
     Latin language than English, and 0 for all other texts. ``marks`` are the extra tokens of ``extra_marks``, ``capitals``
-    those of ``extra_capitals``.
+    those of ``extra_capitals`` (``counts.text``).
     """
 
     size: int
@@ -189,64 +172,10 @@ class Mix(msgspec.Struct, array_like=True, frozen=True):
     capitals: int = 0
 
 
-def extra_digits(text: str) -> int:
-    """Return the extra tokens of a text's numbers in vocabularies where each digit is a token."""
-    return sum(len(run) - (len(run) + 2) // 3 for run in NUMBER.findall(text))
-
-
-def extra_marks(text: str) -> int:
-    """Return the extra tokens of a text's marks in vocabularies that join none with what is behind it.
-
-    A point, a hyphen, an underscore or an @ before a letter has one more, so has a slash or a bracket between letters, a
-    contraction (it's) has two, and any mark at a line's end one. Over 5,471 English texts counted with Gemma 3's vocabulary,
-    a fit gave 0.5 to 1.3 for the first, 0.8 for the last, and 1.8 for a contraction.
-    """
-    ends = len(_BEHIND_A_MARK.findall(text)) if "\n" in text else 0
-    contractions = len(_CONTRACTION.findall(text)) if "'" in text else 0
-    return len(_AT_A_MARK.findall(text)) + ends + 2 * contractions
-
-
-def extra_capitals(text: str) -> int:
-    """Return the extra tokens of a text's words in capitals, for ``CAPITALS_APART``."""
-    return int(sum(map(len, _CAPITALS.findall(text))) * _OF_CAPITALS)
-
-
-def extra_tokens(text: str) -> int:
-    """Return the extra tokens of a text's numbers, marks and capitals, in the vocabularies that have most of all."""
-    return extra_digits(text) + extra_marks(text) + extra_capitals(text)
-
-
-def is_plain(text: str, o200k: int, cl100k: int) -> bool:
-    """Return whether it shows at first visible that a text with these tokens has no mix.
-
-    Whether it may have numbers, marks or words in capitals is seen in the kinds of its characters, several times faster
-    than they are found.
-    """
-    if not text.isascii() or cl100k > OTHER_LATIN_FROM * o200k + 1:
-        return False
-    kinds = text.encode().translate(_KINDS)
-    if b"00" in kinds:
-        return False
-    has_marks = b".a" in kinds or b".A" in kinds or b"\n" in kinds
-    more = (extra_marks(text) if has_marks else 0) + (extra_capitals(text) if b"AA" in kinds else 0)
-    return more <= o200k * _FEW
-
-
-def mix_of(text: str, o200k: int, cl100k: int) -> Mix | None:
-    """Return the mix of a text that has these tokens; None for English and the like, with few digits and indents."""
-    digits = extra_digits(text)
-    shares = _shares(text) if _BEYOND_LATIN.search(text) else ()
-    newer, older = _PARTS - sum(each[1] for each in shares), _PARTS - sum(each[2] for each in shares)
-    other_latin = newer >= _MOSTLY_LATIN and older * cl100k > OTHER_LATIN_FROM * newer * o200k + _PARTS
-    characters = len(text) if other_latin else 0
-    marks, capitals = extra_marks(text), extra_capitals(text)
-    if not shares and not characters and digits + marks + capitals <= o200k * _FEW:
-        return None
-    return Mix(len(text.encode("utf-8", "surrogatepass")), digits, shares, characters, marks, capitals)
-
-
-def _shares(text: str) -> tuple[tuple[int, int, int], ...]:
-    """Return the shares of a text: the tokens of each script are guessed by its characters."""
+def script_shares(text: str) -> tuple[tuple[int, int, int], ...]:
+    """Return the ``shares`` of a text's mix: the tokens of each script are guessed by its characters."""
+    if not _BEYOND_LATIN.search(text):
+        return ()
     characters: Counter[int] = Counter()
     for character, times in Counter(text).items():
         characters[_PLACE_OF[ord(character)]] += times
@@ -255,9 +184,7 @@ def _shares(text: str) -> tuple[tuple[int, int, int], ...]:
         for place, times in characters.items()
     }
     o200k, cl100k = (sum(column) for column in zip(*weights.values(), strict=True))
-    parts = (
-        (place, round(a / o200k * _PARTS), round(b / cl100k * _PARTS)) for place, (a, b) in sorted(weights.items())
-    )
+    parts = ((place, round(a / o200k * PARTS), round(b / cl100k * PARTS)) for place, (a, b) in sorted(weights.items()))
     return tuple(each for each in parts if each[0] != _LATIN and each[1] + each[2])
 
 
@@ -290,9 +217,9 @@ def family_tokens(
         factors = zip(_OTHER_LATIN[family], (*latin, 0.0, 0.0), strict=True)
         a, b, character, more_bytes = (by.where(mix.characters, other, english) for other, english in factors)
         beside = beside + part * (character * mix.characters + more_bytes * (mix.size - mix.characters))
-    newer, older = a * _PARTS, b * _PARTS
+    newer, older = a * PARTS, b * PARTS
     for place, part_o200k, part_cl100k in mix.shares:
         newer = newer + part_o200k * (by.pick(_NEWER[family], place) - a)
         older = older + part_cl100k * (by.pick(_OLDER[family], place) - b)
-    tokens = by.least(rounded((newer * o200k + older * cl100k) / _PARTS + beside + spare), mix.size)
+    tokens = by.least(rounded((newer * o200k + older * cl100k) / PARTS + beside + spare), mix.size)
     return by.where(mix.size, tokens, plain)

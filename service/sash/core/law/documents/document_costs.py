@@ -20,8 +20,8 @@ from sash.core.counts.costs.estimates import spoken_tokens
 from sash.core.counts.measures.measures import Extra, Measure, Part
 from sash.core.counts.measures.without_media import joined_mix
 from sash.core.counts.models.models import Model
-from sash.core.counts.text import Pair, both
-from sash.core.counts.text.unicode_scripts import Mix, mix_of
+from sash.core.counts.text import Pair, both, mix_of
+from sash.core.counts.text.unicode_scripts import Mix
 from sash.core.law.documents.grounding import content_texts
 from sash.core.law.records.costs import record_cost
 from sash.core.stored.record import Record
