@@ -8,23 +8,23 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-MOST_FUNCTIONS = {"window": 68, "append": 105}
-MOST_MODULES = {"window": 27, "append": 39}
+MOST_FUNCTIONS = {"window": 66, "append": 103}
+MOST_MODULES = {"window": 26, "append": 38}
 MOST_CALLS = {
-    "plain": 99,
-    "anthropic": 208,
-    "gemini": 204,
-    "responses": 144,
-    "tools": 281,
-    "stable": 157,
-    "claude": 287,
-    "claude, tools": 750,
-    "results": 571,
-    "explain": 99,
-    "dedupe": 102,
-    "recall": 814,
-    "skip": 369,
-    "sent": 196,
+    "plain": 97,
+    "anthropic": 204,
+    "gemini": 200,
+    "responses": 140,
+    "tools": 277,
+    "stable": 153,
+    "claude": 283,
+    "claude, tools": 746,
+    "results": 570,
+    "explain": 95,
+    "dedupe": 100,
+    "recall": 770,
+    "skip": 365,
+    "sent": 195,
 }
 
 

@@ -50,6 +50,11 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
         return self if self.compaction is None else msgspec.structs.replace(self, compaction=None)
 
     @property
+    def is_message(self) -> bool:
+        """Whether it is a message of the conversation as it came."""
+        return bool(self.seq) and self.compaction is not None
+
+    @property
     def stands(self) -> bool:
         """Whether every window has it, and never the messages that it covers. Asked of the summary as it is sent."""
         return bool(self.seq) or self.replaces or self.compaction is not None

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from sash.core.counts.costs.counting import has_calls
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, TOOL
 from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.plan import Plan
@@ -49,3 +50,18 @@ def costs_beside(view: View, plan: Plan, lines: Sequence[Line | Summary]) -> Win
         is_oldest=is_oldest,
         joints=texts if fixed.system or not texts or joined_systems(view, model) else texts - 1,
     )
+
+
+def tools_beside(view: View, plan: Plan, rows: Sequence[int], lines: Sequence[Line | Summary | None]) -> int:
+    """The tokens of definitions beside the messages of a window's ``rows``, and ``lines`` before these. They may depend on
+    the first message and on system messages.
+
+    Where one stands in for tools, it is sent beside calls alone; so it is with the cost of calls without definitions.
+    """
+    fixed, records = plan.parts.fixed, view.history.records
+    if not fixed.defines(plan.model):
+        return 0
+    known = rows[:1] if not view.systems else first_rows(rows, records.roles, plan.model, view.systems)
+    beside = [each.measure for each in (*lines, *(records[row] for row in known)) if each is not None]
+    calls = plan.stands_in and any(has_calls(records[row].measure) for row in rows)
+    return fixed.tools_tokens(plan.model, beside, calls=calls)

@@ -1,6 +1,6 @@
 """A window's figures, as the answer tells them: what it costs, and what it leaves out."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
@@ -41,3 +41,7 @@ class Dropped(msgspec.Struct, frozen=True):
     images: Annotated[int, Meta(description="Pictures of sent messages that are sent as one line of text.")]
     files: Annotated[int, Meta(description="Files and sounds of sent messages that are sent as one line of text.")]
     media_bytes: Annotated[int, Meta(description="Bytes that these pictures, files and sounds have as JSON.")]
+
+
+NOTHING_DROPPED: Final = Dropped(*[0] * len(Dropped.__struct_fields__))
+"""The figures of a window that leaves nothing out."""

@@ -10,11 +10,14 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from itertools import pairwise
 
+import msgspec
+import numpy as np
+
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, SYSTEM, TOOL, USER
 from sash.core.counts.text.numbers import Number
 from sash.core.law.fixed_parts.plan import WindowSpec
 from sash.core.law.history.results import share_of
-from sash.core.law.history.view import History, View, since, unit_costs
+from sash.core.law.history.view import History, Thoughts, View, since, unit_costs
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.reasons import Reason
 from sash.core.law.records.units import unit_at
@@ -22,24 +25,37 @@ from sash.core.law.selection.cutting import uncut
 from sash.core.law.selection.stable import Cut
 from sash.core.law.selection.walk import Walk
 from sash.core.law.selection.window import Allowed
-from sash.core.providers import PROVIDERS
+from sash.core.providers import PROVIDERS, binds_reasoning
 from sash.core.stored.record import Flags, WindowFlags
 from sash.core.stored.stored_summary import Summary
 
 
-def accepted_from(view: View, spec: WindowSpec, taken: Walk, allowed: Allowed, room: int, *, noted: bool) -> int:
-    """Return the first row whose reasoning is accepted; the number of rows if no reasoning is.
+def accepted_of(thoughts: Thoughts, taken: Walk, spec: WindowSpec, allowed: Allowed, room: int) -> tuple[Thoughts, int]:
+    """The reasoning as the provider accepts it, and the first row whose reasoning it accepts.
 
-    ``view`` has the costs of ``taken`` as they are sent. ``room`` is the budget minus the fixed parts, in tokens.
-    ``noted``: the window has a note. Behind a provider's own compaction reasoning stays accepted
+    ``room`` is the budget minus the fixed parts, in tokens.
+    """
+    if not binds_reasoning(spec.plan.model.known_as):
+        return thoughts, 0
+    accepted = _accepted_from(taken, spec, allowed, room)
+    is_refused = (thoughts.sent > 0) & (np.arange(len(thoughts.sent)) < accepted)
+    sent, left = np.where(is_refused, 0, thoughts.sent), np.where(is_refused, thoughts.sent, thoughts.left)
+    return msgspec.structs.replace(thoughts, sent=sent, left=left), accepted
+
+
+def _accepted_from(taken: Walk, spec: WindowSpec, allowed: Allowed, room: int) -> int:
+    """The first row whose reasoning is accepted; the number of rows if no reasoning is.
+
+    Behind a provider's own compaction reasoning stays accepted
     (platform.claude.com/docs/en/build-with-claude/compaction-thinking-blocks, November 2026).
     """
-    history, options, summary = view.history, spec.plan.query, taken.summary
+    view, options, summary = taken.view, spec.plan.query, taken.summary
+    history = view.history
     compaction = summary if summary is not None and summary.compaction is not None else None
     stood = history.covered if compaction is not None else 0
     oldest = history.first_seq if history.seen is not None and history.seen.is_whole else 1
     is_all = [history.seqs[row] for row in taken.rows[:1]] == [oldest] and taken.stop == "complete" and summary is None
-    is_lined = noted or allowed.is_lined or any(each.limit == 0 for each in view.edits.values())
+    is_lined = bool(taken.note) or allowed.is_lined or any(each.limit == 0 for each in view.edits.values())
     is_whole = (taken.stop == "summary" if stood else is_all) and not is_lined
     # Recalled messages and a summary may be new, and then so is the text before the reasoning.
     cut = None if spec.recall_reserve or (summary is not None and not stood) else taken.cut
@@ -52,7 +68,7 @@ def accepted_from(view: View, spec: WindowSpec, taken: Walk, allowed: Allowed, r
     if compaction is not None:
         stands = max(stands, _behind_compaction(history, spec, taken.rows, compaction))
     if not is_whole and cut is not None:
-        stands = max(stands, _behind_cut(view, {*taken.units}, cut, noted=options.note))
+        stands = max(stands, _behind_cut(view, {*taken.kept}, cut, noted=options.note))
     return stands
 
 

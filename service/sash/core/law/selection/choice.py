@@ -12,43 +12,34 @@ It uses records only: no body is decoded, and only a document that is being cut 
 If the tail is too short, it returns NeedOlder in place of a window, and is called again with more.
 """
 
-from collections.abc import Sequence
-
 import msgspec
-import numpy as np
 
-from sash.core.counts.models.families import TOOL, USER
+from sash.core.counts.costs.counting import reference_tokens
 from sash.core.law.documents.grounding import Grounded
-from sash.core.law.fixed_parts.fixed_costs import costs_beside
+from sash.core.law.fixed_parts.fixed_costs import costs_beside, tools_beside
 from sash.core.law.fixed_parts.plan import WindowSpec
 from sash.core.law.history.fillers import longest_opening, opening_tokens
-from sash.core.law.history.lines import longest_lines
 from sash.core.law.history.notes import Line, longest_note, note_line
 from sash.core.law.history.order import last_reply
-from sash.core.law.history.view import Costs, History, Order, View, since, view_history
+from sash.core.law.history.view import Costs, History, View, since, view_history
 from sash.core.law.lazily import lazy
-from sash.core.law.records.figures import WindowTokens
+from sash.core.law.records.costs import costs_as_counted, reference_costs
+from sash.core.law.records.figures import NOTHING_DROPPED, WindowTokens
 from sash.core.law.records.need_older import NeedOlder, older
-from sash.core.law.selection.composed import composed, left_out
-from sash.core.law.selection.cutting import cleared, limited, overlong_cut, required_cut
-from sash.core.law.selection.explain import does_not_fit
-from sash.core.law.selection.sending import (
-    is_turn_unknown,
-    renamed_calls,
-    with_fillers,
-    with_links,
-    with_reasoning,
-)
+from sash.core.law.selection.binding import accepted_of
+from sash.core.law.selection.cutting import cleared, grown, overlong_cut, required_cut
+from sash.core.law.selection.explain import does_not_fit, explain
+from sash.core.law.selection.sending import as_sent, edits_of, in_log_order, is_turn_unknown
 from sash.core.law.selection.stable import Cut, cut_seq
-from sash.core.law.selection.walk import SKIP_HORIZON, Stop, Walk, first_required, open_request, walk
+from sash.core.law.selection.walk import SKIP_HORIZON, Walk, first_required, firsts_of, open_request, walk
 from sash.core.law.selection.window import ALL, Allowed, Window
-from sash.core.providers import PROVIDERS
 from sash.core.stored.stored_summary import Summary
 from sash.problems import WindowDoesNotFit
 
 BLOCK = 4
 """The size of a stable cut's block, in budgets. Larger blocks read more of a long history; smaller ones move the cut more
 often."""
+_replace = msgspec.structs.replace
 
 
 def choose(spec: WindowSpec, history: History, allowed: Allowed) -> Window | NeedOlder:
@@ -58,59 +49,17 @@ def choose(spec: WindowSpec, history: History, allowed: Allowed) -> Window | Nee
     if view is None:
         return older(plan.budget)
     if plan.is_dearer or history.records.details:
-        view = _as_sent(view, spec)
-    logged = None
-    if history.order is not None and plan.query.stable and allowed.cut is None:
-        logged = _in_log_order(history.order, spec)
-        if logged is None:
-            return older()
+        view = as_sent(view, spec)
     goes_on = last_reply(view) if plan.going_on else None
-    choice = _Choice(spec, allowed, view, view.of_units(plan.around), plan.budget, logged, goes_on)
+    choice = _Choice(spec, allowed, view, view.of_units(plan.around), plan.budget, goes_on)
     if not view.units.single or view.units.front:
         choice = choice.with_cuts()
     if plan.below_a_tier < plan.budget:
         try:
-            return msgspec.structs.replace(choice, budget=plan.below_a_tier).chosen()
+            return _replace(choice, budget=plan.below_a_tier).chosen()
         except WindowDoesNotFit:  # then history has no part of what is above the tier
-            choice = msgspec.structs.replace(choice, spared=plan.budget - plan.below_a_tier)
+            choice = _replace(choice, spared=plan.budget - plan.below_a_tier)
     return choice.chosen()
-
-
-def _as_sent(view: View, spec: WindowSpec) -> View:
-    """The view with the costs of messages as they are sent."""
-    model, options, parts, records = spec.plan.model, spec.plan.query, spec.plan.parts, view.history.records
-    if records.details:
-        view = with_reasoning(view, model, options)
-    if options.tool_result_max_tokens is not None:
-        view = limited(view, spec, options.tool_result_max_tokens)
-    if PROVIDERS[model.format].tells_links:
-        view = with_links(view, model)
-    if PROVIDERS[model.format].fills:
-        view = with_fillers(view, model, has_system=bool(parts.fixed.system))
-    if view.systems and spec.plan.joint:
-        view = view.dearer(dict.fromkeys(view.systems, spec.plan.joint))
-    if TOOL in records.roles and spec.plan.bridge:
-        questions = np.flatnonzero(np.frombuffer(records.roles, np.uint8) == USER).tolist()
-        view = view.dearer(dict.fromkeys(questions, spec.plan.bridge))
-    return view.dearer(renamed_calls(records, parts.names, model)) if parts.names else view
-
-
-def _in_log_order(order: Order, spec: WindowSpec) -> View | None:
-    """The messages in the order of the log, on which a stable cut is found: what was appended stays in its place there.
-    None if older messages are needed.
-
-    Lines in place of results count with the message that interrupted the calls, because they came with it; and while a late
-    result is the newest message, its group counts with it.
-    """
-    model, records = spec.plan.model, order.original.records
-    view = view_history(order.original, model)
-    if view is None:
-        return None
-    view = _as_sent(view, spec)
-    lines = {row: longest_lines(records[caller], model) for row, (caller, *_) in order.brings.items()}
-    brings = {row: int(view.costs[group].sum()) + lines[row] for row, group in order.brings.items()}
-    waited = {row: longest_lines(records[caller], model, calls) for row, (caller, calls) in order.interrupted.items()}
-    return msgspec.structs.replace(view.dearer(waited), brings=brings)
 
 
 class _Choice(msgspec.Struct, frozen=True, dict=True):
@@ -122,9 +71,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
     costs: Costs
     budget: int
     """That of the plan, or what is below a price tier."""
-    in_log_order: View | None = None
-    """The messages in the order of the log; None where the view has them so."""
-    goes_on: int | None = None
+    goes_on: int | None
     """The row of a reply at the end of a request that may not end with one: a line stands behind it. None without one."""
     spared: int = 0
     """Tokens above a price tier, which history leaves free: the required parts alone are above it."""
@@ -146,18 +93,21 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         if taken.noted and (note := self._note(taken)):
             taken.note, line = note, note_line(note, self.spec.plan.model.vocabulary)
             taken.fixed = self._fixed(taken.summary, line).plus("priming", taken.opening)
-        return composed(taken, self.spec, self.allowed, self.budget, self.goes_on)
+        return self.composed(taken)
 
     def with_cuts(self) -> "_Choice":
         """The choice with results cut that are larger than the window, or required and do not fit beside other parts."""
-        spec = self.spec
-        summary = self.view.history.summary if spec.plan.query.summary == "always" else None
-        room = self._room(summary)
+        spec, room = self.spec, self._room_of_results
         view = required_cut(overlong_cut(self.view, spec, room), spec, room, self._beside_messages)
-        logged = self.in_log_order and overlong_cut(self.in_log_order, spec, room)
-        if view is self.view and logged is self.in_log_order:
+        if view is self.view:
             return self
-        return msgspec.structs.replace(self, view=view, in_log_order=logged, costs=view.of_units(spec.plan.around))
+        return _replace(self, view=view, costs=view.of_units(spec.plan.around))
+
+    @property
+    def _room_of_results(self) -> int:
+        """The tokens by which results are cut: the plan's budget minus the fixed parts and the summary of every window."""
+        summary = self.view.history.summary if self.spec.plan.query.summary == "always" else None
+        return self.spec.plan.budget - self._fixed(summary).total
 
     def select(self, summary: Summary | None, *, noted: bool) -> Walk | NeedOlder:
         """Steps 1 to 4 of the module's docstring. Raises WindowDoesNotFit."""
@@ -180,8 +130,70 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
             taken.stop = taken.rest = "price"
         if plan.is_opened and self._is_opened:  # leading few-shots are fixed costs
             self._open(taken)
-        taken.rows = view.units.members(taken.units)
+        taken.rows = view.units.members(taken.kept)
         return taken
+
+    def composed(self, taken: Walk) -> Window:
+        """The window of a walk: its figures, the edits of its messages, and what it leaves out."""
+        spec, plan, view, rows, summary = self.spec, self.spec.plan, taken.view, taken.rows, taken.summary
+        history, seqs, fixed, goes_on = view.history, view.history.seqs, taken.fixed, self.goes_on
+        if view.edits:  # remaining room extends the newest results again
+            view = grown(view, spec, taken.room)
+            taken.view, taken.cost = view, taken.cost + int((view.costs - taken.view.costs).sum())
+        total = fixed.total + taken.cost + taken.spent
+        tokens, dropped = _replace(fixed, total=total, messages=taken.cost, grounding=taken.spent), NOTHING_DROPPED
+        thoughts, left, accepted, grounding, edits = view.thoughts, (), 0, {}, {}
+        if thoughts is not None:
+            tokens = tokens.plus("messages", -int(thoughts.sent[rows].sum()))
+            thoughts, accepted = accepted_of(thoughts, taken, spec, self.allowed, self.budget - fixed.total)
+            tokens, left = tokens.plus("reasoning", int(thoughts.sent[rows].sum())), thoughts.left[rows].tolist()
+            dropped = _replace(dropped, reasoning_tokens=sum(left))
+        if taken.note or summary is not None or plan.stands_in or view.systems:
+            note = note_line(taken.note, plan.model.vocabulary) if taken.note else None
+            tokens = tokens.plus("tools", tools_beside(view, plan, rows, (summary, note)) - tokens.tools)
+        if history.grounding_messages:
+            grounding = {seqs[row]: taken.grounding[row] for row in sorted(taken.grounding)}
+            dropped = _replace(
+                dropped,
+                grounding_messages=history.grounding_messages - len(grounding),
+                grounding_tokens=max(0, history.grounding_tokens - sum(each.tokens for each in grounding.values())),
+            )
+        missing = history.length - len(rows) - (summary is not None and summary.is_message)
+        if missing:
+            gone = self._tokens_left_out(taken)
+            dropped = _replace(dropped, messages=missing, tokens=gone, duplicates=taken.duplicates)
+        if left or view.edits or history.order is not None or history.seen is not None:
+            edits = edits_of(view, rows, left, accepted, plan.query)
+        return Window(
+            budget=self.budget,
+            rows=rows,
+            seqs=seqs[rows.start : rows.stop] if isinstance(rows, range) else [*map(seqs.__getitem__, rows)],
+            question=seqs[history.asked] if history.asked >= 0 else 0,
+            is_moved=history.order is not None,
+            grounding=grounding,
+            summary=summary,
+            note=taken.note,
+            tokens=tokens,
+            dropped=dropped,
+            stop_reason=taken.stop,
+            explain=explain(taken, thoughts) if plan.query.explain else None,
+            edits=edits,
+            path=spec.path,
+            opening=taken.opening,
+            cut=taken.cut if taken.cut is not None and taken.cut.since is not None else None,
+            passed=taken.passed if taken.reasons else frozenset(),
+            goes_on=seqs[goes_on] if goes_on is not None and goes_on in rows else 0,
+        )
+
+    def _tokens_left_out(self, taken: Walk) -> int:
+        """The parts of the history that the window leaves out, in reference tokens of the encoding."""
+        history, summary, tokens = taken.view.history, taken.summary, taken.cost
+        is_as_stored = history.order is None and history.seen is None and not taken.view.edits
+        if not (is_as_stored and costs_as_counted(history.records, self.spec.plan.model, history.column)):
+            tokens = int(reference_costs(history.records, history.column)[[*taken.rows]].sum())
+        if summary is not None and summary.is_message:
+            tokens += reference_tokens(summary.measure)[history.column]
+        return history.tokens - tokens
 
     def _bound(self, taken: Walk) -> NeedOlder | None:
         """Take what else needs room, and find where history may begin. Raises WindowDoesNotFit."""
@@ -210,7 +222,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
             newest = taken.cut.since if taken.cut is not None else len(view.history.records) - 1
             taken.view = cleared(view, spec, -1 if newest is None else newest)
             taken.costs = taken.view.of_units(spec.plan.around)
-        taken.firsts = self._firsts(taken)
+        taken.firsts = firsts_of(view.history, options, self.allowed, taken)
         return None
 
     def _open(self, taken: Walk) -> None:
@@ -223,10 +235,8 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
     @lazy
     def _is_opened(self) -> bool:
         """Whether the request costs more if the first message of the history is the assistant's."""
-        if not self.spec.plan.is_opened:
-            return False
         summary = self.view.history.summary if self.spec.plan.query.summary == "always" else None
-        return summary is None or summary.compaction is None
+        return self.spec.plan.is_opened and (summary is None or summary.compaction is None)
 
     def _opening(self, row: int) -> int:
         """The tokens that the request costs more if the message of a row is its first, beside system messages."""
@@ -281,50 +291,22 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         room -= longest_opening(spec.plan.model) if self._is_opened else 0
         room -= spec.plan.going_on if self.goes_on is None else 0
         length = max(1, spec.plan.below_a_tier)
-        found = cut_seq(self.in_log_order or self.view, room, length * options.stable_step, BLOCK * length, spec)
-        if isinstance(found, NeedOlder) or self.in_log_order is None:
+        logged = self.view if history.order is None else self._logged
+        if logged is None:
+            return older()
+        found = cut_seq(logged, room, length * options.stable_step, BLOCK * length, spec)
+        if isinstance(found, NeedOlder) or history.order is None:
             return found
-        seqs = self.in_log_order.history.seqs
+        seqs = history.order.original.seqs
         row = since(history, seqs[found.row]) if found.row < len(seqs) else found.row
         return Cut(row, None if found.since is None else since(history, seqs[found.since]))
 
-    def _firsts(self, taken: Walk) -> Sequence[tuple[Stop, int]]:
-        """The first rows that history may have, each with the reason."""
-        options, history, allowed, summary = self.spec.plan.query, self.view.history, self.allowed, taken.summary
-        firsts: list[tuple[Stop, int]] = [] if taken.cut is None else [("budget", taken.cut.row)]
-        if options.limit or options.turns or allowed.messages_row is not None:
-            most = [self._limit_row(options.limit)] if options.limit else []
-            most += [self._turn_row(options.turns)] if options.turns else []
-            most += [allowed.messages_row] if allowed.messages_row is not None else []
-            firsts.append(("limit", max(most)))
-        if allowed.bytes_row is not None:
-            firsts.append(("bytes", allowed.bytes_row))
-        # The messages that are not covered may be among older ones.
-        if summary is not None and not (history.covered and history.is_whole):
-            firsts.append(("summary", since(history, summary.through_seq + 1)))
-        return firsts
-
-    def _limit_row(self, limit: int) -> int:
-        """The first row whose unit has, or is behind, the first of so many newest messages of the log."""
-        history = self.view.history
-        row = len(history.records) - limit
-        if history.order is None or row < history.records.front:
-            return row
-        return since(history, history.order.original.seqs[row])
-
-    def _turn_row(self, count: int) -> int:
-        """The row of the user's message that begins the last ``count`` turns.
-
-        If it was not read, this is the bound of the newest question for one turn, and ``oldest_bound`` for more.
-        """
-        history = self.view.history
-        row, roles = len(history.records), history.records.sent_roles
-        for _ in range(count):
-            row = roles.rfind(USER, history.records.front, row)
-            if row < 0:
-                is_before = count == 1 and history.asked >= 0
-                return since(history, history.seqs[history.asked]) if is_before else history.oldest_bound
-        return row
+    @lazy
+    def _logged(self) -> View | None:
+        """The messages in the order of the log, where they are sent in another one; None if older ones are needed."""
+        order = self.view.history.order
+        view = in_log_order(order, self.spec) if order is not None else None
+        return view and overlong_cut(view, self.spec, self._room_of_results)
 
     def wants_summary(self, taken: Walk) -> bool:
         """Whether messages that the summary covers are left out, and the summary fits with the required parts."""
@@ -338,7 +320,8 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
 
     def _note(self, taken: Walk) -> int:
         """The number of messages in the note; 0 without a note."""
-        missing = left_out(self.view, len(taken.rows), taken.summary)
+        missing = self.view.history.length - len(taken.rows)
+        missing -= taken.summary is not None and taken.summary.is_message
         held = taken.spent + taken.cost + taken.opening
         return missing if missing and self._room(taken.summary, self._longest_note()) >= held else 0
 

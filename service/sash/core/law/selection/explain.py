@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from sash.core.counts.models.families import ROLES, TOOL
-from sash.core.counts.text.numbers import Number
-from sash.core.law.history.view import History, View
+from sash.core.law.history.view import History, Thoughts
 from sash.core.law.records.explained import Explained, ExplainedDocument
 from sash.core.law.records.reasons import APART_FROM, Fate, Reason
 from sash.core.law.records.units import late_orphans
@@ -21,19 +20,21 @@ def documents_told(given: StoredGrounding, fates: Sequence[Fate] | None = None) 
     return [ExplainedDocument(identity, *fate) for (identity, _), fate in zip(given.documents, fates, strict=True)]
 
 
-def explain(view: View, taken: Walk, sent: Number, left: Number) -> list[Explained]:
+def explain(taken: Walk, accepted: Thoughts | None) -> list[Explained]:
     """One line a message, by ascending seq: the required messages before the tail, and those of the tail's whole units.
 
-    A late result whose call may be before the tail has no line, as it is told with its call.
-    ``sent`` and ``left`` are tokens of reasoning of each record: those in the request, and those that are left out.
+    A late result whose call may be before the tail has no line, as it is told with its call. ``accepted`` is the reasoning
+    in the request.
     """
-    history, starts, thoughts, covered = view.history, view.units.starts, view.thoughts, view.covered
+    view, history, covered = taken.view, taken.view.history, taken.view.covered
+    starts, thoughts = view.units.starts, view.thoughts
     seqs, roles, untold = history.seqs, history.records.roles, _of_calls_before(history)
     is_kept, tokens = np.zeros(len(roles), bool), view.costs.copy()
     is_kept[taken.rows] = True
     reasoning = left_out = np.zeros_like(tokens)
-    if thoughts is not None:
-        reasoning, left_out = np.where(is_kept, (sent, left), (thoughts.sent, thoughts.left))
+    if thoughts is not None and accepted is not None:
+        sent, left = (accepted.sent, accepted.left), (thoughts.sent, thoughts.left)
+        reasoning, left_out = np.where(is_kept, sent, left)
         tokens += reasoning - thoughts.sent
     for row in view.edits.keys() - taken.rows:
         tokens[row] += view.edits[row].saved

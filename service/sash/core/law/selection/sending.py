@@ -1,4 +1,4 @@
-"""The costs of messages as they are sent.
+"""Messages as they are sent: what they cost then, and what is changed in them.
 
 * What it is for: reasoning that is sent or left out, words that a form adds, and names of tools in another alphabet.
 * When it can matter: in every window, as ``reasoning`` and the destination say.
@@ -6,7 +6,7 @@
 * What it does: messages cost other tokens, and the view tells those of their reasoning (``Thoughts``).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Final, TypeVar
 
@@ -19,6 +19,7 @@ from sash.core.counts.measures.rows import Row
 from sash.core.counts.models.families import TOOL, USER
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import MANY, ONE, Arithmetic, Number
+from sash.core.law.fixed_parts.plan import WindowSpec
 from sash.core.law.history.fillers import (
     as_note_tokens,
     blank_line_tokens,
@@ -28,16 +29,19 @@ from sash.core.law.history.fillers import (
     unseen_tokens,
     with_filler,
 )
-from sash.core.law.history.view import History, Thoughts, View
+from sash.core.law.history.lines import longest_lines
+from sash.core.law.history.results import Edit
+from sash.core.law.history.view import History, Order, Thoughts, View, view_history
 from sash.core.law.records.costs import for_each
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.records import Records
+from sash.core.law.selection.cutting import limited
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.destinations.destination import meet
 from sash.core.providers.messages.references import is_readable
 from sash.core.providers.openai.chat_mends import SEALED
 from sash.core.providers.openai.openai import OPENAI
-from sash.core.stored.record import Flags
+from sash.core.stored.record import Flags, WindowFlags
 
 Q = TypeVar("Q", bound=WindowQuery)
 _JOINT: Final = 2
@@ -52,7 +56,65 @@ def decided_reasoning(query: Q, model: Model) -> Q:
     return msgspec.structs.replace(query, reasoning="none")
 
 
-def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
+def as_sent(view: View, spec: WindowSpec) -> View:
+    """The view with the costs of messages as they are sent."""
+    model, options, parts, records = spec.plan.model, spec.plan.query, spec.plan.parts, view.history.records
+    if records.details:
+        view = _with_reasoning(view, model, options)
+    if options.tool_result_max_tokens is not None:
+        view = limited(view, spec, options.tool_result_max_tokens)
+    if PROVIDERS[model.format].tells_links:
+        view = _with_links(view, model)
+    if PROVIDERS[model.format].fills:
+        view = _with_fillers(view, model, has_system=bool(parts.fixed.system))
+    if view.systems and spec.plan.joint:
+        view = view.dearer(dict.fromkeys(view.systems, spec.plan.joint))
+    if TOOL in records.roles and spec.plan.bridge:
+        questions = np.flatnonzero(np.frombuffer(records.roles, np.uint8) == USER).tolist()
+        view = view.dearer(dict.fromkeys(questions, spec.plan.bridge))
+    return view.dearer(_renamed_calls(records, parts.names, model)) if parts.names else view
+
+
+def in_log_order(order: Order, spec: WindowSpec) -> View | None:
+    """The messages in the order of the log, on which a stable cut is found: what was appended stays in its place there.
+    None if older messages are needed.
+
+    Lines in place of results count with the message that interrupted the calls, because they came with it; and while a late
+    result is the newest message, its group counts with it.
+    """
+    model, records = spec.plan.model, order.original.records
+    view = view_history(order.original, model)
+    if view is None:
+        return None
+    view = as_sent(view, spec)
+    lines = {row: longest_lines(records[caller], model) for row, (caller, *_) in order.brings.items()}
+    brings = {row: int(view.costs[group].sum()) + lines[row] for row, group in order.brings.items()}
+    waited = {row: longest_lines(records[caller], model, calls) for row, (caller, calls) in order.interrupted.items()}
+    return msgspec.structs.replace(view.dearer(waited), brings=brings)
+
+
+def edits_of(
+    view: View, rows: Sequence[int], left: Sequence[int], accepted: int, options: WindowQuery
+) -> dict[int, Edit]:
+    """The changes to messages before they are sent, by row. ``left`` are their tokens of reasoning that is left out; the
+    model accepts reasoning from the row ``accepted`` on."""
+    edits = {row: view.edits[row] for row in rows if row in view.edits}
+    order, seen, replace = view.history.order, view.history.seen, msgspec.structs.replace
+    if any(left):
+        # Signatures go with ``reasoning=none``, but those of the newest turn, and where the model refuses the reasoning.
+        signed = max(accepted, begins_turn(view.history) + 1 if options.reasoning == "none" else 0)
+        for row in (row for row, tokens in zip(rows, left, strict=True) if tokens):
+            edits[row] = replace(edits.get(row, Edit()), without_reasoning=True, without_seals=row < signed)
+    if order is not None:
+        for row in order.missing["dropped"].keys() & set(rows):
+            edits[row] = replace(edits.get(row, Edit()), without_calls=order.missing["dropped"][row])
+    if seen is not None:
+        texts = {*view.history.records.flagged_rows(WindowFlags.TEXT_ONLY)}
+        edits |= {row: Edit(only_text=True) for row in rows if row in texts}
+    return edits
+
+
+def _with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
     """The view with the tokens of sent reasoning in its costs: of the newest turn, all, or none, as ``options`` say.
 
     Signatures on calls are always sent; with ``reasoning=none`` those of the newest turn, without which Gemini answers 400.
@@ -110,7 +172,7 @@ def _sent_and_whole(
     return by.where(is_left, seals, tokens), whole
 
 
-def with_fillers(view: View, model: Model, *, has_system: bool) -> View:
+def _with_fillers(view: View, model: Model, *, has_system: bool) -> View:
     """The view with costs that include the words sent in the model's form for the user's empty messages, and the blank lines
     between system texts, or the words before them. ``has_system``: a system prompt comes before the messages."""
     records = view.history.records
@@ -134,7 +196,7 @@ def with_fillers(view: View, model: Model, *, has_system: bool) -> View:
     return msgspec.structs.replace(view, priced=costs)
 
 
-def with_links(view: View, model: Model) -> View:
+def _with_links(view: View, model: Model) -> View:
     """The view with links to pictures at the cost of pictures of unknown size, for a form that sends a line in their place.
 
     The line has the link's beginning, which may cost more than a small picture.
@@ -179,7 +241,7 @@ def bound_of(names: Mapping[str, str], model: Model) -> int:
     return _extra(tuple(names.items()), model) if names else 0
 
 
-def renamed_calls(records: Records, names: Mapping[str, str], model: Model) -> dict[int, int]:
+def _renamed_calls(records: Records, names: Mapping[str, str], model: Model) -> dict[int, int]:
     """Return the most tokens that each message with calls, and the results of these, cost more, by row."""
     each_call = bound_of(names, model)
     return {row: calls * each_call for row, calls in enumerate(records.calls) if calls}

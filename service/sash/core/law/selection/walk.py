@@ -8,10 +8,12 @@ import msgspec
 
 from sash.core.counts.models.families import DEVELOPER, FUNCTION, USER
 from sash.core.law.documents.grounding import Grounded
-from sash.core.law.history.view import Costs, View, since
+from sash.core.law.history.view import Costs, History, View, since
 from sash.core.law.records.figures import WindowTokens
+from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.reasons import Reason
 from sash.core.law.selection.stable import Cut
+from sash.core.law.selection.window import Allowed
 from sash.core.stored.stored_grounding import StoredDocument
 from sash.core.stored.stored_summary import Summary
 
@@ -49,7 +51,7 @@ class Walk(msgspec.Struct):
     spent: int = 0
     """Their tokens."""
     kept: Sequence[int] = ()
-    """The indexes of the tail's units from the oldest that is kept on, ascending, with the required ones among them."""
+    """The indexes of the window's units, ascending: the required ones are among them."""
     stop: Stop = "complete"
     """Why it ended; ``older`` for too short a tail."""
     reasons: dict[int, Reason] = {}
@@ -80,11 +82,11 @@ class Walk(msgspec.Struct):
         return next((index for index in self.kept if index not in required), len(self.view.units))
 
     @property
-    def units(self) -> Sequence[int]:
-        """The indexes of the window's units, ascending."""
-        oldest = self.kept[0] if self.kept else len(self.view.units)
-        before = sorted(filter(oldest.__gt__, self.view.required))
-        return [*before, *self.kept] if before else self.kept
+    def passed(self) -> frozenset[int]:
+        """The seqs of the units that it passed over although they would fit, or although it kept older ones."""
+        oldest, passed = self.oldest, (Reason.UNANSWERED, Reason.DUPLICATE)
+        units = sorted(index for index, why in self.reasons.items() if index > oldest or why in passed)
+        return frozenset(map(self.view.history.seqs.__getitem__, self.view.units.members(units)))
 
     def add_documents(self, row: int, grounded: Grounded) -> None:
         """Send the documents with the message of a row."""
@@ -99,23 +101,25 @@ def walk(state: Walk) -> None:
 
     Where room and bounds alone decide, this is the longest run of the newest units that fits.
     """
-    view, units, costs, count = state.view, state.view.units, state.costs, len(state.view.units)
+    view, units, costs, required = state.view, state.view.units, state.costs, state.view.required
     oldest = max([least for _, least in state.firsts]) if state.firsts else 0
-    begins = units.front + view.headless
-    if state.dedupe or state.skip or state.documents or units.broken.difference(range(begins)):
+    begins, count = units.front + view.headless, len(units.starts) - 1
+    if state.dedupe or state.skip or state.documents or (units.broken and max(units.broken) >= begins):
         stop = _one_by_one(state, oldest)
-        state.kept = state.kept[::-1]
+        state.kept = sorted(state.kept)
     else:
         least = left = max(begins, bisect_left(units.starts, oldest, 0, count)) if oldest > 0 else begins
-        room, cost, required = state.room + state.cost, costs.behind(left), view.required
+        room, cost = state.room + state.cost, costs.behind(left)
         if left:
             cost += sum(costs.of(index) for index in required if index < left)
-        each = costs.each() if cost > room else ()
-        while cost > room:  # from the oldest: most of what was read is kept
-            cost -= each[left] if left not in required else 0
-            left += 1
-        state.room, state.cost = room - cost, cost
-        state.kept = range(left, count)
+        if cost > room:
+            each = costs.each()
+            while cost > room:  # from the oldest: most of what was read is kept
+                cost -= each[left] if left not in required else 0
+                left += 1
+        state.room, state.cost, state.kept = room - cost, cost, range(left, count)
+        if left and (before := sorted(filter(left.__gt__, required))):
+            state.kept = [*before, *state.kept]
         stop = "budget" if left > least else _bound(state, begins, least) if least > begins else None
     if stop is None:
         history = view.history
@@ -138,16 +142,14 @@ def _bound(state: Walk, begins: int, least: int) -> Stop | None:
 def _one_by_one(state: Walk, oldest: int) -> Stop | None:
     """Keep one unit after the other. Returns why it ended before the beginning of the tail; None if it did not."""
     view, dedupe, documents = state.view, state.dedupe, state.documents
-    state.kept = kept = list[int]()
-    broken = view.units.broken
-    said = {_said(view, index) for index in view.required} if dedupe else set()
-    starts, required = view.units.starts, view.required
+    starts, broken, required = view.units.starts, view.units.broken, view.required
+    said = {_said(view, index) for index in required} if dedupe else set()
     costs, covered = state.costs.each(), view.covered
+    state.kept = kept = [*required]
     for index in range(len(view.units) - 1, view.units.front - 1, -1):
         row, cost = starts[index], costs[index]
         stop = _stop(state, row) if row < oldest or state.skipped is not None else None
         if index in required:
-            kept.append(index)
             if documents is not None and not stop and row not in state.grounding:
                 _ground(state, index, 0, documents)
             continue
@@ -261,9 +263,9 @@ def first_required(view: View) -> int:
 
 def _take_away(state: Walk, oldest: int, why: Reason) -> None:
     """Take the oldest kept unit away."""
-    state.kept = state.kept[state.kept.index(oldest) + 1 :]
+    at, cost = state.kept.index(oldest), state.costs.of(oldest)
+    state.kept = [*state.kept[:at], *state.kept[at + 1 :]] if at else state.kept[1:]
     state.reasons[oldest] = why
-    cost = state.costs.of(oldest)
     state.room += cost
     state.cost -= cost
 
@@ -271,3 +273,42 @@ def _take_away(state: Walk, oldest: int, why: Reason) -> None:
 def _said(view: View, index: int) -> bytes | None:
     """A unit's content digest, by which duplicates are found; None for tool groups, which are never duplicates."""
     return view.history.records.words(view.units.starts[index])
+
+
+def firsts_of(history: History, query: WindowQuery, allowed: Allowed, taken: Walk) -> list[tuple[Stop, int]]:
+    """The first rows that history may have, each with the reason."""
+    summary = taken.summary
+    firsts: list[tuple[Stop, int]] = [] if taken.cut is None else [("budget", taken.cut.row)]
+    rows = [] if allowed.messages_row is None else [allowed.messages_row]
+    rows += [_limit_row(history, query.limit)] if query.limit else []
+    rows += [_turn_row(history, query.turns)] if query.turns else []
+    if rows:
+        firsts.append(("limit", max(rows)))
+    if allowed.bytes_row is not None:
+        firsts.append(("bytes", allowed.bytes_row))
+    # The messages that are not covered may be among older ones.
+    if summary is not None and not (history.covered and history.is_whole):
+        firsts.append(("summary", since(history, summary.through_seq + 1)))
+    return firsts
+
+
+def _limit_row(history: History, limit: int) -> int:
+    """The first row whose unit has, or is behind, the first of so many newest messages of the log."""
+    row = len(history.records) - limit
+    if history.order is None or row < history.records.front:
+        return row
+    return since(history, history.order.original.seqs[row])
+
+
+def _turn_row(history: History, count: int) -> int:
+    """The row of the user's message that begins the last ``count`` turns.
+
+    If it was not read, this is the bound of the newest question for one turn, and ``oldest_bound`` for more.
+    """
+    row, roles = len(history.records), history.records.sent_roles
+    for _ in range(count):
+        row = roles.rfind(USER, history.records.front, row)
+        if row < 0:
+            is_before = count == 1 and history.asked >= 0
+            return since(history, history.seqs[history.asked]) if is_before else history.oldest_bound
+    return row
