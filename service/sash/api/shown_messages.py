@@ -12,7 +12,6 @@ from sash.api.conversation_handlers import timestamp
 from sash.api.incoming import Incoming
 from sash.api.schemas import EncodingTokens, LostMedium, StoredMessage
 from sash.core.chat.messages import Document, Grounding
-from sash.core.counts.costs.counting import reference_tokens
 from sash.core.providers import CHAT
 from sash.core.providers.messages.members import FOREIGN, as_it_came
 from sash.core.providers.reading.native import own_messages
@@ -90,7 +89,7 @@ def stored_message(message: Message, page: Page, target: Target, form: str = CHA
         id=message.identity.id,
         created_at=timestamp(message.identity.created_ms),
         message=msgspec.Raw(body),
-        tokens=EncodingTokens(*reference_tokens(record.measure, parallel=record.parallel)),
+        tokens=EncodingTokens(*record.reference_tokens),
         pinned=record.pinned,
         sent=not record.is_left_out,
         grounding=_documents(grounding) if grounding else None,

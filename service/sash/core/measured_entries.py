@@ -194,7 +194,10 @@ def measure_entry(
     if "native" in message and entry.status != "in_progress" and compaction_of(message) is not None:
         flags |= Flags.COMPACTION  # which is neither pinned nor left out
     else:
-        flags |= (Flags.PINNED if entry.pinned else 0) | (0 if entry.sent else Flags.LEFT_OUT)
+        if entry.pinned:
+            flags |= Flags.PINNED
+        if not entry.sent:
+            flags |= Flags.LEFT_OUT
     named = entry.author is not None or entry.audience
     record = Record(
         flags,

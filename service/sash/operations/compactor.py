@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from sash.core.counts.costs.counting import message_tokens, reference_tokens
+from sash.core.counts.costs.counting import message_tokens
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, USER
 from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.conversation_settings import fixed_parts, read_settings
@@ -140,7 +140,7 @@ def _request(
         records=records,
         length=len(messages),
         column=model.column,
-        tokens=sum(reference_tokens(each.record.measure)[model.column] for each in messages),
+        tokens=sum(each.record.reference_tokens[model.column] for each in messages),
         grounding_messages=0,
         grounding_tokens=0,
         seqs=range(1, len(messages) + 1),

@@ -11,6 +11,7 @@ stored again.
 """
 
 import re
+from functools import lru_cache
 from itertools import product
 from typing import Final
 
@@ -24,8 +25,6 @@ _DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _DIGIT_PAIRS: Final = ["".join(pair) for pair in product(_DIGITS, repeat=2)]
 DIGIT_OF_BYTE: Final = _DIGITS.encode() * 8
 """A digit for each value of a byte: random bytes become random digits."""
-STAMP_DIGITS: Final = 14
-"""Digits of an id that its stamp takes."""
 CHANCE_DIGITS: Final = CHANCE_BITS // 5
 _ULID: Final = re.compile(f"[0-7][{_DIGITS}]{{25}}")
 _UUID: Final = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -56,6 +55,17 @@ def ulid_of(value: int, digits: int = 26) -> str:
     for shift in range(5 * digits - 10, -1, -10):
         found += _DIGIT_PAIRS[value >> shift & 1023]
     return found
+
+
+def stamp_digits(stamp: int) -> str:
+    """The 14 digits with which an id of this stamp begins. The first eight are the same for a second."""
+    pairs = _DIGIT_PAIRS
+    return _slow_digits(stamp >> 30) + pairs[stamp >> 20 & 1023] + pairs[stamp >> 10 & 1023] + pairs[stamp & 1023]
+
+
+@lru_cache(maxsize=64)
+def _slow_digits(beginning: int) -> str:
+    return ulid_of(beginning, 8)
 
 
 def short_form(identity: Identity) -> tuple[bytes | str, int | None]:

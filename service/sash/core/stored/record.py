@@ -19,11 +19,13 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.chat.audiences import EVERYBODY, Party, party_digest
+from sash.core.counts.costs.counting import REFERENCE_MODELS, reference_tokens
 from sash.core.counts.costs.message_cost import LIST_BEGINS, LIST_ENDS
 from sash.core.counts.measures.measures import ZERO, Extra, Measure
 from sash.core.counts.measures.media_facts import IMAGE, Medium
 from sash.core.counts.measures.rows import stored_row
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, TOOL
+from sash.core.counts.text import Pair
 from sash.core.stored.details import encode_details
 from sash.core.stored.identities import Identity, short_form
 from sash.core.stored.split_media import GAP, StoredMedium
@@ -96,6 +98,8 @@ GROUPED = Flags.LEGACY_CALL | UNSENT
 """Flags of messages that are not sent alone."""
 RESULTS: Final = bytes((TOOL, FUNCTION))
 """The roles of results."""
+_AROUND: Final = [model.rules.role_costs for model in REFERENCE_MODELS]
+"""Tokens around a text alone, by role, in both encodings."""
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -173,6 +177,14 @@ class Record(msgspec.Struct, frozen=True):
         extra = self.measure.extra
         is_plain = extra is None or msgspec.structs.replace(extra, padding=None, heading=ZERO) == _NO_EXTRA
         return is_plain and not (self.grouped or self.grounding or self.media or any(self.party))
+
+    @property
+    def reference_tokens(self) -> Pair:
+        """The message's tokens in its conversation's totals: with reasoning, for the reference models."""
+        one = self.measure
+        if one.extra is None or one.extra.is_mix:  # no estimate is made for these models
+            return _AROUND[0][one.role] + one.o200k, _AROUND[1][one.role] + one.cl100k
+        return reference_tokens(one, parallel=self.parallel)
 
     @property
     def parallel(self) -> int:

@@ -2,8 +2,6 @@
 
 from typing import TypedDict
 
-from sash.core.counts.costs.counting import reference_tokens
-from sash.core.stored.record import Record
 from sash.problems import Conflict, NotFound
 from sash.store.data import script_calls
 from sash.store.data.conversations import Conversations
@@ -42,11 +40,6 @@ def require_version(standing: State | Page, if_match: str) -> None:
     """Raise PreconditionFailed when ``if_match`` names another state."""
     if if_match not in ("", "*", standing.etag):
         raise script_calls.moved(standing.version, standing.etag)
-
-
-def counted_tokens(record: Record) -> tuple[int, int]:
-    """Return a message's tokens in its conversation's totals, in both encodings."""
-    return reference_tokens(record.measure, parallel=record.parallel)
 
 
 def no_entry() -> NotFound:

@@ -26,8 +26,8 @@ from sash.core.stored.identities import (
     CHANCE_DIGITS,
     DIGIT_OF_BYTE,
     STAMP_CHANCE_BITS,
-    STAMP_DIGITS,
     Identity,
+    stamp_digits,
     ulid_of,
 )
 from sash.core.stored.record import Flags, Record, pack
@@ -116,7 +116,7 @@ def prepare(entries: Sequence[Entry], template: Template, now_ms: int, send: Nam
     random = urandom(_STAMP_BYTES + CHANCE_DIGITS * len(entries))
     chance, digits = int.from_bytes(random[:_STAMP_BYTES]) >> 4, random[_STAMP_BYTES:].translate(DIGIT_OF_BYTE).decode()
     stamp = now_ms << STAMP_CHANCE_BITS | chance
-    named = ulid_of(ID_TIMES.next(now_ms) << STAMP_CHANCE_BITS | chance, STAMP_DIGITS)
+    named = stamp_digits(ID_TIMES.next(now_ms) << STAMP_CHANCE_BITS | chance)
     prepared: list[NewEntry] = []
     for place, entry in enumerate(entries):
         message, calls = entry.message, NO_CALLS
@@ -131,7 +131,7 @@ def prepare(entries: Sequence[Entry], template: Template, now_ms: int, send: Nam
             record = msgspec.structs.replace(record, size=len(body), media=media)
         if record.flags & Flags.COMPACTION and (found := compaction_of(message)):
             compaction = found.form
-        tokens = reference_tokens(record.measure)
+        tokens = record.reference_tokens
         new = NewEntry(
             identity=Identity(id=name, stamp=stamp, digest=entry_digest(entry), status=entry.status),
             record=record,

@@ -21,7 +21,7 @@ from sash.problems import NotFound, PreconditionFailed, StoreUnavailable, Unproc
 from sash.store.data import script_calls, write_scripts
 from sash.store.data.append_script import NOTHING_STOOD, AppendReply, Forgotten
 from sash.store.data.branches import is_bare
-from sash.store.data.changing import ATTEMPTS, Change, Changing, busy, counted_tokens, require_version
+from sash.store.data.changing import ATTEMPTS, Change, Changing, busy, require_version
 from sash.store.data.layout import Target, encode_json, id_field, life_of
 from sash.store.data.reading import Reader
 from sash.store.data.replies import State
@@ -279,7 +279,7 @@ class _Gone:
 
 def totals_of(records: Records) -> tuple[int, int, int, int, int]:
     """Return the tokens of messages (o200k, cl100k), messages with documents, and tokens of the documents (both)."""
-    tokens = [counted_tokens(record) for record in records]
+    tokens = [record.reference_tokens for record in records]
     documents = [record.grounding for record in records if record.grounding is not None]
     return (*_sums(tokens), len(documents), *_sums(documents))
 

@@ -13,7 +13,7 @@ from sash.core.stored.redaction import NO_DIGEST, redact_message, redact_record
 from sash.problems import NotFound
 from sash.store.data import script_calls, write_scripts
 from sash.store.data.branches import BranchesRead, Head, media_counted, packed_content
-from sash.store.data.changing import ATTEMPTS, Change, Changing, busy, counted_tokens, no_entry, require_version
+from sash.store.data.changing import ATTEMPTS, Change, Changing, busy, no_entry, require_version
 from sash.store.data.entries import Stored, seal_message
 from sash.store.data.layout import Target
 from sash.store.data.replies import Message, Page, read_compactions
@@ -94,7 +94,7 @@ class Redactions(Changing):
             return Freed(page.version, page.etag)
         sealer = await self._data_keys.sealer(target.tenant, target.name)
         record, redacted = redacted_message(sealer, message)
-        before, after = counted_tokens(message.record), counted_tokens(record)
+        before, after = message.record.reference_tokens, record.reference_tokens
         call = write_scripts.redact(
             target.keys,
             **change,

@@ -127,9 +127,9 @@ def measure(
     if len(message) == _PLAIN_MEMBERS and type(said) is str and role in (USER, ASSISTANT):  # as nearly always
         if o200k_alone:
             return Measure(role, counted[0] if counted else count_text(said, "o200k_base"), 0)
-        counted = counted or both(said)
-        mix = mix_of(said, *counted)
-        return Measure(role, *counted, Extra(mix=mix) if mix else None)
+        o200k, cl100k = counted or both(said)
+        mix = mix_of(said, o200k, cl100k)
+        return Measure(role, o200k, cl100k, Extra(mix=mix) if mix else None)
     texts, media, guesses = _content(said, image_sizes, is_read=role in (USER, TOOL))
     texts.append(_string(message.get("refusal")))
     text = "".join(texts)

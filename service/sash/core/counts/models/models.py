@@ -118,11 +118,9 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return "unknown"
         return "vocabulary" if self.own_vocabulary or self.vocabulary is not None else "estimate"
 
-    def prices_at(self, tokens: int) -> PriceTier:
-        """The prices of a request of so many input tokens."""
-        return tier_of(self.price_tiers, tokens) or PriceTier(
-            0, self.input_price, self.cached_input_price, self.cache_write_price, self.long_cache_write_price
-        )
+    def prices_at(self, tokens: int) -> "PriceTier | Model":
+        """What has the prices of a request of so many input tokens: the tier that it reaches, or the model itself."""
+        return (tier_of(self.price_tiers, tokens) if self.price_tiers else None) or self
 
     @property
     def waits(self) -> bool:

@@ -246,9 +246,11 @@ def mix_of(text: str, o200k: int, cl100k: int) -> Mix | None:
     digits = extra_digits(text) if "00" in kinds else 0
     marks = extra_marks(text) if ".a" in kinds or ".A" in kinds or "\n" in kinds else 0
     capitals = extra_capitals(text) if "AA" in kinds else 0
-    shares, newer, older = () if text.isascii() else script_shares(text), PARTS, PARTS
-    for _, part_o200k, part_cl100k in shares:
-        newer, older = newer - part_o200k, older - part_cl100k
+    shares: tuple[tuple[int, int, int], ...] = ()
+    newer = older = PARTS
+    if not text.isascii():
+        shares = script_shares(text)
+        newer, older = PARTS - sum(each[1] for each in shares), PARTS - sum(each[2] for each in shares)
     is_other_latin = newer >= _MOSTLY_LATIN and older * cl100k > OTHER_LATIN_FROM * newer * o200k + PARTS
     if not shares and not is_other_latin and digits + marks + capitals <= o200k * _FEW:
         return None

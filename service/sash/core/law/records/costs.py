@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from sash.core.counts.costs.counting import REFERENCE_MODELS, message_tokens, reference_tokens_in
+from sash.core.counts.costs.counting import REFERENCE_MODELS, message_tokens
 from sash.core.counts.costs.estimates import spoken_tokens
 from sash.core.counts.costs.message_cost import message_cost, reasoning_of
 from sash.core.counts.measures.measures import measure
@@ -104,7 +104,7 @@ def written_cost(message: Mapping[str, Any], model: Model, *, parallel: int = 0)
 
 def reference_cost(record: Record, column: int) -> int:
     """One message's tokens in a conversation's totals: with reasoning, without documents and its place among results."""
-    return reference_tokens_in(column, record.measure, parallel=record.parallel)
+    return record.reference_tokens[column]
 
 
 def reference_costs(records: Records, column: int) -> Number:
