@@ -18,7 +18,7 @@ can matter, what wakes it, and what it does. A plain chat wakes none: what is le
 
 Then units are chosen. A unit is one message, or a call with its results; a walk keeps them, newest first, while they fit::
 
-    selection.choice       the choice itself          documents, a stable cut, ``selection.walk``; again with summary or note;
+    selection.choice       the choice itself          documents, a stable cut, ``selection.walk``; again with summary, note;
                                                       then its figures, with reasoning that a provider still accepts
 
 ``windows.flow`` calls the first three passes, ``build`` the fourth, and ``choice`` those of costs: a new one stands there
