@@ -18,6 +18,7 @@ from sash.core.law.records.need_older import NeedOlder
 from sash.core.law.selection.choice import choose
 from sash.core.law.selection.window import ALL, Window
 from sash.core.stored.record import Flags
+from sash.core.stored.stored_summary import Summary
 
 _OTHER_BYTES: Final = 4
 """Bytes of a character of a document, at most, as JSON mostly has it."""
@@ -30,24 +31,20 @@ def build_window(history: History, spec: WindowSpec) -> Window | NeedOlder:
         WindowDoesNotFit: the required parts are over the budget; the problem has each cost and the shortfall.
     """
     if history.summary is not None:
-        history, plan = _summarized(history, spec.plan)
-        spec = msgspec.structs.replace(spec, plan=plan)
-    if _is_near(history, spec.plan, spec.documents):
-        view = view_history(history, spec.plan.model)
-        if view is not None:  # else it asks for older messages
-            return fitted(view, spec)
-    return choose(spec, history, ALL)
+        history, spec = _summarized(history, history.summary, spec)
+    view = view_history(history, spec.plan.model) if _is_near(history, spec.plan, spec.documents) else None
+    return choose(spec, history, ALL) if view is None else fitted(view, spec)
 
 
-def _summarized(history: History, plan: Plan) -> tuple[History, Plan]:
+def _summarized(history: History, summary: Summary, spec: WindowSpec) -> tuple[History, WindowSpec]:
     """The summary's tokens in the model's own vocabulary. A compaction is in every window that can have it."""
-    summary, model = history.summary, plan.model
-    if summary is not None and summary.stands and plan.query.summary == "auto":
-        plan = plan.telling_summary
-    if summary is not None and summary.compaction is None and model.vocabulary is not None:
-        own_tokens = spoken_tokens(summary_message(summary.text), model.vocabulary)
-        summary = msgspec.structs.replace(summary, own_tokens=own_tokens)
-    return msgspec.structs.replace(history, summary=summary), plan
+    plan, replace = spec.plan, msgspec.structs.replace
+    if summary.stands and plan.query.summary == "auto":
+        spec = replace(spec, plan=plan.telling_summary)
+    if summary.compaction is None and plan.model.vocabulary is not None:
+        own_tokens = spoken_tokens(summary_message(summary.text), plan.model.vocabulary)
+        history = replace(history, summary=replace(summary, own_tokens=own_tokens))
+    return history, spec
 
 
 def _is_near(history: History, plan: Plan, documents: Documents) -> bool:
@@ -68,14 +65,9 @@ def _is_near(history: History, plan: Plan, documents: Documents) -> bool:
         size = int(np.add.reduce(text_bytes(records, plan.model)))
     else:
         size = records.size() + MESSAGE_BYTES * (len(records.flags) + sum(records.calls))
-    if documents.sources:
-        size += _documents_bytes(documents)
+    if documents.sources:  # nearly always more than their JSON has
+        texts = (text for source in documents.sources.values() for _, text in source.grounding.documents)
+        size += _OTHER_BYTES * sum(map(len, texts))
     if history.summary is not None or plan.query.recall_max_tokens:
         size += told_bytes(history, plan.query)
     return size > most
-
-
-def _documents_bytes(documents: Documents) -> int:
-    """Bytes of all documents that the window may send: nearly always more than their JSON has."""
-    texts = (text for source in documents.sources.values() for _, text in source.grounding.documents)
-    return _OTHER_BYTES * sum(map(len, texts))

@@ -87,7 +87,7 @@ def open_messages(
 def _owners(records: Records) -> list[bytes]:
     """Return the associated data of each message's values, as ``bound_to`` does."""
     packed = records.packed
-    if records.left_out:
+    if 1 in records.having(Flags.LEFT_OUT):
         return [associated_data(packed[start : start + RECORD_BYTES]) for start in range(0, len(packed), RECORD_BYTES)]
     return [packed[start : start + RECORD_BYTES - 1] for start in range(1, len(packed), RECORD_BYTES)]
 

@@ -66,7 +66,7 @@ def _is_in_order(records: Records, *, is_whole: bool) -> bool:
     if records.units.single:
         return True
     if records.marked or FUNCTION in records.roles:
-        _, is_legacy = callers(records)
+        is_legacy = callers(records) & (np.frombuffer(records.calls, np.uint8) == 0)
         is_answer = np.frombuffer(records.sent_roles, np.uint8) == FUNCTION
         if late_in(records) or (is_legacy[:-1] != is_answer[1:]).any() or is_legacy[-1] or (is_whole and is_answer[0]):
             return False
@@ -131,7 +131,7 @@ def _read(records: Records, *, is_whole: bool) -> tuple[list[_Group], set[int], 
     leading = records.front + records.leading_results  # the call of results before this row may be before the tail
     before = -1  # the newest message that is no result
     newest: _Group | None = None  # if no other message that may be sent came behind its calls
-    is_caller = np.logical_or(*callers(records)).tolist()
+    is_caller, left_out = callers(records).tolist(), records.having(Flags.LEFT_OUT)
     for row in range(records.front, len(records)):
         role = records.roles[row]
         if role not in RESULTS:
@@ -147,7 +147,7 @@ def _read(records: Records, *, is_whole: bool) -> tuple[list[_Group], set[int], 
         maker = makers.get(link) if role == TOOL else newest
         if role == FUNCTION and maker is not None and (maker.head < row - 1 or records.calls[maker.head]):
             maker = None
-        if records.left_out and records.left_out[row]:
+        if left_out[row]:
             apart.add(row)
         elif maker is not None:
             number = maker.answered(link) if role == TOOL else 0

@@ -162,6 +162,5 @@ def _must_be_in(history: History, heads: Number, indexes: list[int]) -> Number:
     is_in = np.frombuffer(records.sent_roles, np.uint8) <= DEVELOPER
     is_in[: records.front] = True
     is_in[[*indexes, *records.where(Flags.PINNED), *history.recalled]] = True
-    if records.left_out:
-        is_in &= np.frombuffer(records.left_out, np.uint8) == 0
+    is_in &= np.frombuffer(records.having(Flags.LEFT_OUT), np.uint8) == 0
     return np.isin(heads, heads[is_in])

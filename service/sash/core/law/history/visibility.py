@@ -45,7 +45,7 @@ def visible_to(records: Records, heads: Number, view: str) -> Visible:
     is_others = np.array([party.is_others(view) for party in parties])[numbers]
     roles = np.frombuffer(records.roles, np.uint8)
     is_unsent = np.frombuffer(records.unsent, np.uint8) != 0
-    is_call = np.logical_or(*callers(records))
+    is_call = callers(records)
     # A tool group that is another agent's, or has a message for others, is not sent as one.
     gone = is_others | ~is_seen
     np.logical_or.at(gone, heads, ~is_seen)

@@ -66,6 +66,7 @@ def _having(flags: int) -> tuple[int, bytes]:
 
 _LEGACY, _OUT = (_having(flags)[1] for flags in (Flags.LEGACY_CALL, UNSENT))
 _COVERED = bytes(1 if each & WindowFlags.COVERED else 0 for each in range(256))
+_WHY: Final = {getattr(Flags, name): Reason[name] for name in ("LEFT_OUT", "COMPACTION", "WORDLESS", "IN_PROGRESS")}
 _NOBODY = Identity("", 0, bytes(DIGEST_BYTES))
 _NOTHING = Details(_NOBODY.digest, "")
 _NO_DETAILS = StoredDetails.of([_NOTHING])
@@ -331,7 +332,11 @@ class Records(Sequence[Record]):
 
     def where(self, flags: int) -> Iterator[int]:
         """Indexes of the messages that have one of these flags, ascending."""
-        return indexes_of(self.having(flags))
+        marks = self.having(flags)
+        index = marks.find(1)
+        while index >= 0:
+            yield index
+            index = marks.find(1, index + 1)
 
     def parties(self) -> tuple[Number, Sequence[Party]]:
         """The number of each message's party, as an array, and the parties. The details must have been read.
@@ -406,17 +411,12 @@ class Records(Sequence[Record]):
         return len(roles) - len(roles.lstrip(RESULTS))
 
     @lazy
-    def left_out(self) -> bytes:
-        """1 for each message that a client left out of windows; empty where there is none."""
-        found = self.having(Flags.LEFT_OUT)
-        return found if 1 in found else b""
-
-    @lazy
     def sent_roles(self) -> bytes:
         """The roles, with NO_ROLE for each message that a client left out of windows."""
-        if not self.left_out:
+        left_out = self.having(Flags.LEFT_OUT)
+        if 1 not in left_out:
             return self.roles
-        return bytes(NO_ROLE if is_out else role for role, is_out in zip(self.roles, self.left_out, strict=True))
+        return bytes(NO_ROLE if is_out else role for role, is_out in zip(self.roles, left_out, strict=True))
 
     @property
     def units(self) -> Units:
@@ -442,26 +442,8 @@ class Records(Sequence[Record]):
     @lazy
     def unsent(self) -> bytes:
         """1 for each message that no window has: withheld, a compaction, or covered by one. 0 for the others."""
-        found, is_covered = self.having(UNSENT), self.window_flags.translate(_COVERED)
-        if is_covered:
-            found = (np.frombuffer(found, np.uint8) | np.frombuffer(is_covered, np.uint8)).tobytes()
-        return found
+        return bytes(np.frombuffer(self.having(UNSENT), np.uint8) | (self.of_window() & WindowFlags.COVERED != 0))
 
     def why_unsent(self, index: int) -> Reason:
         """Why no window has the message."""
-        flags = self.packed[index * RECORD_BYTES + 3] << 8
-        if flags & Flags.LEFT_OUT:
-            return Reason.LEFT_OUT
-        if flags & Flags.COMPACTION:
-            return Reason.COMPACTION
-        if flags & Flags.WORDLESS:
-            return Reason.WORDLESS
-        return Reason.IN_PROGRESS if flags & Flags.IN_PROGRESS else Reason.SUMMARY
-
-
-def indexes_of(marks: bytes) -> Iterator[int]:
-    """The indexes at which ``marks`` is 1."""
-    index = marks.find(1)
-    while index >= 0:
-        yield index
-        index = marks.find(1, index + 1)
+        return next((why for flag, why in _WHY.items() if self.having(flag)[index]), Reason.SUMMARY)

@@ -65,41 +65,33 @@ class Units(msgspec.Struct, frozen=True, dict=True):
         return len(self.starts) - 1
 
 
-def callers(records: "Records") -> tuple[Number, Number]:
-    """Which messages make tool calls, and which a call in the form before these, as arrays: those that may be sent."""
-    asks, calls = np.frombuffer(records.roles, np.uint8) == ASSISTANT, np.frombuffer(records.calls, np.uint8)
-    if 1 in records.unsent:
-        asks &= np.frombuffer(records.unsent, np.uint8) == 0
-    if not records.marked:
-        return asks & (calls > 0), np.zeros(len(asks), bool)
+def callers(records: "Records") -> Number:
+    """Which messages make calls, also in the form before tool calls, as an array: those that may be sent."""
     is_legacy = np.frombuffer(records.flags, np.uint8) & Flags.LEGACY_CALL != 0
-    return asks & (calls > 0), asks & (calls == 0) & is_legacy
+    calls = is_legacy | (np.frombuffer(records.calls, np.uint8) > 0)
+    may_call = (np.frombuffer(records.roles, np.uint8) == ASSISTANT) & (np.frombuffer(records.unsent, np.uint8) == 0)
+    return calls & may_call
 
 
 def grouped(records: "Records") -> Units:
     """Units of records of which some call, answer a call, or are not sent."""
-    roles, flags = np.frombuffer(records.roles, np.uint8), np.frombuffer(records.flags, np.uint8)
-    asks, is_legacy = callers(records)
-    is_result, is_answer = roles == TOOL, roles == FUNCTION
-    if records.left_out or records.marked:
-        is_beside = flags & Flags.LATE == 0
-        if records.left_out:  # a result that is not sent is none
-            is_beside &= np.frombuffer(records.left_out, np.uint8) == 0
-        is_result, is_answer = is_result & is_beside, is_answer & is_beside
+    roles, flags, calls, left_out, unsent = (
+        np.frombuffer(each, np.uint8)
+        for each in (records.roles, records.flags, records.calls, records.having(Flags.LEFT_OUT), records.unsent)
+    )
+    is_caller, is_late = callers(records), flags & Flags.LATE != 0
+    asks, is_legacy = is_caller & (calls > 0), is_caller & (calls == 0)
+    is_beside = ~is_late & (left_out == 0)  # a result that is not sent is none
+    is_result, is_answer = (roles == TOOL) & is_beside, (roles == FUNCTION) & is_beside
     follows = np.zeros(len(roles), bool)
     follows[1:] = is_result[1:] & (is_result | asks)[:-1] | is_answer[1:] & is_legacy[:-1]
     follows[records.front : records.front + 1] = False  # other messages are before the tail
     starts = np.append(np.flatnonzero(np.logical_not(follows)), len(roles))
     first, ends = starts[:-1], starts[1:]
-    is_broken = roles[first] == TOOL
-    if records.marked:
-        is_broken |= (roles[first] == FUNCTION) & (flags[first] & Flags.LATE != 0)
-    lacks = asks[first] & (ends - first <= np.frombuffer(records.calls, np.uint8)[first])
-    is_broken |= lacks & (ends < len(roles))
-    if 1 in records.unsent:
-        is_broken |= np.frombuffer(records.unsent, np.uint8)[first] != 0
-    if records.window_flags:
-        is_broken &= records.of_window()[first] & WindowFlags.MENDED == 0
+    lacks = asks[first] & (ends - first <= calls[first])
+    is_broken = (roles == TOOL) | (roles == FUNCTION) & is_late | (unsent != 0)
+    is_broken = is_broken[first] | lacks & (ends < len(roles))
+    is_broken &= records.of_window()[first] & WindowFlags.MENDED == 0
     broken, front = frozenset(np.flatnonzero(is_broken).tolist()), int(np.searchsorted(starts, records.front))
     return Units(starts.tolist(), starts, front, broken, lacks_results=True in lacks.tolist())
 
@@ -123,7 +115,7 @@ def heads_of(records: "Records") -> Number:
     units = records.units
     heads = np.repeat(units.begins, units.ends - units.begins)
     makers: dict[str, int] = {}
-    waiting = iter(np.flatnonzero(np.logical_or(*callers(records))).tolist())
+    waiting = iter(np.flatnonzero(callers(records)).tolist())
     caller = next(waiting, None)
     for index in late_in(records):
         while caller is not None and caller < index:
