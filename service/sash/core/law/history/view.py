@@ -159,31 +159,6 @@ class Thoughts(msgspec.Struct, frozen=True):
     """Those that are sent until the next question."""
 
 
-class Costs(msgspec.Struct, frozen=True):
-    """The tokens of units, of which nearly always the sum alone is asked for.
-
-    Where ``roles`` are given, each unit is one text: its tokens are those ``counted``, and those ``around`` a text of its
-    role. Else ``counted`` has all.
-    """
-
-    counted: Sequence[int]
-    around: Sequence[int] = ()
-    roles: bytes = b""
-
-    def of(self, index: int) -> int:
-        """The tokens of one unit."""
-        return self.counted[index] + (self.around[self.roles[index]] if self.roles else 0)
-
-    def each(self) -> Sequence[int]:
-        """The tokens of all units, one by one."""
-        return [*map(add, map(self.around.__getitem__, self.roles), self.counted)] if self.roles else self.counted
-
-    def behind(self, first: int) -> int:
-        """The tokens of a unit and all behind it."""
-        counted, roles = (self.counted[first:], self.roles[first:]) if first else (self.counted, self.roles)
-        return sum(counted) + sum(map(self.around.__getitem__, roles))
-
-
 class View(msgspec.Struct, frozen=True, dict=True):
     """A history's units and their costs for one model. ``required`` are the indexes of required units, with the reason.
 
@@ -224,7 +199,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
         """The tokens of each unit, as an array."""
         return unit_costs(self.units, self.costs)
 
-    def of_units(self, around: Sequence[int] | None) -> Costs:
+    def of_units(self, around: Sequence[int] | None) -> Sequence[int]:
         """The tokens of each unit.
 
         ``around`` is ``Plan.around``: the tokens around a text by its role, or None where a text costs more than these and
@@ -232,8 +207,9 @@ class View(msgspec.Struct, frozen=True, dict=True):
         """
         records = self.history.records
         if around is None or records.details or self.priced is not None or not self.units.single:
-            return Costs(self.unit_costs.tolist())
-        return Costs(records.counted_texts(self.model.column), around, records.roles)
+            costs: Sequence[int] = self.unit_costs.tolist()
+            return costs
+        return [*map(add, map(around.__getitem__, records.roles), records.counted_texts(self.model.column))]
 
     @property
     def covered(self) -> AbstractSet[int]:

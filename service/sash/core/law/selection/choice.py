@@ -12,6 +12,8 @@ It uses records only: no body is decoded, and only a document that is being cut 
 If the tail is too short, it returns NeedOlder in place of a window, and is called again with more.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
 from sash.core.counts.costs.counting import reference_tokens
@@ -21,7 +23,7 @@ from sash.core.law.fixed_parts.plan import WindowSpec
 from sash.core.law.history.fillers import longest_opening, opening_tokens
 from sash.core.law.history.notes import Line, longest_note, note_line
 from sash.core.law.history.order import last_reply
-from sash.core.law.history.view import Costs, History, View, since, view_history
+from sash.core.law.history.view import History, View, since, view_history
 from sash.core.law.lazily import lazy
 from sash.core.law.records.costs import costs_as_counted, reference_costs
 from sash.core.law.records.figures import NOTHING_DROPPED, WindowTokens
@@ -68,7 +70,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
     spec: WindowSpec
     allowed: Allowed
     view: View
-    costs: Costs
+    costs: Sequence[int]
     budget: int
     """That of the plan, or what is below a price tier."""
     goes_on: int | None
@@ -112,7 +114,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
     def select(self, summary: Summary | None, *, noted: bool) -> Walk | NeedOlder:
         """Steps 1 to 4 of the module's docstring. Raises WindowDoesNotFit."""
         spec, plan, view = self.spec, self.spec.plan, self.view
-        fixed, required = self._fixed(summary), sum(map(self.costs.of, view.required))
+        fixed, required = self._fixed(summary), sum(map(self.costs.__getitem__, view.required))
         room = self.budget - fixed.total - required
         if room < 0:
             raise self._refusal(summary)
@@ -130,7 +132,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
             taken.stop = taken.rest = "price"
         if plan.is_opened and self._is_opened:  # leading few-shots are fixed costs
             self._open(taken)
-        taken.rows = view.units.members(taken.kept)
+        taken.rows = taken.kept if view.units.single else view.units.members(taken.kept)
         return taken
 
     def composed(self, taken: Walk) -> Window:
@@ -315,7 +317,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
             return False
         behind, front = since(history, summary.through_seq + 1), history.records.front
         before = sum(history.seqs[row] <= summary.through_seq if row < front else row < behind for row in taken.rows)
-        needed = sum(map(self.costs.of, self.view.required)) + self._beside_messages()
+        needed = sum(map(self.costs.__getitem__, self.view.required)) + self._beside_messages()
         return before < behind - history.oldest_bound and self._room(summary) >= needed
 
     def _note(self, taken: Walk) -> int:

@@ -8,7 +8,7 @@ import msgspec
 
 from sash.core.counts.models.families import DEVELOPER, FUNCTION, USER
 from sash.core.law.documents.grounding import Grounded
-from sash.core.law.history.view import Costs, History, View, since
+from sash.core.law.history.view import History, View, since
 from sash.core.law.records.figures import WindowTokens
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.reasons import Reason
@@ -29,7 +29,8 @@ class Walk(msgspec.Struct):
     """A walk over the units of a view: its bounds, its state, and its result."""
 
     view: View
-    costs: Costs
+    costs: Sequence[int]
+    """The tokens of each unit."""
     fixed: WindowTokens
     """Tokens of the fixed parts."""
     room: int
@@ -109,14 +110,12 @@ def walk(state: Walk) -> None:
         state.kept = sorted(state.kept)
     else:
         least = left = max(begins, bisect_left(units.starts, oldest, 0, count)) if oldest > 0 else begins
-        room, cost = state.room + state.cost, costs.behind(left)
+        room, cost = state.room + state.cost, sum(costs[left:])
         if left:
-            cost += sum(costs.of(index) for index in required if index < left)
-        if cost > room:
-            each = costs.each()
-            while cost > room:  # from the oldest: most of what was read is kept
-                cost -= each[left] if left not in required else 0
-                left += 1
+            cost += sum(costs[index] for index in required if index < left)
+        while cost > room:  # from the oldest: most of what was read is kept
+            cost -= costs[left] if left not in required else 0
+            left += 1
         state.room, state.cost, state.kept = room - cost, cost, range(left, count)
         if left and (before := sorted(filter(left.__gt__, required))):
             state.kept = [*before, *state.kept]
@@ -144,7 +143,7 @@ def _one_by_one(state: Walk, oldest: int) -> Stop | None:
     view, dedupe, documents = state.view, state.dedupe, state.documents
     starts, broken, required = view.units.starts, view.units.broken, view.required
     said = {_said(view, index) for index in required} if dedupe else set()
-    costs, covered = state.costs.each(), view.covered
+    costs, covered = state.costs, view.covered
     state.kept = kept = [*required]
     for index in range(len(view.units) - 1, view.units.front - 1, -1):
         row, cost = starts[index], costs[index]
@@ -263,7 +262,7 @@ def first_required(view: View) -> int:
 
 def _take_away(state: Walk, oldest: int, why: Reason) -> None:
     """Take the oldest kept unit away."""
-    at, cost = state.kept.index(oldest), state.costs.of(oldest)
+    at, cost = state.kept.index(oldest), state.costs[oldest]
     state.kept = [*state.kept[:at], *state.kept[at + 1 :]] if at else state.kept[1:]
     state.reasons[oldest] = why
     state.room += cost
