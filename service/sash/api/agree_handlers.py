@@ -19,10 +19,9 @@ from sash.api.append_handlers import (
     wants_window,
     window_after,
 )
-from sash.api.body import if_match, run_in_turn_if_large
 from sash.api.compared_logs import ComparedLog, compare_log, usual_turn
 from sash.api.conversation_handlers import refuse_large
-from sash.api.incoming import Answer, Incoming
+from sash.api.incoming import Answer, Incoming, run_in_turn_if_large
 from sash.api.openapi.operation import documented
 from sash.api.schemas import AgreedMessage, AgreedMessages, AgreeMessages
 from sash.api.sent_lists import AgreeQuery, SentList, read_list
@@ -78,7 +77,7 @@ async def agree_messages(request: Incoming) -> Answer:
     if query is not None:
         context.windows.asking(query)  # raises for an unknown model, which must happen before the log changes
     await request.look_for_earlier_run()
-    expected, sent = if_match(request), await read_list(request, asked)
+    expected, sent = request.if_match(), await read_list(request, asked)
     if (usual := usual_turn(request, sent, asked)) is not None:
         with suppress(HistoryEdited, PreconditionFailed, EntryConflict):  # the log says something else
             return await _write(request, target, query, sent, usual, started, asked.forget, expected)

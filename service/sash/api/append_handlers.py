@@ -3,16 +3,15 @@
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar
 
 import msgspec
 from litestar import post
 from msgspec import Meta
 
-from sash.api.body import if_match, read_body, run_in_turn_if_large
 from sash.api.context import Context
-from sash.api.incoming import Answer, Incoming
+from sash.api.incoming import Answer, Incoming, run_in_turn_if_large
 from sash.api.message_formats import MessageFormat, read_own, window_form
 from sash.api.openapi.operation import documented
 from sash.api.schemas import (
@@ -47,6 +46,7 @@ from sash.problems import (
 )
 from sash.store.data.append_script import AppendReply
 from sash.store.data.branches import NOTHING_SEALED, SealedTail, name_of
+from sash.store.data.conversations import Writing
 from sash.store.data.entries import NewEntry, prepare, wall_ms
 from sash.store.data.layout import Target
 from sash.store.data.read_scripts import TailReply
@@ -133,26 +133,26 @@ async def append_messages(request: Incoming) -> Answer:
     if request.claim is not None:
         await request.look_for_earlier_run()
         token, repeats = request.claim.token, request.life_before
-    expected, sent = if_match(request), await _read(request, asked)
+    expected, sent = request.if_match(), await _read(request, asked)
     try:
         entries, now, counting_seconds = await _counted(context, target, sent, query, repeats)
-        append = partial(
-            context.store.conversations.append,
-            target,
-            entries,
-            reach,
-            settings=DEFAULTS,
-            if_match=expected,
-            now_ms=now,
-            repeats=repeats,
-            token=token,
-        )
+        append = context.store.conversations.append
+        writing: Writing = {
+            "settings": DEFAULTS,
+            "if_match": expected,
+            "now_ms": now,
+            "repeats": repeats,
+            "token": token,
+        }
         if sent.after is None or repeats is not None:
-            reply = await append()
+            reply = await append(target, entries, reach, **writing)
         else:
-            extend, forget = request.exchange.extend, asked.forget
             reply = await context.store.histories.append_after(
-                target, sent.after, lambda gone: append(after=gone), extend, forget=forget
+                target,
+                sent.after,
+                lambda gone: append(target, entries, reach, **(writing | {"after": gone})),
+                request.exchange.extend,
+                forget=asked.forget,
             )
         follow_up(request, target, entries, reply, (started, counting_seconds))
         window = await window_after(request, target, query, reply.tail) if query is not None else ()
@@ -196,7 +196,7 @@ async def _read(request: Incoming, asked: AppendQuery) -> _Sent:
 
     Raises BadRequest, InvalidEntry, TooLarge, and Unprocessable if both the query and the body name ``after_seq``.
     """
-    body, settings = await read_body(request), request.context.settings
+    body, settings = await request.read_body(), request.context.settings
     most, native = settings.max_entries, None
     if asked.format == CHAT:
         read = await run_in_turn_if_large(len(body), decode_entries, body, _append)
@@ -259,13 +259,11 @@ async def _counted(
         if unnamed is not None and repeats is None:
             limits_of(unnamed, settings, context.models)
     now, counting = wall_ms(), time.perf_counter()
-    earlier: Earlier = ()
-    if needs_messages:
-        earlier = await earlier_messages(context, target, sent.after)
+    earlier = await earlier_messages(context, target, sent.after) if needs_messages else ()
     if has_receipts:
         check_receipts(sent.entries, target)
-    await run_in_turn_if_large(sent.size_bytes, check_entries, sent.entries, earlier)
     names = context.settings.send_members
+    await run_in_turn_if_large(sent.size_bytes, check_entries, sent.entries, earlier)
     entries = await run_in_turn_if_large(sent.size_bytes, prepare, sent.entries, template, now, names)
     return entries, now, time.perf_counter() - counting
 

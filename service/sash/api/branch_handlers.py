@@ -8,8 +8,8 @@ from litestar.params import FromPath
 from msgspec import Meta
 
 from sash.api.append_handlers import told_of
-from sash.api.body import etag, is_known
 from sash.api.conversation_handlers import timestamp
+from sash.api.headers import etag
 from sash.api.history_handlers import change_of, standing_state, touched
 from sash.api.incoming import Incoming
 from sash.api.openapi.operation import documented
@@ -83,7 +83,7 @@ async def list_branches(request: Incoming) -> Response[bytes]:
     query = request.query(BranchesQuery)
     read = await context.store.conversations.branches.all(target)
     headers = {"ETag": etag(read.etag)}
-    if is_known(request, read.etag):
+    if request.is_known(read.etag):
         return Response(b"", status_code=304, headers=headers)
     pages = await context.store.conversations.branches.pages(target, read, read.branches)
     branches = [_branch(read, pages, head) for head in reversed(read.heads) if head.number in pages]

@@ -7,8 +7,8 @@ from typing import Any, Unpack
 import msgspec
 from litestar import Response, delete, get, patch, post
 
-from sash.api.body import PATCH_BODY, decode, etag, if_match, is_known, refuse_state
 from sash.api.context import Context
+from sash.api.headers import PATCH_BODY, etag
 from sash.api.incoming import TAKEN, Incoming, taken
 from sash.api.openapi.operation import documented
 from sash.api.schemas import (
@@ -65,10 +65,10 @@ def _to_the_second(seconds: int) -> str:
 async def create_conversation(request: Incoming) -> Response[bytes]:
     """Create a conversation without messages."""
     context = request.context
-    wanted = await decode(request, _create)
+    wanted = await request.decode(_create)
     if wanted.id in TAKEN:
         raise taken(wanted.id, "#/id")
-    refuse_state(request, "A new conversation")
+    request.refuse_state("A new conversation")
     settings = ConversationSettings(**{name: getattr(wanted, name) for name in ConversationSettings.__struct_fields__})
     settings = check_settings(settings)
     check_tools_of(settings, context.models)
@@ -101,7 +101,7 @@ async def get_conversation(request: Incoming) -> Response[bytes]:
     state = await context.store.reader.get(target)
     progress = await _progress(context, target, state)
     headers = {"ETag": etag(state.etag)}
-    if is_known(request, state.etag):
+    if request.is_known(state.etag):
         return Response(b"", status_code=304, headers=headers)
     return Response(conversation_body(target.id, seen_state(state, view), progress), headers=headers)
 
@@ -129,8 +129,8 @@ async def _progress(context: Context, target: Target, state: State) -> RecallPro
 async def change_conversation(request: Incoming) -> Response[bytes]:
     """Change settings with a merge patch (RFC 7396): null removes a setting."""
     context, target = request.context, request.target
-    changes = whole_numbers(await decode(request, _patch, PATCH_BODY))
-    expected = if_match(request)
+    changes = whole_numbers(await request.decode(_patch, PATCH_BODY))
+    expected = request.if_match()
     token = request.token()
     for attempt in range(_ATTEMPTS):
         state = await context.store.reader.get(target)
@@ -200,7 +200,7 @@ def merge_patch(target: Any, changes: Any) -> Any:
 async def delete_conversation(request: Incoming) -> None:
     """Erase a conversation with everything that is stored about it."""
     context, target = request.context, request.target
-    expected = if_match(request)
+    expected = request.if_match()
     if request.was_done:
         return
     life, owner = await _life_and_owner(request, context, target)

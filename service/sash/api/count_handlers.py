@@ -8,9 +8,8 @@ from litestar import get, post
 from litestar.params import FromPath
 from msgspec import Meta
 
-from sash.api.body import LONG_BYTES, decode, if_match, read_body, run_in_turn_if_large
 from sash.api.context import Context
-from sash.api.incoming import Incoming
+from sash.api.incoming import LONG_BYTES, Incoming, run_in_turn_if_large
 from sash.api.model_destinations import destinations_of
 from sash.api.model_prices import prices_of, prompt_cache_of
 from sash.api.openapi.operation import documented
@@ -58,7 +57,7 @@ async def count(request: Incoming) -> Count:
     With ``format`` the body is that provider's own request, with an additional member ``model``.
     """
     form = request.query(CountQuery).format
-    body = await read_body(request)
+    body = await request.read_body()
     decoder: msgspec.json.Decoder[Any] = _count if PROVIDERS[form].is_chat_form else _provider_count
     wanted = await run_in_turn_if_large(len(body), decode_json, body, decoder)
     name = wanted.model if isinstance(wanted, CountRequest) else model_of(wanted)
@@ -220,7 +219,7 @@ _usage = msgspec.json.Decoder(Usage)
 async def report_usage(request: Incoming) -> Reported:
     """Report the tokens that a provider billed for a window. Later windows of an estimated model are corrected by it."""
     context, target = request.context, request.target
-    wanted = await decode(request, _usage)
+    wanted = await request.decode(_usage)
     model = model_or_unknown(wanted.model, context.models)
     predicted, correction, rounded = _predicted(wanted, target, model)
     billed = wanted.billed_for_window()
@@ -228,7 +227,7 @@ async def report_usage(request: Incoming) -> Reported:
     _refuse_implausible(wanted, billed, model, predicted, correction)
     error = 0 if billed is None else predicted - billed
     if not request.was_done:
-        require_version(state, if_match(request))
+        require_version(state, request.if_match())
     if billed is None or request.was_done:
         known = await context.store.calibrations.read(target.tenant, model)
     else:

@@ -8,9 +8,9 @@ from litestar import Response, delete, patch, post, put
 from litestar.params import FromPath
 
 from sash.api.append_handlers import told_of
-from sash.api.body import PATCH_BODY, decode, etag, if_match
 from sash.api.context import Context
 from sash.api.conversation_handlers import conversation_body, merge_patch, refuse_large
+from sash.api.headers import PATCH_BODY, etag
 from sash.api.incoming import TAKEN, Incoming, taken
 from sash.api.message_handlers import named_entry
 from sash.api.openapi.operation import documented
@@ -105,7 +105,7 @@ async def change_message(request: Incoming, seq: FromPath[str]) -> Response[byte
     With ``sent`` false windows leave it out, with its tool group, until it is true again.
     """
     context, target = request.context, request.target
-    name, changes = named_entry(seq), await decode(request, _changes, PATCH_BODY)
+    name, changes = named_entry(seq), await request.decode(_changes, PATCH_BODY)
     for member in changes.keys() - set(ChangeEntry.__struct_fields__):
         if member in ("author", "audience"):
             detail = f"An entry keeps its {member}: who may see a message is not changed behind others' backs"
@@ -136,7 +136,7 @@ async def change_message(request: Incoming, seq: FromPath[str]) -> Response[byte
 async def rewind_conversation(request: Incoming) -> Response[bytes]:
     """Take away the messages after a given one, to repeat or change a question. They become a branch."""
     context, target = request.context, request.target
-    wanted = await decode(request, _rewind)
+    wanted = await request.decode(_rewind)
     state = await standing_state(request, context, target)
     told: dict[str, Any] = {}
     if not request.was_done:
@@ -167,7 +167,7 @@ async def _branch_before(context: Context, target: Target) -> SealedBranch | Non
 async def put_summary(request: Incoming) -> Response[bytes]:
     """Put a text in place of the oldest messages, in windows that cannot hold these."""
     context, target = request.context, request.target
-    wanted = await decode(request, _summary)
+    wanted = await request.decode(_summary)
     compaction, text = read_compaction(wanted.item, "/item") if wanted.item is not None else (None, "")
     text = wanted.text or text
     state = await standing_state(request, context, target)
@@ -218,7 +218,7 @@ async def standing_state(request: Incoming, context: Context, target: Target) ->
 
 def change_of(request: Incoming, state: State) -> Change:
     """The arguments of every change."""
-    return {"life": state.life, "if_match": if_match(request), "now_ms": wall_ms(), "token": request.token()}
+    return {"life": state.life, "if_match": request.if_match(), "now_ms": wall_ms(), "token": request.token()}
 
 
 async def _conversation(context: Context, target: Target) -> Response[bytes]:
@@ -232,10 +232,10 @@ async def _conversation(context: Context, target: Target) -> Response[bytes]:
 async def fork_conversation(request: Incoming) -> Response[bytes]:
     """Copy settings and messages into a new conversation, which appears when the copy is complete."""
     context, source = request.context, request.target
-    wanted = await decode(request, _fork)
+    wanted = await request.decode(_fork)
     if wanted.id in TAKEN:
         raise taken(wanted.id, "#/id")
-    expected = if_match(request)
+    expected = request.if_match()
     copy = target_at(source.tenant, wanted.id or request.fresh_id())
     if copy == source:
         raise ConversationExists("A conversation cannot be forked into itself: choose another id.")

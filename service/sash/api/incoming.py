@@ -1,19 +1,24 @@
 """A request as handlers take it, and the calls of every turn, which come to their handlers directly."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
 from litestar import Request
 from litestar.handlers import HTTPRouteHandler
 
 from sash.api.context import Context
+from sash.api.headers import JSON_BODY, MediaType, if_match, if_none_match, refuse_coded
 from sash.api.middleware.asgi import App, Headers, Receive, Scope, Send
 from sash.api.middleware.exchange import Exchange
+from sash.api.middleware.request_body import read_whole
 from sash.api.queries import read_query
 from sash.core.chat.bounds import IDS, WHAT_IDS_ARE
+from sash.core.chat.json_bodies import decode_json
 from sash.operations.logging import best_effort
-from sash.problems import BadRequest, Pointer
+from sash.problems import BadRequest, Pointer, PreconditionFailed, UnsupportedMediaType
+from sash.processor import PROCESSOR
 from sash.store.data.changing import no_entry
 from sash.store.data.claims import Claim
 from sash.store.data.entries import new_id
@@ -24,6 +29,8 @@ from sash.windows.answer import Made
 
 T = TypeVar("T")
 
+LONG_BYTES = 32 * 1024
+"""Work on this many bytes or more runs in a thread, so that the event loop stays free for other requests."""
 _JSON = (b"content-type", b"application/json")
 
 TAKEN = frozenset({"import"})
@@ -89,6 +96,38 @@ class Incoming(Request[Any, Any, Any]):
         query: T = read_query(scope["query_string"], kind, scope["route_handler"])  # type: ignore[arg-type] # a class is hashable
         return query
 
+    def if_match(self) -> str:
+        """The ETag that If-Match requires, as ``headers.if_match`` reads it; the empty string without the header."""
+        given = self.exchange.headers.get(b"if-match")
+        return if_match(given) if given is not None else ""
+
+    def refuse_state(self, what: str) -> None:
+        """Raise PreconditionFailed where If-Match names a state of ``what``, which has none; ``"0"`` names its absence."""
+        if self.if_match() not in ("", "0"):
+            raise PreconditionFailed(f"{what} has no ETag that If-Match could name: leave the header out.")
+
+    def is_known(self, tag: str) -> bool:
+        """Whether If-None-Match names this state, so that the client has it already."""
+        given = self.exchange.headers.get(b"if-none-match")
+        known = if_none_match(given) if given is not None else ()
+        return tag in known or "*" in known
+
+    async def read_body(self, media_type: MediaType = JSON_BODY) -> bytes:
+        """The body's bytes, unchanged. Raises UnsupportedMediaType, BadRequest, TooLarge."""
+        headers = self.exchange.headers
+        if b"content-encoding" in headers:
+            refuse_coded(headers)
+        if not media_type(headers.get(b"content-type", b"")):
+            raise UnsupportedMediaType(
+                "Send JSON in UTF-8: Content-Type: application/json.", headers={"Accept": "application/json"}
+            )
+        return await read_whole(self.receive)
+
+    async def decode(self, decoder: msgspec.json.Decoder[T], media_type: MediaType = JSON_BODY) -> T:
+        """The body as the decoder's type. Raises UnsupportedMediaType, BadRequest, TooLarge."""
+        body = await self.read_body(media_type)
+        return await run_in_turn_if_large(len(body), decode_json, body, decoder)
+
     @property
     def was_done(self) -> bool:
         """Whether this request took effect before, under its Idempotency-Key."""
@@ -147,6 +186,13 @@ class Incoming(Request[Any, Any, Any]):
         if context.summarizer is not None and plan.query.view is None:  # a summary is of what all may see
             with best_effort:
                 context.summarizer.notice(target, state, made.window, plan.model)
+
+
+async def run_in_turn_if_large(size_bytes: int, function: Callable[..., T], *arguments: Any) -> T:
+    """The function's result; the call waits for its turn (processor.py) if ``size_bytes`` is at least LONG_BYTES."""
+    if size_bytes < LONG_BYTES:
+        return function(*arguments)
+    return await PROCESSOR.run(function, *arguments)
 
 
 def taken(identity: str | None, pointer: str) -> BadRequest:

@@ -11,7 +11,6 @@ import msgspec
 from litestar import Response, post
 
 from sash import __version__
-from sash.api.body import read_body
 from sash.api.context import Context
 from sash.api.incoming import Incoming
 from sash.api.openapi.operation import documented
@@ -49,7 +48,7 @@ async def answer_mcp(request: Incoming) -> Response[bytes]:
     context, wanted = request.context, request.query(McpQuery)
     if (wanted.conversation_id is None) == (wanted.owner is None):
         raise BadRequest.at("#/query", "Give conversation_id or owner, one of the two")
-    body = with_whole_pairs(await read_body(request))
+    body = with_whole_pairs(await request.read_body())
     head = decode_json(body, _head)
     if head.jsonrpc != "2.0":
         raise BadRequest.at("#/jsonrpc", "Send a request of the Model Context Protocol, which has jsonrpc 2.0")

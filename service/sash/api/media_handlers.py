@@ -5,8 +5,8 @@ import re
 from litestar import Response, get
 from litestar.params import FromPath
 
-from sash.api.body import etag, header, is_known, run_in_turn_if_large
-from sash.api.incoming import Incoming
+from sash.api.headers import etag, header
+from sash.api.incoming import Incoming, run_in_turn_if_large
 from sash.api.openapi.operation import ANY_TYPE, documented
 from sash.core.stored.split_media import Text, content_of
 from sash.problems import NotFound, RangeNotSatisfiable
@@ -40,7 +40,7 @@ async def get_media(request: Incoming, digest: FromPath[str]) -> Response[bytes]
         "Content-Disposition": f'{"inline" if _SAFE.fullmatch(about.type) else "attachment"}; filename="{digest[:12]}"',
         "Content-Security-Policy": "sandbox",
     }
-    if is_known(request, digest):
+    if request.is_known(digest):
         return Response(b"", status_code=304, headers=headers)
     await request.exchange.make_room(2 * about.size)
     text = await context.store.media.text(target, about)

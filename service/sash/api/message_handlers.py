@@ -12,8 +12,8 @@ from litestar import Response, get
 from litestar.params import FromPath
 from msgspec import Meta
 
-from sash.api.body import etag, is_known
 from sash.api.cursors import Cursor, cursor_of, place_in
+from sash.api.headers import etag
 from sash.api.incoming import Incoming
 from sash.api.message_formats import MessageFormat
 from sash.api.openapi.operation import SCREEN_TYPE, documented
@@ -100,7 +100,7 @@ async def list_messages(request: Incoming) -> Response[bytes]:
         what = "A rewind took away the messages that followed this cursor: list again without one"
         raise InvalidCursor.at("#/query/cursor", what)
     headers = {"ETag": etag(page.etag)}
-    if is_known(request, page.etag):
+    if request.is_known(page.etag):
         return Response(b"", status_code=304, headers=headers)
     stored: list[StoredMessage] = []
     for message in seen.messages:
@@ -137,7 +137,7 @@ async def _screen(
         what = "A rewind took away the messages that followed this cursor: list again without one"
         raise InvalidCursor.at("#/query/cursor", what)
     headers = {"ETag": etag(page.etag)}
-    if is_known(request, page.etag):
+    if request.is_known(page.etag):
         return Response(b"", status_code=304, headers=headers)
     cursor = cursor_of(f"{order[0]}{found.following}:{page.life}") if found.following else None
     headers |= _next(target, query, cursor)
@@ -186,7 +186,7 @@ async def get_message(request: Incoming, seq: FromPath[str]) -> Response[bytes]:
     if not page.messages:
         raise no_entry()
     headers = {"ETag": etag(page.etag)}
-    if is_known(request, page.etag):
+    if request.is_known(page.etag):
         return Response(b"", status_code=304, headers=headers)
     return Response(msgspec.json.encode(stored_message(page.messages[0], page, target)), headers=headers)
 

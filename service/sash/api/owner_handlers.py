@@ -11,7 +11,6 @@ from litestar import Response, delete, get
 from litestar.params import FromPath
 from msgspec import Meta
 
-from sash.api.body import is_known, refuse_state
 from sash.api.conversation_handlers import conversation_body, timestamp
 from sash.api.cursors import Cursor, cursor_of, place_in
 from sash.api.incoming import Incoming
@@ -101,7 +100,7 @@ async def list_conversations(request: Incoming) -> Response[bytes]:
             f"{quote(f'metadata.{name}', safe='')}={quote(value, safe='')}&" for name, value in wanted.items()
         )
         headers["Link"] = f'</conversations?{owner}{filters}limit={query.limit}&cursor={cursor}>; rel="next"'
-    if is_known(request, tag):
+    if request.is_known(tag):
         return Response(b"", status_code=304, headers=headers)
     return Response(body, headers=headers)
 
@@ -225,7 +224,7 @@ async def delete_owner(request: Incoming, owner_id: FromPath[str]) -> Response[b
     after the request stay.
     """
     owner, tenant, context = owner_in_path(owner_id), request.tenant, request.context
-    refuse_state(request, "An owner")
+    request.refuse_state("An owner")
     erasures, identity = context.store.owner_erasures, request.fresh_id()
     erasure = await (erasures.find(identity) if request.claim is not None else erasures.open_of(tenant, owner))
     if erasure is None and request.was_done:

@@ -14,8 +14,7 @@ from sash.api.append_handlers import (
     earlier_messages,
     too_many,
 )
-from sash.api.body import read_body, run_in_turn_if_large
-from sash.api.incoming import Incoming
+from sash.api.incoming import Incoming, run_in_turn_if_large
 from sash.api.message_formats import MessageFormat, read_own
 from sash.api.schemas import AgreeMessages
 from sash.api.sent_texts import SentText, TextEntries, encoded_texts, plain_texts, read_texts
@@ -91,7 +90,7 @@ async def read_list(request: Incoming, asked: AgreeQuery) -> SentList:
     """
     if asked.part is not None and asked.after_seq is not None:
         raise Unprocessable.at("#/query/list", "Give list= or after_seq=: the place behind which the list begins")
-    context, body = request.context, await read_body(request)
+    context, body = request.context, await request.read_body()
     read = await run_in_turn_if_large(len(body), _entries, body, asked.format, context.settings)
     try:
         earlier: Earlier = ()

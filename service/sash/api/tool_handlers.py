@@ -7,7 +7,6 @@ from litestar import post
 from litestar.params import FromPath
 from msgspec import Meta
 
-from sash.api.body import decode
 from sash.api.context import Context
 from sash.api.incoming import Incoming
 from sash.api.openapi.operation import documented
@@ -63,7 +62,7 @@ async def answer_tool(request: Incoming, name: FromPath[str]) -> ToolAnswer:
     context, target = request.context, request.target
     if name not in NAMES:
         raise NotFound(f"There is no tool of this name: {' and '.join(NAMES)} are answered here.")
-    wanted = await decode(request, _decoder)
+    wanted = await request.decode(_decoder)
     named = wanted.model or read_settings((await context.store.reader.get(target)).settings).model
     text, tokens = await context.recall.answers.answer(
         ToolScope(target.tenant, target.id, view=wanted.view),

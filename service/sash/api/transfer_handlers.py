@@ -15,9 +15,9 @@ from litestar import Response, get, post
 from litestar.exceptions import InternalServerException
 from litestar.response import Stream
 
-from sash.api.body import etag, is_known, refuse_coded, refuse_state, run_in_turn_if_large
 from sash.api.context import Context
 from sash.api.conversation_handlers import conversation_body, exported_body, timestamp
+from sash.api.headers import etag, refuse_coded
 from sash.api.import_lines import (
     Imported,
     ImportLine,
@@ -27,7 +27,7 @@ from sash.api.import_lines import (
     prepare_lines,
     read_head,
 )
-from sash.api.incoming import TAKEN, Incoming, taken
+from sash.api.incoming import TAKEN, Incoming, run_in_turn_if_large, taken
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Conversation, Lines, StoredMessage
 from sash.api.shown_messages import in_parts, stored_message, with_media
@@ -96,7 +96,7 @@ async def export_conversation(request: Incoming) -> Response[bytes] | Stream:
     view = request.query(ExportQuery).view
     state = await context.store.reader.get(target)
     headers = {"ETag": etag(state.etag)}
-    if is_known(request, state.etag):
+    if request.is_known(state.etag):
         return Response(b"", status_code=304, headers=headers)
     pages = context.store.reader.chunks(target, state.length, state)
     first = await anext(pages, None)  # raises before the answer has begun if the history cannot be read
@@ -200,7 +200,7 @@ async def import_conversation(request: Incoming) -> Response[bytes]:
     if not _NDJSON.fullmatch(request.headers.get("content-type", "")):
         raise UnsupportedMediaType(f"Send newline-delimited JSON: Content-Type: {NDJSON}.", headers={"Accept": NDJSON})
     refuse_coded(request.exchange.headers)
-    refuse_state(request, "A new conversation")
+    request.refuse_state("A new conversation")
     named = request.query(ImportQuery).id
     longest_line = max(_LINE_BYTES, _LINE_BODIES * context.settings.max_body_bytes)
     batches = _batches(request, longest_line)

@@ -7,9 +7,9 @@ from typing import Annotated
 from litestar import get, post
 from msgspec import Meta
 
-from sash.api.body import if_none_match, read_body, run_in_turn_if_large
 from sash.api.context import Context
-from sash.api.incoming import Answer, Incoming
+from sash.api.headers import if_none_match
+from sash.api.incoming import Answer, Incoming, run_in_turn_if_large
 from sash.api.message_formats import window_form
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Window
@@ -150,7 +150,7 @@ async def window_of_receipt(
 )
 async def build_window(request: Incoming) -> Answer:
     """A window of a history in the body. Nothing is stored. A parameter may stand in the query, or in the body."""
-    body = await read_body(request)
+    body = await request.read_body()
     asked = request.query(WindowQuery)
     context = request.context
     send, allowed = context.settings.send_members, context.settings.allow_items

@@ -10,7 +10,6 @@ import msgspec
 from litestar import get
 from msgspec import Meta
 
-from sash.api.body import header
 from sash.api.context import Context
 from sash.api.events.ag_ui_reader import AgUiReader
 from sash.api.events.conversation_reader import ConversationReader
@@ -20,6 +19,7 @@ from sash.api.events.event_texts import ConversationEvent
 from sash.api.events.feed import AGAIN_SECONDS, LOOK_SECONDS, Feed, ended_by
 from sash.api.events.owner_feed import OwnerFeed
 from sash.api.events.owner_reader import OwnerEvent, OwnerReader
+from sash.api.headers import header
 from sash.api.incoming import Incoming
 from sash.api.message_handlers import PageQuery, history_page
 from sash.api.middleware.asgi import Receive, Scope, Send
