@@ -52,15 +52,9 @@ class Followups:
                 self._last.popitem(last=False)
             return None
         self._last.move_to_end(key)
-        return _alike(before, seqs, now, tokens_of)
-
-
-def _alike(before: Beginning, seqs: Sequence[int], now: Beginning, tokens_of: Callable[[int, int], int]) -> int:
-    count = before.count
-    if before.fixed != now.fixed or not 0 < count <= now.count:
-        return 0
-    if seqs[0] != before.first_seq or seqs[count - 1] != before.last_seq:
-        return 0
-    if not before.documents or (before.question, before.documents) == (now.question, now.documents):
-        return before.tokens
-    return max(0, before.tokens - before.documents - tokens_of(before.documents_from, before.last_seq))
+        is_longer = before.fixed == now.fixed and 0 < before.count <= len(seqs)
+        if not is_longer or seqs[0] != before.first_seq or seqs[before.count - 1] != before.last_seq:
+            return 0
+        if not before.documents or (before.question, before.documents) == (now.question, now.documents):
+            return before.tokens
+        return max(0, before.tokens - before.documents - tokens_of(before.documents_from, before.last_seq))

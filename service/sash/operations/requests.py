@@ -41,8 +41,8 @@ _HASH_BYTES = 8
 _SERVER_ERROR = 500
 _CONVERSATION = re.compile(r"/conversations/(?!import(?:/|\Z))([^/]+)")
 """Finds the conversation's id in a path: a request may be refused before it is routed, and then no handler knows the id."""
-_TIMES = frozenset({"milliseconds", "store_milliseconds", "tokenise_milliseconds"})
-"""Durations in a log line, which are written with two decimals."""
+_TIMES = ("store_milliseconds", "tokenise_milliseconds")
+"""Sums of durations in a log line, which are written with two decimals."""
 
 
 class Pseudonyms:
@@ -53,23 +53,30 @@ class Pseudonyms:
     """
 
     def __init__(self, key: bytes | None = None) -> None:
-        self._key = key
+        self._keyed = _keyed(key)
 
     async def read(self, store: Client) -> None:
         """Read the key once from the store, which creates it if missing. Raises StoreUnavailable, StoreFull."""
-        if self._key is not None:
+        if self._keyed is not None:
             return
         (found,) = await store.commands([("GET", PSEUDONYMS_KEY)])
         if found is None:
             await store.commands([("SET", PSEUDONYMS_KEY, secrets.token_bytes(_KEY_BYTES), "NX")])
             (found,) = await store.commands([("GET", PSEUDONYMS_KEY)])
-        self._key = found
+        self._keyed = _keyed(found)
 
     def of(self, tenant: str, conversation: str) -> str | None:
         """The pseudonym, 16 hexadecimal digits; None until the key has been read."""
-        if self._key is None:
+        if self._keyed is None:
             return None
-        return blake2b(f"{tenant}/{conversation}".encode(), key=self._key, digest_size=_HASH_BYTES).hexdigest()
+        hashed = self._keyed.copy()
+        hashed.update(f"{tenant}/{conversation}".encode())
+        return hashed.hexdigest()
+
+
+def _keyed(key: bytes | None) -> blake2b | None:
+    """A hash with the key, of nothing yet: a copy of it costs half of another one."""
+    return None if key is None else blake2b(key=key, digest_size=_HASH_BYTES)
 
 
 class Requests:
@@ -106,37 +113,33 @@ class Requests:
             number, lasted, kind = self._series(line["operation"] or "none", line["status"])
             number.value += 1
             lasted(seconds)
-            if tokens is not None:
-                self._window_seconds(seconds)
             if quiet:
                 return
             now, lately, tenant = int(time.time()) // 60, self.lately, scope.get("sash.tenant")
-            has_problem = "problem" in line
+            figures, name, has_problem = self._tenants.get(tenant) or self._begin(tenant), None, "problem" in line
             if tokens is not None or has_problem or line["method"] not in READS:
                 line["tenant"] = tenant
                 found = _CONVERSATION.match(scope["path"])
-                conversation = found and found[1]
-                if conversation is not None and tenant is not None:
-                    name = tenant, conversation
+                if found is not None and tenant is not None:
+                    name = tenant, found[1]
                     line["conversation"] = self._pseudonyms.of(*name)
-                    if tokens is not None:
-                        lately.seen.pop(name, None)
-                        lately.seen[name] = now, line["kept"] + line["dropped"], tokens
-                kind = self._refused(line, scope, conversation) if has_problem else kind
+                kind = self._refused(line, scope, found and found[1]) if has_problem else kind
+            if tokens is not None:
+                self._window_seconds(seconds)
+                figures["tokens"] += tokens
+                if name is not None:
+                    lately.seen.pop(name, None)
+                    lately.seen[name] = now, line["kept"] + line["dropped"], tokens
             minute = lately.minutes.get(now) or lately.begin(now)
             minute[kind] += 1
-            if tenant is not None:
-                figures = self._tenants.get(tenant) or self._begin(tenant)
-                figures[kind] += 1
-                figures["tokens"] += tokens or 0
+            figures[kind] += 1
         except Exception as error:  # noqa: BLE001 - no figure of a request fails it
             log_beside(error)
         if self._log is not None and not quiet:
-            line["milliseconds"] = 1000 * seconds
-            for time_field in _TIMES & line.keys():
-                line[time_field] = (
-                    int(line[time_field] * 100 + 0.5) / 100
-                )  # ``round`` with decimals takes a microsecond
+            line["milliseconds"] = int(seconds * 100_000 + 0.5) / 100  # ``round`` with decimals takes a microsecond
+            for time_field in _TIMES:
+                if time_field in line:
+                    line[time_field] = int(line[time_field] * 100 + 0.5) / 100
             self._log(line)
 
     def _refused(self, line: dict[str, Any], scope: Any, conversation: str | None) -> str:
@@ -149,10 +152,12 @@ class Requests:
         self._metrics.refuse(line["problem"])
         return str(status // 100)
 
-    def _begin(self, tenant: str) -> Counter[str]:
+    def _begin(self, tenant: str | None) -> Counter[str]:
         """The figures of a tenant that has none; of the first _TENANTS they are kept."""
         figures = Counter[str]()
-        return self._tenants.setdefault(tenant, figures) if len(self._tenants) < _TENANTS else figures
+        if tenant is not None and len(self._tenants) < _TENANTS:
+            self._tenants[tenant] = figures
+        return figures
 
     def by_tenant(self) -> dict[str, int]:
         """Requests by class of status, and window tokens, of each tenant since the process started, as flat figures."""

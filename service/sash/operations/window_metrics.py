@@ -226,9 +226,10 @@ class WindowMetrics:
             return
         self._pay(label, "documents", documents * prices.input_price)
         self._pay(label, "cuts", head.dropped.tokens * prices.input_price)
-        above = next((tier for tier in model.price_tiers if tier.above >= total), None)
-        if head.stop_reason == "price" and above is not None and above.above < head.budget and above.input_price:
-            self._pay(label, "tiers", total * (above.input_price - prices.input_price))
+        if head.stop_reason == "price":
+            above = next((tier for tier in model.price_tiers if total <= tier.above < head.budget), None)
+            if above is not None and above.input_price:
+                self._pay(label, "tiers", total * (above.input_price - prices.input_price))
 
     def _pay(self, label: str, what: str, millionths: float) -> None:
         """Add to the money of a kind: tokens times dollars for a million of them."""
@@ -271,9 +272,10 @@ class WindowMetrics:
         self.followups(label, cut, "same" if reused else "moved").value += 1
         self.followup_tokens(label, cut).value += head.tokens.total
         self.reused_tokens(label, cut).value += reused
-        prices = plan.model.prices_at(head.tokens.total)
-        if plan.query.stable and prices.input_price and prices.cached_input_price is not None:
-            self._pay(label, "stable_cut", reused * (prices.input_price - prices.cached_input_price))
+        if plan.query.stable:
+            prices = plan.model.prices_at(head.tokens.total)
+            if prices.input_price and prices.cached_input_price is not None:
+                self._pay(label, "stable_cut", reused * (prices.input_price - prices.cached_input_price))
 
     def does_not_fit(self, model: str) -> None:
         """Count a window whose required parts were over its budget."""
