@@ -21,7 +21,7 @@ from rigs.relay import relayed
 
 from sash.problems import StoreUnavailable
 from sash.store.data.layout import life_of, target_at
-from sash.store.data.read_scripts import Reach
+from sash.store.data.tails import Reach
 from sash.store.redis.addresses import read_url
 from sash.store.redis.client import Client
 from sash.store.redis.embedded import EmbeddedStore
@@ -286,7 +286,7 @@ async def test_flushed_scripts_are_loaded_again(store: EmbeddedStore, conversati
         server.script_flush()
         reply = await conversations.append(target_at("default", conversation), said("three"), **APPEND, reach=Reach())
 
-        tail = await conversations.reader.tail(target_at("default", conversation), reply.tail)
+        tail = await conversations.reader.tails.opened(target_at("default", conversation), reply.tail)
 
         assert (reply.entries[0].seq, len(tail.records)) == (3, 3)
 

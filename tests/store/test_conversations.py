@@ -16,8 +16,8 @@ from sash.problems import ConversationExists, Internal, NotFound, PreconditionFa
 from sash.store.data.conversations import Conversations
 from sash.store.data.entries import new_id
 from sash.store.data.layout import PARTS, Target, life_of, target_at
-from sash.store.data.read_scripts import Known, Reach, read_window
 from sash.store.data.replies import Tail
+from sash.store.data.tails import Known, Reach, read_window
 from sash.store.redis.client import Client
 from sash.store.redis.embedded import EmbeddedStore
 
@@ -100,7 +100,7 @@ async def test_many_tenants(conversations: Conversations, conversation: str) -> 
             await conversations.append(
                 target_at(tenant, conversation), said(f"{tenant} {n}", identity=f"{n}-"), **APPEND
             )
-            tail = await conversations.reader.window(target_at(tenant, conversation), Reach())
+            tail = await conversations.reader.tails.read(target_at(tenant, conversation), Reach())
             assert isinstance(tail, Tail)
             assert tail.bodies == [body(f"{tenant} {i}") for i in range(n + 1)]
 
@@ -132,7 +132,7 @@ async def test_a_foreign_answer_is_an_error(
     reads: list[Callable[[], Any]] = [
         lambda: conversations.reader.get(target_at("default", conversation)),
         lambda: conversations.reader.page(target_at("default", conversation), 1, 10),
-        lambda: conversations.reader.window(target_at("default", conversation), Reach()),
+        lambda: conversations.reader.tails.read(target_at("default", conversation), Reach()),
         lambda: conversations.append(target_at("default", conversation), said("more"), **APPEND),
     ]
     for read in reads:
@@ -194,7 +194,7 @@ async def test_a_tail_is_sized_by_its_budget(conversations: Conversations, conve
         await conversations.append(target_at("default", conversation), said(*["some words of text"] * 100), **APPEND)
 
     async def length(budget: int, limit: int = 0) -> int:
-        tail = await conversations.reader.window(target_at("default", conversation), Reach(budget, limit=limit))
+        tail = await conversations.reader.tails.read(target_at("default", conversation), Reach(budget, limit=limit))
         assert isinstance(tail, Tail)
         assert tail.first_seq == 1001 - len(tail.records)
         assert len(tail.bodies) == len(tail.records)
@@ -217,7 +217,7 @@ async def test_a_short_tail_is_opened_between_long_ones(store: EmbeddedStore, no
     replies = {each.id: await client.run(read_window(each.keys, Reach(1_000_000))) for each in (short, long)}
 
     async def read(target: Target) -> None:
-        await conversations.reader.tail(target, replies[target.id])
+        await conversations.reader.tails.opened(target, replies[target.id])
         opened_tails.append(target.id)
 
     async with asyncio.TaskGroup() as reading:
@@ -231,11 +231,11 @@ async def test_a_known_state_is_not_read(conversations: Conversations, conversat
     """A window read with the current ETag returns only that ETag; with an older one it returns the tail."""
     etag = (await conversations.append(target_at("default", conversation), said("one"), **APPEND)).etag
 
-    assert await conversations.reader.window_unless(
+    assert await conversations.reader.tails.read_unless(
         target_at("default", conversation), Reach(), ["other", etag]
     ) == Known(etag)
     assert isinstance(
-        await conversations.reader.window_unless(target_at("default", conversation), Reach(), ["1"]), Tail
+        await conversations.reader.tails.read_unless(target_at("default", conversation), Reach(), ["1"]), Tail
     )
 
 
@@ -244,7 +244,9 @@ async def test_details_are_read_only_where_they_are_needed(conversations: Conver
     await conversations.append(target_at("default", conversation), said("Привет, как дела?", "and you?"), **APPEND)
 
     async def details(*, scripts: bool) -> list[bool]:
-        tail = await conversations.reader.window(target_at("default", conversation), Reach(100, scripts=int(scripts)))
+        tail = await conversations.reader.tails.read(
+            target_at("default", conversation), Reach(100, scripts=int(scripts))
+        )
         assert isinstance(tail, Tail)
         return [bool(each.row) for each in tail.records.details or ()]
 

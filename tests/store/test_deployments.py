@@ -26,8 +26,8 @@ from sash.store.data.conversations import Conversations
 from sash.store.data.datakeys import DataKeys, Rewrapped
 from sash.store.data.entries import prepare
 from sash.store.data.layout import keys_of, target_at
-from sash.store.data.read_scripts import Reach
 from sash.store.data.replies import Tail
+from sash.store.data.tails import Reach
 from sash.store.redis.addresses import read_url
 from sash.store.redis.checks import check_store
 from sash.store.redis.client import Client
@@ -60,7 +60,7 @@ async def say(conversations: Conversations, conversation: str, *texts: str) -> i
 
 async def heard(conversations: Conversations, conversation: str) -> list[str]:
     """Return the texts of a conversation's window."""
-    tail = await conversations.reader.window(target_at("t", conversation), Reach(10**9))
+    tail = await conversations.reader.tails.read(target_at("t", conversation), Reach(10**9))
     assert isinstance(tail, Tail)
     return re.findall(r'"content":"([^"]*)"', b",".join(tail.bodies).decode())
 

@@ -12,9 +12,9 @@ from sash.core.law.records.records import Records
 from sash.store.data.conversations import Conversations
 from sash.store.data.entries import NewEntry
 from sash.store.data.layout import target_at
-from sash.store.data.read_scripts import Reach
 from sash.store.data.replies import Tail
 from sash.store.data.stored_messages import in_steps
+from sash.store.data.tails import Reach
 from sash.store.redis.embedded import EmbeddedStore
 
 APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
@@ -45,7 +45,7 @@ async def test_a_tail_brings_the_newest_bodies(conversations: Conversations, con
     entries = [said("x" * 40_000, identity=f"m{n}-")[0] for n in range(10)]
     for entry in entries:
         await conversations.append(target_at("default", conversation), [entry], **APPEND)
-    tail = await conversations.reader.window(target_at("default", conversation), Reach(100_000_000))
+    tail = await conversations.reader.tails.read(target_at("default", conversation), Reach(100_000_000))
     assert isinstance(tail, Tail)
     assert (len(tail.records), tail.bodies_seq, len(tail.bodies)) == (10, 8, 3)
 
@@ -60,7 +60,7 @@ async def test_bodies_that_no_window_holds_are_not_read(
 ) -> None:
     """A tail has all records, but bodies only as far back as their text fits the budget."""
     await conversations.append(target_at("default", conversation), said(*["несколько слов"] * 60), **APPEND)
-    tail = await conversations.reader.window(target_at("default", conversation), Reach(90, column=column))
+    tail = await conversations.reader.tails.read(target_at("default", conversation), Reach(90, column=column))
     assert isinstance(tail, Tail)
     assert len(tail.records) == 60
     texts = tail.records.tokens(column)
@@ -81,7 +81,7 @@ async def test_what_every_window_holds_comes_with_the_tail(
 ) -> None:
     """A tail's bodies begin at its pinned message or newest question, however far back, so that one read is enough."""
     await conversations.append(target_at("default", conversation), entries, **APPEND)
-    tail = await conversations.reader.window(target_at("default", conversation), Reach(10, column=column))
+    tail = await conversations.reader.tails.read(target_at("default", conversation), Reach(10, column=column))
     assert isinstance(tail, Tail)
     assert (tail.first_seq, tail.bodies_seq) == (1, 2)
     assert tail.bodies == [entry.body for entry in entries[1:]]
@@ -91,7 +91,7 @@ async def test_a_newest_message_of_any_size_comes(conversations: Conversations, 
     """The newest message's body is read, however large it is."""
     (entry,) = said("x" * 5 * MEGABYTE)
     await conversations.append(target_at("default", conversation), [entry], **APPEND)
-    tail = await conversations.reader.window(target_at("default", conversation), Reach(1000))
+    tail = await conversations.reader.tails.read(target_at("default", conversation), Reach(1000))
     assert isinstance(tail, Tail)
     assert tail.bodies == [entry.body]
 
@@ -105,7 +105,7 @@ async def test_pinned_messages_come_without_bodies_when_they_are_large(
             target_at("default", conversation), said("x" * MEGABYTE, pinned=True, identity=f"p{n}-"), **APPEND
         )
     await conversations.append(target_at("default", conversation), said(*["word " * 20] * 100), **APPEND)
-    tail = await conversations.reader.window(target_at("default", conversation), Reach(10))
+    tail = await conversations.reader.tails.read(target_at("default", conversation), Reach(10))
     assert isinstance(tail, Tail)
     assert [message.seq for message in tail.outside] == [1, 2, 3, 4, 5, 6, 7]
     assert all(message.record.size > MEGABYTE for message in tail.outside)

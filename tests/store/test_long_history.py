@@ -17,8 +17,8 @@ from sash.store.data.conversations import Conversations
 from sash.store.data.entries import prepare
 from sash.store.data.histories import Histories
 from sash.store.data.layout import keys_of, life_of, target_at
-from sash.store.data.read_scripts import Reach
 from sash.store.data.staging import Staging
+from sash.store.data.tails import Reach
 from sash.store.redis.embedded import EmbeddedStore
 
 TEMPLATE = parse_template()
@@ -143,7 +143,7 @@ async def test_no_script_keeps_the_store_long(tmp_path: Any) -> None:
                 await staging.add(noted(200, "said"))
             await staging.publish(settings=b"{}", version=1, created_ms=1, updated_ms=1, ttl_ms=None, summary=None)
             life = (await conversations.reader.get(target_at("default", "long"))).life
-            await conversations.reader.window(target_at("default", "long"), Reach(10**9))
+            await conversations.reader.tails.read(target_at("default", "long"), Reach(10**9))
             how = {"life": life, "if_match": "", "now_ms": 1}
             for place, to_seq in enumerate((100_000, 10)):
                 await histories.rewind(target_at("default", "long"), to_seq, **how, token=str(place))

@@ -49,8 +49,8 @@ from sash.store.data.branches import NOTHING_SEALED, SealedTail, name_of
 from sash.store.data.conversations import Writing
 from sash.store.data.entries import NewEntry, prepare, wall_ms
 from sash.store.data.layout import Target
-from sash.store.data.read_scripts import TailReply
 from sash.store.data.replies import Message
+from sash.store.data.tails import TailReply
 from sash.windows.asked import limits_of
 from sash.windows.receipts import read_receipt, require_of
 
@@ -333,7 +333,7 @@ async def window_after(
         if tail is None:
             made, state = await context.windows.read(target, query, room)
         else:
-            read = await context.store.reader.tail(target, tail)
+            read = await context.store.reader.tails.opened(target, tail)
             made, state = await context.windows.of_tail(target, query, read, room)
         request.tell_made(target, made, state, time.perf_counter() - started)
     except Problem as problem:

@@ -22,7 +22,7 @@ from sash.operations.logging import best_effort
 from sash.problems import ReceiptGone, Unprocessable, WindowDoesNotFit
 from sash.processor import PROCESSOR
 from sash.store.data.layout import Target
-from sash.store.data.read_scripts import Known
+from sash.store.data.tails import Known
 from sash.store.data.usage import estimated
 from sash.windows.answer import Made
 from sash.windows.difference import WindowDifference, difference

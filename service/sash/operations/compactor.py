@@ -30,10 +30,10 @@ from sash.core.stored.stored_summary import Summary
 from sash.operations.endpoint import Endpoint, EndpointFailed
 from sash.problems import InvalidEntry
 from sash.store.data.layout import Target
-from sash.store.data.read_scripts import Reach
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Message, State
 from sash.store.data.summaries import make_summary
+from sash.store.data.tails import Reach
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, Limits, plan_of
 from sash.windows.flow import window
@@ -92,7 +92,7 @@ class Compactor:
 
     async def _standing(self, target: Target) -> tuple[State, Summary | None]:
         """The conversation's state, and the compaction that stands in windows of the form."""
-        tail = await self._reader.window(target, Reach(limit=1, compactions=readable(self.form)))
+        tail = await self._reader.tails.read(target, Reach(limit=1, compactions=readable(self.form)))
         last = tail.compaction
         appended = (last.seq, last.record, last.body) if last is not None else None
         summary = newest_summary(tail.state.summary, appended, self.form)

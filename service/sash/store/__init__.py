@@ -4,9 +4,10 @@
 
     data    layout          describes what is stored
             conversations   create, append, change, erase; ``histories`` changes what is older, ``staging`` imports
-            reading         the other way: ``replies`` makes a state, a tail or a page of one reply
+            tails           the other way: the end of a conversation, of which a window is made, in one read
+            reading         all else of conversations; ``replies`` has what both give
             script_calls    Lua as typed functions, called by all of these: ``append_script``, ``write_scripts``,
-                            ``read_scripts``; with ``entries`` and ``stored_messages``
+                            ``read_scripts``, ``tails``; with ``entries`` and ``stored_messages``
             sealing         encryption at rest, with the keys of ``datakeys``
             owners          lists of conversations; also ``tenants``. Other data: ``claims``, ``usage``, ``api_keys``,
                             ``limits``, ``columns``, ``indexing``

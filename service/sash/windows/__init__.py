@@ -9,7 +9,7 @@
     Windows.read_unless     Conversations.append             window_of_request
         │ read_window.lua        │ append.lua, with a `Reach`     │ entries counted
         ▼       one round trip   ▼                                │
-    replies.tail_of ── a Tail: state, records, the newest bodies  │
+    tails.tail_of ── a Tail: state, records, the newest bodies    │
         ▼                                                         │
     Windows.of_tail                                               │
         │ asked.plan_of          query, parts, model, budget      │

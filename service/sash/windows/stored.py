@@ -22,10 +22,10 @@ from sash.problems import GroundingDoesNotFit, WindowDoesNotFit, edited_too_fast
 from sash.processor import NO_TURN, PROCESSOR
 from sash.store.data.conversations import Conversations
 from sash.store.data.layout import Target
-from sash.store.data.read_scripts import Known, Reach
 from sash.store.data.reading import Reader
 from sash.store.data.replies import State, Tail
 from sash.store.data.script_calls import HistoryEdited
+from sash.store.data.tails import Known, Reach
 from sash.store.data.usage import Calibrations
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, WindowPlan, limits_of, plan_of
@@ -85,6 +85,7 @@ class Windows:
         self._conversations = conversations
         self._recaller = recaller
         self._reader: Reader = conversations.reader
+        self._tails = conversations.reader.tails
         self._calibrations = calibrations
         self._counts = counts
         self.models = models
@@ -139,7 +140,7 @@ class Windows:
 
         Raises NotFound, ConversationDamaged, UnknownModel, WindowDoesNotFit, FormatCannotCarry, Unprocessable.
         """
-        tail = await self._reader.window(target, self.asking(query).reach)
+        tail = await self._tails.read(target, self.asking(query).reach)
         return await self.of_tail(target, query, tail, room)
 
     async def read_unless(
@@ -147,7 +148,7 @@ class Windows:
     ) -> tuple[Made, State] | Known:
         """The same, or Known if the state has one of the ETags ``known``; ``*`` is any."""
         asking = self.asking(query)
-        tail = await self._reader.window_unless(target, asking.reach, known if asking.follows else ())
+        tail = await self._tails.read_unless(target, asking.reach, known if asking.follows else ())
         if isinstance(tail, Known):
             return tail
         state = tail.state
@@ -175,7 +176,7 @@ class Windows:
                 problem.detail += _of_a_long_question(problem, tail.state)
                 raise
             except HistoryEdited:
-                tail = await self._reader.window(target, reach_of(plan.query, plan.model, plan.budget))
+                tail = await self._tails.read(target, reach_of(plan.query, plan.model, plan.budget))
         raise edited_too_fast()
 
     async def make(
@@ -223,7 +224,7 @@ class Windows:
             ranks = isinstance(answer, Searchable) and is_long(answer.old)
             quick = _is_quick(plan, read, seen) and not ranks and not isinstance(found, SingleBodies | LongWork)
             if quick and read.work > NO_TURN:
-                await self._reader.turns.take(read.work)
+                await self._tails.turns.take(read.work)
 
     async def _answer(self, need: Need, asked: Asked, read: GrowingTail) -> Any:
         """Read what a flow needs. Raises HistoryEdited."""

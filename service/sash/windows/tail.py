@@ -20,9 +20,10 @@ from sash.core.stored.stored_grounding import StoredGrounding
 from sash.processor import PROCESSOR
 from sash.store.data.layout import Target
 from sash.store.data.media_contents import MediaContents
-from sash.store.data.reading import Reader, work_of
+from sash.store.data.reading import Reader
 from sash.store.data.replies import Tail
 from sash.store.data.stored_messages import STEP_BYTES
+from sash.store.data.tails import work_of
 from sash.windows.lost_media import filled_with, instead_of
 
 SHORT = 2000

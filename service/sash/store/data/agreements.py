@@ -22,8 +22,8 @@ from sash.store.data.beside_entries import read_beside
 from sash.store.data.branches import BranchesRead, ended
 from sash.store.data.conversations import Conversations
 from sash.store.data.entries import NewEntry, prepare, stored_entry
-from sash.store.data.layout import Target, etag_of, unpack_many
-from sash.store.data.replies import Message, Page, check_identity
+from sash.store.data.layout import Target, check_identity, etag_of, unpack_many
+from sash.store.data.replies import Message, Page
 from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.sealing import PLAIN, AnySealer, Kind
 from sash.store.data.stored_messages import open_bodies

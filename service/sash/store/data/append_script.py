@@ -21,9 +21,9 @@ from sash.store.data.branches import NOTHING_SEALED, SealedTail, Took, sealed_ta
 from sash.store.data.entries import NewEntry, seal_message
 from sash.store.data.layout import id_field, new_name
 from sash.store.data.media_texts import KeptMedium, kept_media
-from sash.store.data.read_scripts import Reach, TailReply
 from sash.store.data.script_calls import HistoryEdited, refusal
 from sash.store.data.sealing import AnySealer, no_key_set
+from sash.store.data.tails import Reach, TailReply
 from sash.store.data.write_scripts import MOST_PINNED, too_many_pinned
 from sash.store.redis.lua import SCRIPTS, ScriptCall
 

@@ -32,10 +32,10 @@ from sash.core.stored.record import RECORD_BYTES, Flags, Record
 from sash.problems import NotFound
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.entries import Stored
-from sash.store.data.layout import Target, etag_of, unpack
+from sash.store.data.layout import Target, check_identity, etag_of, unpack
 from sash.store.data.media_texts import as_string
 from sash.store.data.read_scripts import BranchesReply, PageReply, read_branches
-from sash.store.data.replies import Made, Message, Page, check_identity, made_of, page_of
+from sash.store.data.replies import Made, Message, Page, made_of, page_of
 from sash.store.data.sealing import AnySealer
 from sash.store.redis.client import Client
 

@@ -30,11 +30,11 @@ from sash.store.data.media_contents import MediaContents
 from sash.store.data.media_erasures import MediaErasures
 from sash.store.data.media_texts import as_string
 from sash.store.data.object_storage import ObjectStorage
-from sash.store.data.read_scripts import Reach
 from sash.store.data.reading import Reader
 from sash.store.data.replies import visible_owner
 from sash.store.data.script_calls import HistoryEdited, MediaMoved
 from sash.store.data.sealing import PLAIN, PLAIN_JSON, AnySealer, Kind, Purpose
+from sash.store.data.tails import Reach
 from sash.store.data.write_scripts import Written
 from sash.store.redis.client import Client
 
@@ -117,7 +117,7 @@ class Conversations:
     ) -> AppendReply:
         """Store entries, all or none, each id once; create the conversation if it is not there.
 
-        With ``reach``, the reply has the tail that a window likely needs, for ``Reader.tail``.
+        With ``reach``, the reply has the tail that a window likely needs, for ``Tails.opened``.
 
         Raises:
             PreconditionFailed, EntryConflict, ReplyGone, OrphanToolResult, TooManyPinned, StoreUnavailable, StoreFull.

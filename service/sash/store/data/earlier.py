@@ -9,23 +9,25 @@ An empty value: there was none. ``LOST`` in place of the message: what these ver
 took the room (the newest eight are kept, of 256 KiB together), or because it was taken away with what it told.
 """
 
+from collections.abc import Sequence
 from struct import Struct
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
 
 from sash.problems import NotFound
-from sash.store.data import read_scripts
 from sash.store.data.changes import ChangeKind, VersionChange, changes_since
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.histories import boundary, newest_question, totals_of
-from sash.store.data.layout import Target, decode_summary
-from sash.store.data.read_scripts import PastTotals, Reach
+from sash.store.data.layout import HISTORY, WITH_WORDS, Keys, Target, check_identity, decode_summary
 from sash.store.data.reading import Reader
-from sash.store.data.replies import State, Tail, check_identity, tail_of
+from sash.store.data.replies import State, Tail
+from sash.store.data.script_calls import if_ok
 from sash.store.data.sealing import AnySealer, Kind
+from sash.store.data.tails import Reach, TailReply, packed, tail_of
 from sash.store.redis.client import Client
+from sash.store.redis.lua import SCRIPTS, ScriptCall
 
 _ENTRY: Final = Struct("<III")
 _TIME: Final = Struct("<Id")
@@ -64,6 +66,38 @@ class Past(msgspec.Struct, frozen=True):
     lost: str = ""
 
 
+class PastReply(NamedTuple):
+    """Stored values from ``read_past``: the log's length now, what tells earlier states, and the tail of one of them."""
+
+    length: int
+    earlier: Sequence[bytes | None]
+    """The fields ``changes``, ``change_times``, ``settings_before`` and ``summaries_before``."""
+    tail: TailReply
+
+
+class PastTotals(NamedTuple):
+    """Figures of an earlier state: the log's length, tokens in both encodings, messages with documents and the tokens of
+    these in both, and the newest user message."""
+
+    length: int
+    tokens: tuple[int, int]
+    grounded: int
+    grounding: tuple[int, int]
+    question: int
+
+
+def read_past(keys: Keys, totals: PastTotals, reach: Reach) -> ScriptCall[PastReply]:
+    """Read the tail of an earlier state. The call raises NotFound, ConversationDamaged."""
+    length, tokens, grounded, grounding, question = totals
+    arguments = (length, *tokens, grounded, *grounding, question, packed(reach))
+    kept = keys[WITH_WORDS if reach.words else HISTORY]
+    return ScriptCall(SCRIPTS["read_past"], kept, arguments, if_ok(_read_past))
+
+
+def _read_past(length: int, earlier: Sequence[bytes | None], tail: list[Any]) -> PastReply:
+    return PastReply(length, earlier, TailReply(*tail[1:]))
+
+
 class EarlierStates:
     """Reads earlier states of conversations."""
 
@@ -80,7 +114,7 @@ class EarlierStates:
         tokens, grounding = (then.tokens, then.tokens), (then.grounding_tokens, then.grounding_tokens)
         totals = PastTotals(then.length, tokens, then.grounding_messages, grounding, then.question)
         try:
-            reply = await self._client.run(read_scripts.read_past(target.keys, totals, reach))
+            reply = await self._client.run(read_past(target.keys, totals, reach))
         except NotFound:
             return None
         changes, times, *earlier = reply.earlier

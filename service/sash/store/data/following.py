@@ -10,9 +10,8 @@ from typing import Final
 from sash.problems import NotFound
 from sash.store.data import read_scripts, script_calls
 from sash.store.data.entries import wall_ms
-from sash.store.data.layout import HISTORY, Target
+from sash.store.data.layout import HISTORY, Target, check_identity
 from sash.store.data.read_scripts import ChangesReply
-from sash.store.data.replies import check_identity
 from sash.store.redis.client import Client
 
 LEASE_SECONDS: Final = 3600

@@ -87,6 +87,7 @@ from sash.core.stored.details import StoredDetails, decode_details
 from sash.core.stored.identities import Identity
 from sash.core.stored.record import RECORD_BYTES, Record
 from sash.core.stored.stored_summary import Summary
+from sash.problems import Internal
 
 PREFIX = "sash:"
 
@@ -143,6 +144,12 @@ def target_at(tenant: str, conversation: str) -> Target:
 def keys_of(name: str) -> Keys:
     """Return the keys of the conversation called ``tenant/conversation``."""
     return Keys(*_ALL_KEYS.replace("*", name).split("\n"))
+
+
+def check_identity(found: bytes | None, name: str) -> None:
+    """Check that a reply is of the conversation that was asked for. A misplaced reply must never be shown."""
+    if found != name.encode():
+        raise Internal("The store answered for another conversation; nothing of it is shown.")
 
 
 def staged_keys(name: str, place: str) -> Keys:

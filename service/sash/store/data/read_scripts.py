@@ -1,83 +1,12 @@
 """The scripts that read a conversation."""
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
-from sash.store.data.layout import HISTORY, WITH_WORDS, Keys
-from sash.store.data.script_calls import if_ok, refusal, script
+from sash.store.data.layout import HISTORY, Keys
+from sash.store.data.script_calls import if_ok, script
 from sash.store.redis.lua import SCRIPTS, ScriptCall
-
-
-class TailReply(msgspec.Struct, frozen=True):
-    """Stored values from ``read_window``: messages from ``first_seq`` on, bodies only of the newest of them."""
-
-    fields: Sequence[bytes | None]
-    length: int
-    first_seq: int
-    records: bytes
-    details: bytes
-    bodies: list[bytes]
-    documents: bytes
-    pinned: list[bytes]
-    """Seq and value of each pinned message before the tail, in turn."""
-    question: list[bytes]
-    """Record, details and body of the newest user message where it is before the tail."""
-    compaction: list[Any]
-    """Seq, record, details and body of the newest compaction that the window can have; empty without one."""
-    indexed: Sequence[Any] = ()
-    """All records, and the reply with the words of all messages (``blocks.values_of``); empty where they are not here."""
-    agents: bytes = b""
-    """The field with the names of all agents; empty where there are none, or it was not asked for."""
-
-
-class Known(msgspec.Struct, frozen=True):
-    """The caller has this state already."""
-
-    etag: str
-
-
-class Reach(NamedTuple):
-    """What one read asks for, as scripts take it: the tail that a window likely needs."""
-
-    budget: int = 0
-    """Tokens of messages; 0 asks for a modest tail."""
-    column: int = 0
-    """The encoding's place in the stored counts."""
-    limit: int = 0
-    """The largest number of messages; 0 for any number."""
-    scripts: int = 1
-    """1 to read which writing systems (Latin, Cyrillic) the messages have. Only estimates need them."""
-    block: int = 0
-    """Tokens of the block in which a stable cut is found; 0 without one."""
-    more: int = 0
-    """Messages to read besides."""
-    whole: int = 0
-    """1 where the bodies of the whole tail are likely needed: where most results are sent as one line, more messages fit."""
-    compactions: str = ""
-    """The forms of compactions that the window can have, each with a space on both sides."""
-    words: int = 0
-    """1 to read the words of all messages, for recall."""
-    agents: int = 0
-    """1 to read the names of all agents, for a view."""
-
-
-def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCall[TailReply | Known]:
-    """Read a conversation's tail, unless the caller has its state: ``known`` are the caller's entity tags.
-
-    The call raises NotFound, ConversationDamaged.
-    """
-    tags = f" {'  '.join(known)} " if known else ""
-    return ScriptCall(SCRIPTS["read_window"], keys[WITH_WORDS if reach.words else HISTORY], (tags, *reach), _read_tail)
-
-
-def _read_tail(reply: list[Any]) -> TailReply | Known:
-    if reply and reply[0] == b"ok":
-        return TailReply(*reply[1:])
-    if reply and reply[0] == b"known":
-        return Known(reply[1].decode())
-    raise refusal(reply)
 
 
 class PageReply(NamedTuple):
@@ -185,35 +114,3 @@ class _ReadBranches(msgspec.Struct, frozen=True, kw_only=True):
 
 read_branches = script("read_branches", _ReadBranches, if_ok(BranchesReply))
 """Read branches, of all keys of a conversation. The call raises NotFound, ConversationDamaged."""
-
-
-class PastReply(NamedTuple):
-    """Stored values from ``read_past``: the log's length now, what tells earlier states, and the tail of one of them."""
-
-    length: int
-    earlier: Sequence[bytes | None]
-    """The fields ``changes``, ``change_times``, ``settings_before`` and ``summaries_before``."""
-    tail: TailReply
-
-
-class PastTotals(NamedTuple):
-    """Figures of an earlier state: the log's length, tokens in both encodings, messages with documents and the tokens of
-    these in both, and the newest user message."""
-
-    length: int
-    tokens: tuple[int, int]
-    grounded: int
-    grounding: tuple[int, int]
-    question: int
-
-
-def read_past(keys: Keys, totals: PastTotals, reach: Reach) -> ScriptCall[PastReply]:
-    """Read the tail of an earlier state. The call raises NotFound, ConversationDamaged."""
-    length, tokens, grounded, grounding, question = totals
-    arguments = (length, *tokens, grounded, *grounding, question, *reach)
-    kept = keys[WITH_WORDS if reach.words else HISTORY]
-    return ScriptCall(SCRIPTS["read_past"], kept, arguments, if_ok(_read_past))
-
-
-def _read_past(length: int, earlier: Sequence[bytes | None], tail: list[Any]) -> PastReply:
-    return PastReply(length, earlier, TailReply(*tail[1:]))

@@ -1,4 +1,4 @@
-"""Read conversations: the tail for a window, older messages, pages, and a conversation's state.
+"""Read conversations: older messages than a tail's, pages, and a conversation's state.
 
 Each reply names the history that was read. Where several reads belong together, a reply with another name raises
 HistoryEdited.
@@ -16,32 +16,28 @@ from sash.core.counts.models.families import TOOL
 from sash.core.law.fixed_parts.conversation_settings import few_settings
 from sash.core.law.records.records import Records
 from sash.core.stored.details import decode_details
-from sash.core.stored.record import RECORD_BYTES, Record
+from sash.core.stored.record import Record
 from sash.core.stored.stored_grounding import StoredGrounding
-from sash.problems import Conflict, Internal, edited_too_fast
-from sash.processor import NO_TURN, Turns
+from sash.problems import Conflict, edited_too_fast
 from sash.store.data import read_scripts, script_calls
 from sash.store.data.datakeys import DataKeys
-from sash.store.data.layout import HISTORY, Target, etag_of, id_field, places, unpack, unpack_many
-from sash.store.data.read_scripts import Known, PageReply, Reach, TailReply
+from sash.store.data.layout import HISTORY, Target, check_identity, etag_of, id_field, places, unpack, unpack_many
+from sash.store.data.read_scripts import PageReply, StateReply
 from sash.store.data.replies import (
     Made,
     Message,
     Page,
     Shut,
     State,
-    Tail,
     WholeState,
     check_history,
-    check_identity,
     made_of,
     page_of,
-    tail_of,
-    whole_state_of,
 )
 from sash.store.data.script_calls import HistoryEdited
-from sash.store.data.sealing import PLAIN, AnySealer, is_sealed
+from sash.store.data.sealing import AnySealer, is_sealed
 from sash.store.data.stored_messages import SMALL_STEP_BYTES, STEP_BYTES, in_steps, open_bodies, open_grounding
+from sash.store.data.tails import Tails, state_of
 from sash.store.redis.client import Client
 
 _ATTEMPTS = 8
@@ -54,8 +50,6 @@ _STEP_MESSAGES = 2000
 """Records that one command reads: they take the store and the event loop some milliseconds."""
 _DETAILED_STEP = 1000
 """The same of records with details."""
-_DETAILED = 3
-"""What a message with details, such as a tool call or another script than Latin, adds to the work, in plain messages."""
 
 
 class Reader:
@@ -64,31 +58,7 @@ class Reader:
     def __init__(self, client: Client, data_keys: DataKeys) -> None:
         self._client = client
         self._data_keys = data_keys
-        self.turns = Turns()
-
-    async def window(self, target: Target, reach: Reach) -> Tail:
-        """Return the tail that a window likely needs. Raises NotFound, ConversationDamaged."""
-        found = await self.window_unless(target, reach, ())
-        if isinstance(found, Known):
-            raise Internal("The store answered 'unchanged', which was not asked.")
-        return found
-
-    async def window_unless(self, target: Target, reach: Reach, known: Sequence[str]) -> Tail | Known:
-        """Return the same; Known when the caller has this state: ``known`` are its entity tags."""
-        reply = await self._client.run(read_scripts.read_window(target.keys, reach, known))
-        return reply if isinstance(reply, Known) else await self.tail(target, reply)
-
-    async def tail(self, target: Target, reply: TailReply) -> Tail:
-        """Return the tail in a reply, with its values opened, when it is this work's turn."""
-        messages = len(reply.records) // RECORD_BYTES
-        work = work_of(messages, messages) if reply.details else messages  # which have details is not read yet
-        if work > NO_TURN:
-            await self.turns.take(work)
-        if self._data_keys.plain:
-            return tail_of(PLAIN, target.name, reply)
-        return await self._data_keys.reading(
-            target.tenant, target.name, partial(tail_of, name=target.name, reply=reply)
-        )
+        self.tails = Tails(client, data_keys)
 
     async def records(self, target: Target, first_seq: int, last_seq: int, *, state: State) -> Records:
         """Return the records of ``first_seq`` to ``last_seq``, both included, of the history of ``state``.
@@ -342,14 +312,21 @@ class Reader:
         return found
 
 
+def whole_state_of(sealer: AnySealer, name: str, reply: StateReply) -> WholeState:
+    """Return the whole state in a reply. Raises CannotOpen, UnknownKey."""
+    *fields, agents, created, updated = reply.fields
+    return WholeState(
+        *msgspec.structs.astuple(state_of(sealer, name, fields, reply.length, agents)),
+        created_ms=int(created or 0),
+        updated_ms=int(updated or 0),
+        expires_ms=reply.expires_ms if reply.expires_ms > 0 else None,
+        standing=fields[4] or b"",
+    )
+
+
 def maker_before(seq: int, makers: bytes | None) -> int:
     """Return the newest of the messages that made a call, which a field of ``ids`` names, before a result; 0 for none."""
     return max((maker for maker in map(int, (makers or b"").split()) if maker < seq), default=0)
-
-
-def work_of(messages: int, detailed: int) -> int:
-    """Return the work of a window of messages, some of them detailed, in messages of a plain chat, as ``Turns`` takes it."""
-    return messages + _DETAILED * detailed
 
 
 def changed() -> Conflict:

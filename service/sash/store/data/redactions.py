@@ -16,9 +16,10 @@ from sash.store.data.branches import BranchesRead, Head, media_counted, packed_c
 from sash.store.data.changing import ATTEMPTS, Change, Changing, busy, no_entry, require_version
 from sash.store.data.entries import Stored, seal_message
 from sash.store.data.layout import Target
-from sash.store.data.replies import Message, Page, read_compactions
+from sash.store.data.replies import Message, Page
 from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.sealing import AnySealer
+from sash.store.data.tails import read_compactions
 from sash.store.data.write_scripts import Freed
 
 

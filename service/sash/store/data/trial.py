@@ -7,7 +7,7 @@ writes only keys that begin with ``sash:{doctor/``, and removes them.
 from secrets import token_hex
 
 from sash.problems import Problem
-from sash.store.data import read_scripts, write_scripts
+from sash.store.data import tails, write_scripts
 from sash.store.data.layout import keys_of
 from sash.store.redis.client import Client
 from sash.store.redis.findings import Finding
@@ -49,7 +49,7 @@ async def _lived(client: Client, name: str) -> Finding:
     begin = write_scripts.create(keys, name=name, settings=b"{}", now_ms=0, ttl_ms=60_000, token=name, owner="")
     try:
         await client.run(begin)
-        await client.run(read_scripts.read_window(keys, read_scripts.Reach()))
+        await client.run(tails.read_window(keys, tails.Reach()))
         await client.run(write_scripts.erase(keys, life="", if_match=""))
     except Problem as problem:
         return Finding("scripts", "problem", problem.detail, "Sash cannot run on this store")

@@ -2,7 +2,7 @@
 -- Read the conversation and the tail that a window of an earlier state likely needs: of the log as long as it was then.
 --
 -- ARGV  1 length then   2 3 tokens then, o200k and cl100k   4 messages with documents then   5 6 their tokens   7 newest user
---       message then, or 0   8 and on: what is wanted (tail.lua)
+--       message then, or 0   8 msgpack: what is wanted (tail.lua)
 -- Gives {} where no conversation is, {'damaged', part}, or {'ok', length now, {changes, change_times, settings_before,
 --       summaries_before}, the tail with these figures in the place of those of now}
 -- include conversation, fields, pins, tail, compactions
@@ -21,4 +21,4 @@ fields[6], fields[7], fields[8], fields[15], fields[16], fields[9] = ARGV[2], AR
 fields[14] = compactions_at(fields[14], keep)
 if fields[14] == '' then fields[14] = false end
 if keep == 0 then return {'ok', length, own, {'ok', fields, 0, 1, '', '', {}, '', {}, {}, {}, {}}} end -- a range has no empty end
-return {'ok', length, own, read_tail(fields, keep, unpack(ARGV, 8))}
+return {'ok', length, own, read_tail(fields, keep, unpack(cmsgpack.unpack(ARGV[8])))}

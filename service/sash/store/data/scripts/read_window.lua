@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- Read the conversation, and a tail of its messages that is likely to be enough for a window.
 --
--- ARGV  1 entity tags that the caller has, each with a space on both sides, or ''   2 and on: what is wanted (tail.lua)
+-- ARGV  1 entity tags that the caller has, each with a space on both sides, or ''   2 msgpack: what is wanted (tail.lua)
 -- Gives {} where no conversation is, {'damaged', part}, {'known', etag} when the caller has it, or the tail
 -- include conversation, fields, pins, tail
 local fields = read_fields('g0', 'g1', 'summary')
@@ -16,4 +16,4 @@ local length = redis.call('LLEN', log)
 local missing = damage(length, fields[13], fields[8])
 if missing then return {'damaged', missing} end
 fields[4] = etag
-return read_tail(fields, length, unpack(ARGV, 2))
+return read_tail(fields, length, unpack(cmsgpack.unpack(ARGV[2])))

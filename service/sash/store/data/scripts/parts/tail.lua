@@ -22,10 +22,9 @@ local function read_tail(fields, length, budget, column, limit, scripts, block, 
   local MOST_WORDS = 2000 -- a millisecond's worth: plain commands read longer indexes
   local COVERED = 64 -- messages that are read although the compaction stands for them
   local ENOUGH, SLACK, NEAR, FEW, FEW_TOKENS, MOST_BYTES, MOST_MESSAGES = 64, 1.2, 131072, 8, 16384, 4194304, 4000
-  budget, column, limit, block, more = tonumber(budget), tonumber(column), tonumber(limit), tonumber(block), tonumber(more)
   local grounded, newest_user, rich, pins, compactions = fields[8], fields[9], fields[12], fields[13], fields[14]
   local total = tonumber(fields[6 + column] or 0)
-  local needs_scripts = tonumber(scripts) == 1
+  local needs_scripts = scripts == 1
   local count = ENOUGH
   if budget > 0 then
     local needed = budget
@@ -94,7 +93,7 @@ local function read_tail(fields, length, budget, column, limit, scripts, block, 
     bodies = redis.call('LRANGE', log, first - 1, length - 1)
   elseif length > 0 then
     local unpacked = struct.unpack
-    local near, room, newest = NEAR, budget > 0 and tonumber(whole) ~= 1 and budget or math.huge, 0
+    local near, room, newest = NEAR, budget > 0 and whole ~= 1 and budget or math.huge, 0
     for at = #records - RECORD + 5, math.max(1, (stood - first + 1) * RECORD + 1), -RECORD do
       local in_o200k, in_cl100k, size = unpacked('<I4I4I4', records, at)
       near, room = near - size, room - (column == 0 and in_o200k or in_cl100k)
@@ -108,11 +107,11 @@ local function read_tail(fields, length, budget, column, limit, scripts, block, 
     bodies = redis.call('LRANGE', log, length - math.max(1, newest), length - 1)
   end
   local index = {}
-  if tonumber(with_words) == 1 and length > 0 and length <= MOST_WORDS then
+  if with_words == 1 and length > 0 and length <= MOST_WORDS then
     local wanted = {'n'}
     for number = 0, (length - 1) / BLOCK do wanted[#wanted + 1] = number end
     index = {redis.call('GETRANGE', counts, 0, -1), redis.call('HMGET', words, unpack(wanted))}
   end
-  local agents = tonumber(with_agents) == 1 and redis.call('HGET', conversation, 'agents') or ''
+  local agents = with_agents == 1 and redis.call('HGET', conversation, 'agents') or ''
   return {'ok', fields, length, first, records, beside, bodies, documents, before, question, compaction, index, agents}
 end
