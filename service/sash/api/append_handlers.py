@@ -307,7 +307,7 @@ def follow_up(
     """
     context, line = request.context, request.line
     try:
-        context.store.tenants.note(target, wall_ms())
+        context.store.tenants.changed[target.tenant, target.id] = wall_ms()
         if reply.settings != DEFAULTS:
             context.store.owners.touch(target, reply.settings)
         count = tokens = 0

@@ -79,7 +79,7 @@ async def create_conversation(request: Incoming) -> Response[bytes]:
         ttl_ms = context.store.conversations.ttl_ms(settings.ttl_seconds)
         await context.store.owners.put(target, settings)
         await context.store.conversations.create(target, stored, ttl_ms=ttl_ms, now_ms=wall_ms(), token=request.token())
-        context.store.tenants.note(target, wall_ms())
+        context.store.tenants.changed[target.tenant, target.id] = wall_ms()
     state = await context.store.reader.get(target)
     request.require_same_life(state)
     headers = {"Location": f"/conversations/{target.id}", "ETag": etag(state.etag)}
@@ -164,7 +164,7 @@ async def change_conversation(request: Incoming) -> Response[bytes]:
                 raise
             continue
         await context.store.owners.leave(left)
-        context.store.tenants.note(target, wall_ms())
+        context.store.tenants.changed[target.tenant, target.id] = wall_ms()
         break
     state = await context.store.reader.get(target)
     context.recall.indexer.notice(target, state.settings)

@@ -203,7 +203,7 @@ def touched(context: Context, target: Target, settings: bytes) -> None:
     """Note a change of a conversation for the lists that it is on: its owner's and its tenant's."""
     with best_effort:
         context.store.owners.touch(target, settings)
-        context.store.tenants.note(target, wall_ms())
+        context.store.tenants.changed[target.tenant, target.id] = wall_ms()
 
 
 async def standing_state(request: Incoming, context: Context, target: Target) -> State:
@@ -281,7 +281,7 @@ async def _copy(request: Incoming, source: Target, copy: Target, state: State, a
             ttl_ms=context.store.conversations.ttl_ms(settings.ttl_seconds),
             summary=state.summary if state.summary and state.summary.through_seq <= at_seq else None,
         )
-        context.store.tenants.note(copy, now)
+        context.store.tenants.changed[copy.tenant, copy.id] = now
     except BaseException:
         await staging.abandon()
         raise

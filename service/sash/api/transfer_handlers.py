@@ -366,7 +366,7 @@ async def _publish(context: Context, target: Target, staging: Staging, imported:
         ttl_ms=context.store.conversations.ttl_ms(imported.settings.ttl_seconds),
         summary=summary,
     )
-    context.store.tenants.note(target, updated_ms)
+    context.store.tenants.changed[target.tenant, target.id] = updated_ms
 
 
 async def _batches(request: Incoming, longest_line: int) -> AsyncIterator[list[ImportLine]]:

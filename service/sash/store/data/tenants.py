@@ -31,7 +31,6 @@ from sash.store.data.reading import Reader
 from sash.store.data.replies import WholeState
 from sash.store.data.stored_messages import STEP_BYTES
 from sash.store.redis.client import Client
-from sash.tasks import beside_requests, end_tasks
 
 Place = tuple[float, str]
 """The last activity in milliseconds since 1970, and the id: a listing's order, both descending."""
@@ -41,7 +40,6 @@ _BEGUN, _WHOLE, _AGAIN = ":begun", ":whole", ":again"
 _KEPT_MS: Final = 3600 * 1000
 _GRACE_MS: Final = 600 * 1000  # an index outlives its note, so that no late change begins one that never expires
 _PAUSE_SECONDS: Final = 0.25
-_AGAIN_SECONDS: Final = 1.0
 _BATCH = 16  # conversations that are read together: each may have megabytes of settings
 _TIMES = 200  # of one batch of commands: a millisecond of the store and of the event loop
 
@@ -52,8 +50,8 @@ class Tenants:
     def __init__(self, client: Client, reader: Reader) -> None:
         self._client = client
         self._reader = reader
-        self._changed: dict[tuple[str, str], int] = {}
-        self._task: asyncio.Task[None] | None = None
+        self.changed: dict[tuple[str, str], int] = {}
+        """When conversations changed that are to be written to an index soon, by tenant and id. Who changes one notes it."""
         self._telling = asyncio.Lock()
 
     async def read(
@@ -96,22 +94,10 @@ class Tenants:
 
     # ---- the index
 
-    def note(self, target: Target, updated_ms: int) -> None:
-        """Note a change of a conversation, to be written to an index soon; never waits and never fails."""
-        self._changed[target.tenant, target.id] = updated_ms
-        if self._task is None or self._task.done():
-            self._task = beside_requests(self._tell())
-
-    async def _tell(self) -> None:
-        while self._changed:
-            await asyncio.sleep(_PAUSE_SECONDS)
-            with contextlib.suppress(StoreUnavailable, StoreFull):
-                await self._flush()
-
     async def _flush(self) -> None:
         """Write the noted changes to the indexes that exist."""
         async with self._telling:
-            changed, self._changed = self._changed, {}
+            changed, self.changed = self.changed, {}
             by_tenant: dict[str, list[Any]] = {}
             for (tenant, identity), updated_ms in changed.items():
                 by_tenant.setdefault(tenant, []).extend((updated_ms, identity))
@@ -123,7 +109,7 @@ class Tenants:
                     if until_ms is not None and float(until_ms) > wall_ms():
                         await self._write(tenant, lines)
             except Problem:
-                self._changed = {**changed, **self._changed}
+                self.changed = {**changed, **self.changed}
                 raise
 
     async def _write(self, tenant: str, lines: list[Any]) -> None:
@@ -131,21 +117,26 @@ class Tenants:
             await self._client.commands([("ZADD", list_key(tenant), "GT", *lines[start : start + 2 * _TIMES])])
 
     async def run(self) -> None:
-        """Have the next listings scan again: the process whose place this one takes may have been killed."""
+        """Write the noted changes to the indexes, four times a second; but first have the next listings scan again."""
+        has_begun = False
         while True:
             with contextlib.suppress(Problem):
-                (tenants,) = await self._client.commands([("ZRANGE", _LISTED, 0, -1)])
-                if tenants:
-                    keys = [list_key(each.decode()) for each in tenants]
-                    again = [word for key in keys for word in (("ZADD", key, 0, _AGAIN), ("ZREM", key, _WHOLE))]
-                    await self._client.commands(again)
-                return
-            await asyncio.sleep(_AGAIN_SECONDS)
+                if not has_begun:
+                    await self._begin_anew()
+                    has_begun = True
+                await self._flush()
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _begin_anew(self) -> None:
+        """Have the next listings scan again, as the process whose place this one takes may have been killed."""
+        (tenants,) = await self._client.commands([("ZRANGE", _LISTED, 0, -1)])
+        if tenants:
+            keys = [list_key(each.decode()) for each in tenants]
+            again = [word for key in keys for word in (("ZADD", key, 0, _AGAIN), ("ZREM", key, _WHOLE))]
+            await self._client.commands(again)
 
     async def close(self) -> None:
-        """Write the noted changes, and stop."""
-        if self._task is not None:
-            await end_tasks(self._task)
+        """Write the noted changes."""
         with contextlib.suppress(StoreUnavailable, StoreFull):
             await self._flush()
 
