@@ -46,9 +46,8 @@ from sash.problems import (
     WindowDoesNotFit,
 )
 from sash.store.data import script_calls
-from sash.store.data.append_script import AppendReply, Forgotten
+from sash.store.data.append_script import AppendReply, Forgotten, Writing
 from sash.store.data.changing import ATTEMPTS, busy
-from sash.store.data.conversations import Writing
 from sash.store.data.entries import NewEntry, prepare, wall_ms
 from sash.store.data.layout import Target
 from sash.store.data.script_calls import HistoryEdited

@@ -1,30 +1,40 @@
-"""The script that appends entries: its arguments, and what its reply says."""
+"""Append entries: the script's arguments, what its reply says, and what is done when it refuses."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import chain, repeat
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NotRequired, TypedDict, Unpack
 
 import msgspec
 
 from sash.core.chat.audiences import EVERYBODY
-from sash.core.chat.tool_groups import orphan
+from sash.core.stored.details import decode_details
 from sash.core.stored.record import Flags
 from sash.problems import (
     Conflict,
     EntryConflict,
-    Internal,
-    Pointer,
+    PreconditionFailed,
+    Problem,
     ReplyGone,
+    StoreFull,
+    StoreUnavailable,
+    Unprocessable,
 )
-from sash.store.data.branches import NOTHING_SEALED, SealedTail, Took, sealed_tail
+from sash.store.data.append_refusals import refuse, refused_entry
+from sash.store.data.branches import NOTHING_SEALED, Branches, SealedTail, Took, sealed_tail
+from sash.store.data.datakeys import DataKeys
 from sash.store.data.entries import NewEntry, seal_message
-from sash.store.data.layout import id_field, new_name
-from sash.store.data.media_texts import KeptMedium, kept_media
-from sash.store.data.script_calls import HistoryEdited, refusal
-from sash.store.data.sealing import AnySealer, no_key_set
+from sash.store.data.layout import Target, id_field, new_name
+from sash.store.data.marked_storage import MarkedStorage
+from sash.store.data.media_contents import MediaContents
+from sash.store.data.media_erasures import MediaErasures
+from sash.store.data.media_texts import KeptMedium, as_string, kept_media
+from sash.store.data.script_calls import HistoryEdited, MediaMoved
+from sash.store.data.sealing import PLAIN, PLAIN_JSON, AnySealer, Kind, Purpose
 from sash.store.data.tails import Reach, TailReply
-from sash.store.data.write_scripts import MOST_PINNED, too_many_pinned
+from sash.store.data.write_scripts import MOST_PINNED
+from sash.store.redis.client import Client
 from sash.store.redis.lua import SCRIPTS, ScriptCall
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -81,7 +91,7 @@ class _EntryRest(msgspec.Struct, frozen=True, omit_defaults=True):
     """Its author and its audience."""
 
 
-_NO_REST = _EntryRest()
+_NO_REST = _encode(_EntryRest())
 _APPEND_AND_READ = SCRIPTS["append"]._replace(name="append+read_window")
 """The append script, under the name that metrics and traces have for an append with its window."""
 
@@ -134,9 +144,6 @@ class _AppendRest(msgspec.Struct, frozen=True, omit_defaults=True):
     behind: int | None = None
 
 
-_NOTHING = _AppendRest()
-
-
 def append(
     keys: Sequence[str],
     *,
@@ -171,8 +178,7 @@ def append(
     words than ``said`` are there.
     """
     asked = _AppendRest(before, ttl_ms, repeats, token, after, reach, fresh, changed, said, behind)
-    rest = _encode(asked) if asked != _NOTHING else b""
-    arguments = [name, settings, now_ms, if_match, new_name(), MOST_PINNED, rest]
+    arguments = [name, settings, now_ms, if_match, new_name(), MOST_PINNED, _encode(asked)]
     columns = zip(*map(_entry_arguments, repeat(sealer), entries), strict=True)
     arguments.extend(chain.from_iterable(columns))
     script = SCRIPTS["append"] if reach is None else _APPEND_AND_READ
@@ -185,21 +191,23 @@ def _entry_arguments(sealer: AnySealer, entry: NewEntry) -> tuple[bytes | int, .
     stored = seal_message(
         sealer, record, entry.identity, entry.body, entry.grounding, entry.metadata, as_before=entry.as_before
     )
-    rest = _EntryRest(
-        makes=calls.opens or None,
-        answers=calls.answers or None,
-        links=record.links if calls.opens or calls.answers else "",
-        parallel=entry.tokens_parallel if calls.answers else None,
-        always=record.is_always,
-        documents=record.grounding if entry.grounding else None,
-        progress=bool(record.flags & Flags.IN_PROGRESS),
-        unsent=bool(record.flags & Flags.LEFT_OUT),
-        continues=entry.continues,
-        compaction=entry.compaction,
-        media=kept_media(sealer, record.media, entry.contents, entry.lost) if record.media else (),
-        agents=record.party.names if record.party != EVERYBODY else (),
+    rest = _encode(
+        _EntryRest(
+            makes=calls.opens or None,
+            answers=calls.answers or None,
+            links=record.links if calls.opens or calls.answers else "",
+            parallel=entry.tokens_parallel if calls.answers else None,
+            always=record.is_always,
+            documents=record.grounding if entry.grounding else None,
+            progress=bool(record.flags & Flags.IN_PROGRESS),
+            unsent=bool(record.flags & Flags.LEFT_OUT),
+            continues=entry.continues,
+            compaction=entry.compaction,
+            media=kept_media(sealer, record.media, entry.contents, entry.lost) if record.media else (),
+            agents=record.party.names if record.party is not EVERYBODY else (),
+        )
     )
-    return id_field(entry.identity.id), *entry.tokens, *stored, _encode(rest) if rest != _NO_REST else b""
+    return id_field(entry.identity.id), *entry.tokens, *stored, rest if rest != _NO_REST else b""
 
 
 class _Open(msgspec.Struct):
@@ -211,52 +219,13 @@ class _Open(msgspec.Struct):
 _read_open = msgspec.json.Decoder(_Open).decode
 
 
-_CONFLICTS: tuple[tuple[type[EntryConflict] | type[ReplyGone], str, str], ...] = (
-    (
-        EntryConflict,
-        "This id is stored with other content, and its message is complete",
-        "leave a late part of a reply; else give this entry another id, or append with ?after_seq= the seq before",
-    ),
-    (
-        EntryConflict,
-        "A longer text of this reply in progress is stored",
-        "leave this late retry, send the whole text so far, or end the reply with its status",
-    ),
-    (
-        EntryConflict,
-        "Many replies were begun after this one in progress, which can no longer be finished where it stands",
-        "append the reply under another id, then erase this one (DELETE …/messages/id:…)",
-    ),
-    (
-        EntryConflict,
-        "A reply in progress has the role 'assistant', and keeps it",
-        "end the reply under this id, and append this message under an id of its own",
-    ),
-    (
-        ReplyGone,
-        "The reply to continue is not here",
-        "a rewind or an erasure took it away, and nothing was stored. Stop writing it; without 'continues' it is a new one",
-    ),
-    (
-        EntryConflict,
-        "A reply in progress keeps its author and its audience",
-        "send both with each of its parts as with the first, or append under another id",
-    ),
-    (
-        EntryConflict,
-        "This id is that of a message that agrees, or of another one of the list",
-        "give each new message an id of its own",
-    ),
-)
-
-
 def _read_append(entries: Sequence[NewEntry], reply: list[Any]) -> AppendReply:
     tail, sealed = None, NOTHING_SEALED
     freed: tuple[str, ...] = ()
     if reply and isinstance(reply[0], list):
         reply, tail = reply
     if reply[:1] != [b"ok"]:
-        _refuse(reply)
+        refuse(reply)
     while isinstance(reply[-1], list):
         *reply, last = reply
         if last and isinstance(last[0], bytes):
@@ -274,24 +243,144 @@ def _read_append(entries: Sequence[NewEntry], reply: list[Any]) -> AppendReply:
     return AppendReply(int(version), etag.decode(), settings, edited, waiting, appended, found, freed, sealed)
 
 
-def _refuse(reply: list[Any]) -> NoReturn:
-    match reply:
-        case [b"conflict", index, why]:
-            kind, detail, advice = _CONFLICTS[why]
-            raise kind(f"{detail}: {advice}.", errors=[Pointer(f"#/messages/{index}/id", detail)])
-        case [b"orphan", index]:
-            raise orphan(f"/messages/{index}/message")
-        case [b"pinned", index]:
-            raise too_many_pinned(f"#/messages/{index}")
-        case [b"again"]:
-            raise HistoryEdited
-        case [b"foreign"]:
-            raise Internal("The store holds another conversation under this name.")
-        case [b"sealed"]:
-            raise no_key_set()
-        case [b"undone"]:
-            raise Conflict(
-                "This request was done, and a rewind took its messages away: use a new key to store them again."
+class Writing(TypedDict):
+    """The arguments of an append beside its entries: the settings of a conversation that it begins, If-Match, the time, the
+    life in which the same request was done before, the name of a request that is done but once, and the rewind before it.
+
+    Of an agreement also: its entries' ids must be new; settings that change, and those that windows had; the digests of what
+    the newest messages say, and how many messages stand before these.
+    """
+
+    settings: bytes
+    if_match: str
+    now_ms: int
+    repeats: NotRequired[str | None]
+    token: NotRequired[str | None]
+    after: NotRequired[Forgotten | None]
+    fresh: NotRequired[bool]
+    changed: NotRequired[tuple[bytes, bytes]]
+    said: NotRequired[Sequence[bytes]]
+    behind: NotRequired[int | None]
+
+
+class Appends:
+    """Appends to all conversations of a deployment. Every call names a tenant, which sees only its own."""
+
+    def __init__(
+        self, client: Client, data_keys: DataKeys, storage: MarkedStorage | None, *, retention_ms: int | None
+    ) -> None:
+        self._client = client
+        self._retention_ms = retention_ms
+        self._has_objects = storage is not None
+        self.data_keys = data_keys
+        self.erasures = MediaErasures(client, storage)
+        self.media = MediaContents(client, data_keys, storage, self.erasures)
+        self.branches = Branches(client, data_keys)
+
+    async def append(
+        self, target: Target, entries: Sequence[NewEntry], reach: Reach | None = None, **writing: Unpack[Writing]
+    ) -> AppendReply:
+        """Store entries, all or none, each id once; create the conversation if it is not there.
+
+        With ``reach``, the reply has the tail that a window likely needs, for ``Tails.opened``.
+
+        Raises:
+            PreconditionFailed, EntryConflict, ReplyGone, OrphanToolResult, TooManyPinned, StoreUnavailable, StoreFull.
+        """
+        sealer = PLAIN if self.data_keys.plain else await self.data_keys.sealer(target.tenant, target.name)
+        given = list(entries)
+        entries = given if not self._has_objects else await self.media.placed(target, sealer, given, target.keys.media)
+        if sealer.active:
+            writing = {**writing, "settings": sealer.seal(Kind.SETTINGS, writing["settings"])}
+        arguments: Any = _sealed_agreement(sealer, writing) if "fresh" in writing else writing
+        while True:
+            call = append(
+                target.keys,
+                name=target.name,
+                sealer=sealer,
+                entries=entries,
+                ttl_ms=self._retention_ms,
+                reach=reach,
+                **arguments,
             )
-        case _:
-            raise refusal(reply)
+            try:
+                appended = await self._client.run(call)
+            except MediaMoved:
+                await self.erasures.note(target)  # so that what was written is swept, if this process ends here
+                await self.media.discard(target, sealer, entries)
+                entries = await self.media.placed(target, sealer, given, target.keys.media, again=True)
+            except (Conflict, HistoryEdited, PreconditionFailed, ReplyGone, Unprocessable) as refused:
+                if sealer.active and isinstance(refused, EntryConflict | ReplyGone):
+                    index = refused_entry(refused)
+                    if await self._stands_plain(target, entries[index]):
+                        given, entries = (_as_before(each, index) for each in (given, entries))
+                        continue
+                await self.media.discard(target, sealer, entries)
+                if isinstance(refused, ReplyGone):
+                    await self._tell_branch(target, entries, refused)
+                raise
+            else:
+                if self._has_objects:
+                    await self._erase_unused(target, sealer, entries, appended)
+                return appended if appended.settings[:1] == PLAIN_JSON else await self._opened(target, appended)
+
+    async def _tell_branch(self, target: Target, entries: Sequence[NewEntry], gone: ReplyGone) -> None:
+        """Tell in which branch a reply is that a write would continue, if it is in one."""
+        with contextlib.suppress(Problem):
+            identity = entries[refused_entry(gone)].identity.id
+            found = (await self.branches.all(target)).branch_with(identity)
+            if found is not None:
+                gone.members = {**gone.members, "branch": found.id}
+
+    async def _erase_unused(
+        self, target: Target, sealer: AnySealer, entries: Sequence[NewEntry], appended: AppendReply
+    ) -> None:
+        """Erase the objects that no message has after an append: of forgotten messages, and of duplicates."""
+        held, twice = set[str](), set[str]()
+        for entry, step in zip(entries, appended.entries, strict=True):
+            if entry.contents:
+                (twice if step.duplicate else held).update(self.media.written(target, sealer, [entry]))
+        unused = [each.removeprefix(f"{target.name}/") for each in twice - held]
+        if unused or appended.freed:
+            with contextlib.suppress(StoreUnavailable, StoreFull):  # the append is stored; what stays is swept
+                await self.erasures.erase(target, [*appended.freed, *unused])
+
+    async def _opened(self, target: Target, reply: AppendReply) -> AppendReply:
+        """The reply with its settings opened; with none where they cannot be opened, because the turn is stored already."""
+        settings = b"{}"
+        with contextlib.suppress(Problem):
+            settings = await self.data_keys.reading(
+                target.tenant, target.name, lambda it: it.open(Kind.SETTINGS, reply.settings)
+            )
+        return msgspec.structs.replace(reply, settings=settings)
+
+    async def _stands_plain(self, target: Target, entry: NewEntry) -> bool:
+        """Whether this entry was stored before encryption had a key: its stored digest is then the plain one."""
+        if entry.as_before:
+            return False
+        (seq,) = await self._client.commands([("HGET", target.keys.ids, id_field(entry.identity.id))])
+        (details,) = await self._client.commands([("LINDEX", target.keys.details, int(seq or 0) - 1)])
+        return bool(seq and details) and decode_details(details).digest == entry.identity.digest
+
+
+def _as_before(entries: Sequence[NewEntry], index: int) -> list[NewEntry]:
+    """The entries, of which this one may be stored under its plain digest."""
+    found = list(entries)
+    found[index] = msgspec.structs.replace(found[index], as_before=True)
+    return found
+
+
+def _sealed_agreement(sealer: AnySealer, writing: Writing) -> dict[str, Any]:
+    """Return an agreement's arguments as the append script takes them."""
+    arguments: dict[str, Any] = {**writing}
+    if "changed" in writing:
+        sealed = (as_string(sealer.seal(Kind.SETTINGS, each)) for each in writing["changed"])
+        arguments["changed"] = SettingsChange(*sealed)
+    if "said" in writing:
+        arguments["said"] = as_string(b"".join(_sealed_digests(sealer, writing["said"])))
+    return arguments
+
+
+def _sealed_digests(sealer: AnySealer, digests: Sequence[bytes]) -> Iterable[bytes]:
+    """The digests as they are stored, which without a master key is as they are."""
+    return map(partial(sealer.digest, Purpose.CONTENT), digests) if sealer.active else digests

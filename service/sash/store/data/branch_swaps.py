@@ -8,10 +8,10 @@ import msgspec
 from sash.problems import PreconditionFailed
 from sash.store.data import script_calls
 from sash.store.data.agreements import Agreements
-from sash.store.data.append_script import AppendReply, Forgotten
+from sash.store.data.append_script import AppendReply, Forgotten, Writing
 from sash.store.data.branches import NOTHING_SEALED, SealedTail, no_branch, took
 from sash.store.data.changing import ATTEMPTS, Change, busy, require_version
-from sash.store.data.conversations import Conversations, Writing
+from sash.store.data.conversations import Conversations
 from sash.store.data.histories import Histories
 from sash.store.data.layout import Target
 from sash.store.data.replies import State

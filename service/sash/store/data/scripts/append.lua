@@ -4,7 +4,7 @@
 --
 -- ARGV  1 name (tenant/conversation)   2 settings of a new conversation   3 now (ms)   4 entity tag that must stand, '*' or ''
 --       5 random name of this write   6 limit of pinned messages
---       7 '' or msgpack: before (messages that must be there), ttl (ms, of a new conversation), repeats (the life in which this
+--       7 msgpack: before (messages that must be there), ttl (ms, of a new conversation), repeats (the life in which this
 --         same request was done before, so that only its entries' places are asked for), reach (of the tail that a window
 --         needs, as in tail.lua), after (what a rewind before the append forgets: seq, the last to keep; etag, the state that
 --         these figures were made for; less, unpinned, as in forgetting.lua; media, as in media.lua; open, the tool group that
@@ -45,7 +45,7 @@ local USER, TOOL, FUNCTION = 2, 4, 5
 local SEALED, PLAIN = 1, 123 -- the first byte of an encrypted value, and of settings that are not encrypted
 
 local settings, now, this_change = ARGV[2], ARGV[3], ARGV[5]
-local asked = ARGV[7] ~= '' and cmsgpack.unpack(ARGV[7]) or {}
+local asked = cmsgpack.unpack(ARGV[7])
 
 -- ---- 1. What stands
 
