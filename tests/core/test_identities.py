@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from rigs.entries import said
 
 from sash.core.chat.bounds import IDS
-from sash.core.stored.identities import CHANCE_BITS, STAMP_CHANCE_BITS, Identity, long_form, short_form, ulid_of
-from sash.core.stored.record import pack
+from sash.core.stored.details import long_form
+from sash.core.stored.identities import CHANCE_BITS, STAMP_CHANCE_BITS, Identity, ulid_of
+from sash.core.stored.record import pack, short_form
 from sash.store.data.entries import ID_TIMES
 from sash.store.data.layout import unpack
 

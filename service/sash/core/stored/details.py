@@ -14,7 +14,7 @@ from sash.core.chat.audiences import PARTY_BYTES, Party
 from sash.core.counts.measures.measures import Extra
 from sash.core.counts.measures.rows import Rows, extra_of
 from sash.core.counts.text.numbers import Number
-from sash.core.stored.identities import Identity, long_form
+from sash.core.stored.identities import CHANCE_BITS, ULID_BYTES, Identity, ulid_of
 from sash.core.stored.split_media import StoredMedium
 
 _ARRAY, _DIGEST, _ID = 0x90, b"\xc4\x08", 11
@@ -75,6 +75,17 @@ class Details(msgspec.Struct, array_like=True, frozen=True, gc=False):
     def identity(self) -> Identity:
         """The message's identity."""
         return Identity(*long_form(self.id, self.stamp), self.digest, self.status)
+
+
+def long_form(short: bytes | str, stamp: int | None) -> tuple[str, int]:
+    """The id and the stamp of the short form of an id."""
+    if isinstance(short, str):
+        return short, stamp or 0
+    if len(short) == ULID_BYTES:
+        value = int.from_bytes(short)
+        return ulid_of(value), value >> CHANCE_BITS if stamp is None else stamp
+    digits = short[1:].hex()
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])), stamp or 0
 
 
 encode_details = msgspec.msgpack.Encoder().encode

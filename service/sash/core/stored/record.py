@@ -10,6 +10,7 @@ messages takes one addition for each. Facts that few messages have (tool calls, 
 Numbers are little-endian. The store's scripts know the size, and flags of the bytes 0 and 3; a test compares them.
 """
 
+import re
 from collections.abc import Sequence
 from functools import reduce
 from operator import or_
@@ -27,7 +28,7 @@ from sash.core.counts.measures.rows import stored_row
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, TOOL
 from sash.core.counts.text import Pair
 from sash.core.stored.details import encode_details
-from sash.core.stored.identities import Identity, short_form
+from sash.core.stored.identities import CHANCE_BITS, DIGITS, ULID_BYTES, Identity
 from sash.core.stored.split_media import GAP, StoredMedium
 
 LAYOUT: Final = Struct("<BBBBIIIHH8s")
@@ -38,7 +39,9 @@ DIGEST_BYTES: Final = 8
 FLAG_BYTES: Final = (0, 3, 16, 17)
 """The bytes of a record that have flags, the lowest ones first."""
 FLAG_BITS: Final = 8 * len(FLAG_BYTES)
-_LARGEST: Final = 2**32 - 1
+_ULID: Final = re.compile(f"[0-7][{DIGITS}]{{25}}")
+_UUID: Final = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_PYTHONS_DIGITS: Final = bytes.maketrans(DIGITS.encode(), b"0123456789abcdefghijklmnopqrstuv")
 
 
 class Flags:
@@ -203,9 +206,8 @@ def encode_record(record: Record) -> bytes:
         flags |= Flags.MIXED | Flags.NAMED
     elif extra is not None and extra.mix is not None:
         flags |= Flags.MIXED
-    o200k, cl100k = min(one.o200k, _LARGEST), min(one.cl100k, _LARGEST)
     low, high, further, said = flags & 255, flags >> 8 & 255, flags >> 16, record.content_digest
-    return LAYOUT.pack(low, one.role, record.calls, high, o200k, cl100k, record.size, further, record.tag, said)
+    return LAYOUT.pack(low, one.role, record.calls, high, one.o200k, one.cl100k, record.size, further, record.tag, said)
 
 
 def pack(record: Record, identity: Identity) -> tuple[bytes, bytes]:
@@ -228,6 +230,17 @@ def pack(record: Record, identity: Identity) -> tuple[bytes, bytes]:
     else:
         details = () if stamp is None else (stamp,)
     return encode_record(record), encode_details((identity.digest, name, *details))
+
+
+def short_form(identity: Identity) -> tuple[bytes | str, int | None]:
+    """An identity's id in the form in which it is stored, and its stamp where this id does not tell it."""
+    name, stamp = identity.id, identity.stamp
+    if _ULID.fullmatch(name):
+        value = int(name.encode().translate(_PYTHONS_DIGITS), 32)
+        return value.to_bytes(ULID_BYTES), None if value >> CHANCE_BITS == stamp else stamp
+    if _UUID.fullmatch(name):
+        return b"\0" + bytes.fromhex(name.replace("-", "")), stamp
+    return name, stamp
 
 
 def _ending(extra: Extra, came: int) -> Extra:

@@ -25,9 +25,9 @@ from sash.core.providers.reading.native import compaction_of
 from sash.core.stored.identities import (
     CHANCE_DIGITS,
     DIGIT_OF_BYTE,
+    DIGIT_PAIRS,
     STAMP_CHANCE_BITS,
     Identity,
-    stamp_digits,
     ulid_of,
 )
 from sash.core.stored.record import Flags, Record, pack
@@ -84,6 +84,20 @@ def new_id(now_ms: int | None = None, *, seed: str | None = None) -> str:
     return ulid_of(milliseconds << 8 * _CHANCE_BYTES | int.from_bytes(chance))
 
 
+def _stamp_digits(stamp: int) -> str:
+    """The 14 digits with which an id of this stamp begins, as ``ulid_of`` writes them. A loop takes twice as long."""
+    pairs = DIGIT_PAIRS
+    return (
+        pairs[stamp >> 60]
+        + pairs[stamp >> 50 & 1023]
+        + pairs[stamp >> 40 & 1023]
+        + pairs[stamp >> 30 & 1023]
+        + pairs[stamp >> 20 & 1023]
+        + pairs[stamp >> 10 & 1023]
+        + pairs[stamp & 1023]
+    )
+
+
 class NewEntry(msgspec.Struct, frozen=True):
     """An entry ready to be stored; all slow work is done."""
 
@@ -116,7 +130,7 @@ def prepare(entries: Sequence[Entry], template: Template, now_ms: int, send: Nam
     random = urandom(_STAMP_BYTES + CHANCE_DIGITS * len(entries))
     chance, digits = int.from_bytes(random[:_STAMP_BYTES]) >> 4, random[_STAMP_BYTES:].translate(DIGIT_OF_BYTE).decode()
     stamp = now_ms << STAMP_CHANCE_BITS | chance
-    named = stamp_digits(ID_TIMES.next(now_ms) << STAMP_CHANCE_BITS | chance)
+    named = _stamp_digits(ID_TIMES.next(now_ms) << STAMP_CHANCE_BITS | chance)
     prepared: list[NewEntry] = []
     for place, entry in enumerate(entries):
         message, calls = entry.message, NO_CALLS
