@@ -72,6 +72,7 @@ STAGES = {
     "sash.core.counts.costs.counting": _CHECK,
     "sash.windows": _LAW,
     "sash.windows.answer": _SPLICE,
+    "sash.windows.flow:_made": _SPLICE,
     "sash.windows.edits": _SPLICE,
     "sash.windows.marked": _SPLICE,
     "sash.core.law.render": _SPLICE,

@@ -565,11 +565,9 @@ StopReason = Annotated[
 
 
 class WindowDocument(WindowHead, frozen=True, kw_only=True):
-    """The messages to send, and their figures.
+    """The messages to send, and their figures."""
 
-    The declaration of a window for the OpenAPI document. Windows are encoded by ``windows/answer.py``.
-    """
-
+    # For the OpenAPI document alone: ``windows/flow.py`` encodes windows.
     format: WindowFormat
     request: Annotated[
         ProviderObject,

@@ -19,16 +19,16 @@
         ▼
     flow.window ── a generator: yields what it needs, is sent what was read (needs.py)
         │ core.law.build.build_window    the law, which chooses the messages: a Window of seqs and figures
-        │ edits                          its messages as they are sent: cut, renamed, with lines in place of media
-        │ answer.made                    figures are put into the plan's head, and stored bodies spliced in
+        │ edits.as_sent, answer.woken    only where more is sent than texts as they are stored, or more is told
+        │ figures are put into the plan's head, and stored bodies spliced in
         ▼
-    Made, whose body is sent unchanged
+    answer.Made, whose body is sent unchanged
 
 Each window of a stored history has a receipt (``receipts.py``), by which ``again.py`` makes it once more: the same flow, on
 the tail of an earlier state. ``difference.py`` compares two windows.
 
 Nothing of a conversation is kept between requests. A plan has none of it, and is kept with the settings that it follows
 from. It tells whether a window of texts alone may have more than these (``WindowPlan.is_woken``): if neither the plan nor a
-message does, the steps that change messages, tell mends and add members are not taken. Each parameter is declared once, in
-``core/law/records/parameters.py``.
+message nor a summary does, the steps that change messages, tell mends and add members are not taken. Each parameter is
+declared once, in ``core/law/records/parameters.py``.
 """

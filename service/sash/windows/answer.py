@@ -1,11 +1,8 @@
-"""A window as JSON: the encoded figures, then the stored bodies, spliced in unchanged."""
+"""A finished window; and the request and the figures of one that is more than texts as they are stored."""
 
-from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial, reduce
 from operator import or_
-from types import MappingProxyType
-from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -15,7 +12,6 @@ from sash.core.counts.costs.message_cost import is_guessed
 from sash.core.counts.costs.request_shapes import parts_in, parts_of
 from sash.core.counts.models.models import Model
 from sash.core.law.documents.documents import Documents
-from sash.core.law.fixed_parts.cost import Cost, input_prices
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.history.enclosing import with_records
 from sash.core.law.history.view import History, Order
@@ -37,13 +33,12 @@ from sash.core.providers.messages.mends import (
 )
 from sash.core.providers.messages.pieces import Object
 from sash.core.providers.openai.server_mends import USER_FIRST
-from sash.core.stored.stored_grounding import NO_SOURCE, StoredGrounding
+from sash.core.stored.stored_grounding import NO_SOURCE
 from sash.windows.asked import Asked, WindowPlan
 from sash.windows.cache_hints import Hints, hints_of
 from sash.windows.edits import cheaper, sparing
 from sash.windows.head import (
     NO_DOCUMENTS,
-    Kept,
     Mended,
     SentDocument,
     Trimmed,
@@ -54,10 +49,6 @@ from sash.windows.head import (
 from sash.windows.lost_media import lost_seqs
 from sash.windows.marked import marked_in, with_foreign_members
 from sash.windows.tokens_sent import is_sent_as_counted, savings
-
-_encode, _replace = msgspec.json.Encoder().encode, msgspec.structs.replace
-_NO_MORE: Final[Mapping[str, Any]] = MappingProxyType({})
-NO_GROUNDING: Final[Mapping[int, StoredGrounding]] = MappingProxyType({})
 
 
 class Made(msgspec.Struct, frozen=True):
@@ -75,59 +66,13 @@ class Made(msgspec.Struct, frozen=True):
     """The window's receipt, if its history is stored."""
 
 
-def made(
-    asked: Asked,
-    history: History,
-    window: Window,
-    bodies: Bodies,
-    documents: Documents,
-    trimmed: Trimmed | None,
-    *,
-    is_woken: bool,
-) -> Made:
-    """The JSON of a window whose edits are applied. Raises FormatCannotCarry.
-
-    ``is_woken``: more may be sent than texts as they are stored, or more be told (``WindowPlan.is_woken``).
-    """
-    plan, hints, more = asked.plan, None, _NO_MORE
-    if is_woken:
-        request, window, hints, more = _woken(asked, history, window, bodies, documents, trimmed)
-    else:
-        request = chat_messages(plan.parts, window, bodies, NO_GROUNDING)
-        if window.summary is not None:
-            more = {"exact": plan.model.exact and _is_exact(plan, history, window)}
-    seqs, total = window.seqs, window.tokens.total
-    prices = input_prices(plan.model, total) if plan.model.price_tiers else plan.flat_prices
-    head = _replace(
-        plan.head,
-        conversation_id=asked.conversation if asked.version is not None else None,
-        version=asked.version,
-        etag=asked.etag,
-        tokens=window.tokens,
-        kept=Kept(len(seqs), seqs[0], max(seqs) if window.is_moved else seqs[-1]) if seqs else plan.head.kept,
-        dropped=window.dropped,
-        stop_reason=window.stop_reason,
-        summary_used=window.summary is not None,
-        note=window.note,
-        cost=Cost(round(total * prices.uncached / 1e6, 9), prices.tier) if prices is not None else None,
-        **more,
-    )
-    before, after = _encode(head)[:-1] + b',"request":', b"}" if asked.receipt is None else b""
-    if isinstance(request, list):
-        body = chat_request(plan.parts, request, before=before, after=after)
-    else:
-        body = before + _encode(request) + after
-    receipt = b""
-    if asked.receipt is not None:
-        receipt = asked.receipt(body, total)
-        body = b"".join((body, b',"receipt":"', receipt, b'"}'))
-    return Made(body, asked, history, window, head, documents, hints, bodies, receipt)
-
-
-def _woken(
+def woken(
     asked: Asked, history: History, window: Window, bodies: Bodies, documents: Documents, trimmed: Trimmed | None
-) -> tuple[Object | list[Body], Window, Hints | None, dict[str, Any]]:
-    """The request, the window at the tokens that are sent, the hints for the prompt cache, and more members of the head."""
+) -> tuple[Object | list[Body], Window, Hints | None, WindowHead]:
+    """The request, the window at the tokens that are sent, the hints for the prompt cache, and the head with what it tells.
+
+    The window's edits are applied. Raises FormatCannotCarry.
+    """
     plan, query, parts = asked.plan, asked.plan.query, asked.plan.parts
     mends = _told(window, history, plan)
     request = _request(plan, history, window, bodies, documents, mends)
@@ -143,17 +88,18 @@ def _woken(
     exact = plan.text_is_exact if is_text else plan.model.exact and _is_exact(plan, history, window)
     if exact and plan.form.fills:
         exact = is_sent_as_counted(window, history, plan, mends, bodies)
-    more = {
-        "exact": exact,
-        "grounding": _grounding_of(plan, window, documents) if documents.sources else NO_DOCUMENTS,
-        "trimmed": trimmed,
-        "recalled": _recalled(window.recalled) if window.recalled else None,
-        "mended": Mended(len(mends.told), mends.reasons()) if mends.told else None,
-        "waiting_for": [*window.waiting_for],
-        "unknown_view": query.view if asked.is_unknown_view else None,
-        "explain": window.explain and _explain(plan, window, documents, mends),
-    }
-    return request, window, hints, more
+    head = msgspec.structs.replace(
+        plan.head,
+        exact=exact,
+        grounding=_grounding_of(plan, window, documents) if documents.sources else NO_DOCUMENTS,
+        trimmed=trimmed,
+        recalled=_recalled(window.recalled) if window.recalled else None,
+        mended=Mended(len(mends.told), mends.reasons()) if mends.told else None,
+        waiting_for=[*window.waiting_for],
+        unknown_view=query.view if asked.is_unknown_view else None,
+        explain=window.explain and _explain(plan, window, documents, mends),
+    )
+    return request, window, hints, head
 
 
 def _told(window: Window, history: History, plan: WindowPlan) -> Mends:
@@ -211,8 +157,7 @@ def _request(
 ) -> Object | list[Body]:
     """The window's ``request``: its messages as JSON for chat completions, or an object to be encoded."""
     form, parts, model, drops = plan.query.format, plan.parts, plan.model, plan.query.uncarried == "drop"
-    sources = documents.sources
-    grounding = {seq: each.grounding for seq, each in sources.items()} if sources else NO_GROUNDING
+    grounding = {seq: each.grounding for seq, each in documents.sources.items()}
     is_rich = history.records.details
     for seq in with_foreign_members(window, history, form) if is_rich else ():
         mends.add(FOREIGN_MEMBERS, seq)

@@ -10,6 +10,7 @@ import msgspec
 from sash.core.counts.models.models import NO_WINDOW, Model, find_model, unknown_model
 from sash.core.law.fixed_parts.at_destination import at_destination
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts
+from sash.core.law.fixed_parts.history_tools import with_history_tools
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.limits.request_size import check_tools
 from sash.core.law.recall import Recollection
@@ -116,6 +117,11 @@ class Asked(msgspec.Struct, frozen=True):
     def block(self) -> int:
         """The reference tokens of a stable cut's block."""
         return BLOCK * self.plan.below_a_tier
+
+    def with_tools(self, first_seen: int, length: int) -> "Asked":
+        """The request with the tools that read its history, which tell the first message that its window has."""
+        parts = with_history_tools(self.plan.parts, first_seen, length)
+        return msgspec.structs.replace(self, plan=msgspec.structs.replace(self.plan, parts=parts))
 
 
 def plan_of(query: WindowQuery, parts: FixedParts, limits: Limits, told: tuple[Any, ...] = ()) -> WindowPlan:

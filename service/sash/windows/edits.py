@@ -3,7 +3,7 @@
 The messages were chosen by bounds. Each function here changes some of them, and gives the window with exact tokens.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final
@@ -39,16 +39,45 @@ from sash.core.providers.reading.interrupted import calls_in, text_alone, withou
 from sash.core.providers.reading.own_parts import without_reasoning
 from sash.core.providers.writing.turns import is_of
 from sash.core.stored.record import RESULTS, Record
+from sash.windows.asked import Asked
 from sash.windows.head import Trimmed
+from sash.windows.needs import LongWork
+from sash.windows.recalling import first_seen
 
 _encode = msgspec.json.Encoder().encode
 _members: Any = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 """A message of which no member is decoded."""
 _replace = msgspec.structs.replace
 _NOTHING: Final[Mapping[int, int]] = MappingProxyType({})
+_FEW_EDITS: Final = 8
+"""Messages that are changed within some ten milliseconds at most, such as results that are cut."""
+_SMALL_BYTES: Final = 65_536
+"""The bytes of messages that are changed within a few milliseconds."""
 
 
-def with_result_lines(window: Window, history: History, order: Order, bodies: Bodies, model: Model) -> Window:
+def as_sent(
+    asked: Asked, window: Window, history: History, bodies: Bodies
+) -> Generator[LongWork, None, tuple[Asked, Window, Bodies, Trimmed | None]]:
+    """The window with what is sent in place of its messages as they are stored: lines, cuts and other names; and the
+    request with what its tools tell of it."""
+    plan, model, trimmed = asked.plan, asked.plan.model, None
+    if history.order is not None:
+        window = _with_result_lines(window, history, history.order, bodies, model)
+    if window.edits:
+        cut = [each for each in window.edits.values() if each.limit != 0]  # a line is soon written
+        if len(cut) > _FEW_EDITS or int(history.records.sizes()[[*window.edits]].sum()) > _SMALL_BYTES:
+            yield LongWork()
+        window, bodies, trimmed = edited(window, history, bodies, model)
+    if window.goes_on:  # a reply without its calls may end a request, so the messages as they are sent decide
+        window = _with_line_to_go_on(window, bodies, plan.parts.few_shots, model)
+    if plan.parts.names:
+        window, bodies = _with_sent_names(window, history, bodies, plan.parts.names, model)
+    if plan.query.history_tools:
+        asked = asked.with_tools(first_seen(window, history), history.length)
+    return asked, window, bodies, trimmed
+
+
+def _with_result_lines(window: Window, history: History, order: Order, bodies: Bodies, model: Model) -> Window:
     """The window with the lines in place of missing results, and the ids of the calls that wait."""
     sent, seqs = set(window.rows), history.seqs
     lines: dict[int, list[bytes]] = {}
@@ -67,7 +96,7 @@ def with_result_lines(window: Window, history: History, order: Order, bodies: Bo
     return _replace(cheaper(window, less), lines=lines, waiting_for=waiting)
 
 
-def with_line_to_go_on(window: Window, bodies: Bodies, few_shots: Sequence[bytes], model: Model) -> Window:
+def _with_line_to_go_on(window: Window, bodies: Bodies, few_shots: Sequence[bytes], model: Model) -> Window:
     """The window with the line that asks to go on behind its last reply.
 
     Where the reply may stand at the end, there is no line, and the line's tokens are taken off.
@@ -215,7 +244,7 @@ def _plain_lines(
     }
 
 
-def with_sent_names(
+def _with_sent_names(
     window: Window, history: History, bodies: Bodies, names: Mapping[str, str], model: Model
 ) -> tuple[Window, Bodies]:
     """Return the window and the bodies with the sent names in calls and results, at the tokens that these have."""

@@ -16,11 +16,10 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.counts.models.families import FUNCTION, TOOL
-from sash.core.counts.models.models import Model
 from sash.core.law.build import build_window
 from sash.core.law.documents.document_costs import Source
 from sash.core.law.documents.documents import Documents
-from sash.core.law.fixed_parts.history_tools import with_history_tools
+from sash.core.law.fixed_parts.cost import Cost, input_prices
 from sash.core.law.fixed_parts.plan import Plan, WindowSpec
 from sash.core.law.history.compaction import compacted
 from sash.core.law.history.order import arranged
@@ -29,21 +28,22 @@ from sash.core.law.history.view import History, with_recalled
 from sash.core.law.recall import choose
 from sash.core.law.records.costs import message_costs
 from sash.core.law.records.need_older import NeedOlder, older
-from sash.core.law.render import Bodies
+from sash.core.law.render import Bodies, Body, chat_messages, chat_request
 from sash.core.law.selection.explain import short_of
 from sash.core.law.selection.window import Window
+from sash.core.providers.messages.pieces import Object
 from sash.core.search.words import said_in
 from sash.core.stored.record import Record
 from sash.core.stored.stored_grounding import StoredGrounding
 from sash.problems import WindowDoesNotFit
-from sash.windows.answer import Made, made
+from sash.windows.answer import Made, woken
 from sash.windows.asked import Asked
-from sash.windows.edits import edited, with_line_to_go_on, with_result_lines, with_sent_names
-from sash.windows.head import Trimmed
+from sash.windows.cache_hints import Hints
+from sash.windows.edits import as_sent
+from sash.windows.head import Kept, WindowHead
 from sash.windows.needs import (
     DocumentsOf,
     FilledBodies,
-    LongWork,
     Need,
     Search,
     Searchable,
@@ -59,7 +59,6 @@ from sash.windows.recalling import (
     beside_documents,
     costs_of,
     digests_of,
-    first_seen,
     in_block,
     in_places,
     last_left_out,
@@ -70,14 +69,10 @@ from sash.windows.recalling import (
 
 Flow = Generator[Need | Made, Any, None]
 """Its needs, and at last the window."""
-_FEW_EDITS: Final = 8
-"""Messages that are changed within some ten milliseconds at most, such as results that are cut."""
-_SMALL_BYTES: Final = 65_536
-"""The bytes of messages that are changed within a few milliseconds."""
 _MOST_TRIES = 8
 """Budgets that are tried for a refused window. The first is nearly always enough."""
 _NO_RECORDS: Final[Mapping[int, Record]] = MappingProxyType({})
-_replace = msgspec.structs.replace
+_encode, _replace = msgspec.json.Encoder().encode, msgspec.structs.replace
 
 
 def window(asked: Asked, seen: SeenHistory) -> Flow:
@@ -110,41 +105,57 @@ def window(asked: Asked, seen: SeenHistory) -> Flow:
             seqs = sorted(seqs)
             bodies = bodies if bodies.have(seqs) else (yield Texts(seqs, seen.history))
         is_rich = history.records.details or history.order is not None or choice.edits or documents.sources
-        trimmed, is_woken = None, plan.is_woken or bool(is_rich)
-        if is_woken:
-            asked, choice, bodies, trimmed = yield from _as_sent(asked, choice, history, bodies)
-        yield made(asked, history, choice, bodies, documents, trimmed, is_woken=is_woken)
+        if plan.is_woken or is_rich or choice.summary is not None:
+            asked, choice, bodies, trimmed = yield from as_sent(asked, choice, history, bodies)
+            request, choice, hints, head = woken(asked, history, choice, bodies, documents, trimmed)
+        else:
+            request, hints, head = chat_messages(plan.parts, choice, bodies, {}), None, plan.head
+        yield _made(asked, history, choice, bodies, documents, request, hints, head)
         return
+
+
+def _made(
+    asked: Asked,
+    history: History,
+    window: Window,
+    bodies: Bodies,
+    documents: Documents,
+    request: Object | list[Body],
+    hints: Hints | None,
+    head: WindowHead,
+) -> Made:
+    """The window as JSON: ``head`` with its figures, and the request, into which stored bodies are spliced unchanged."""
+    plan, seqs, total, receipt = asked.plan, window.seqs, window.tokens.total, b""
+    prices = plan.flat_prices or input_prices(plan.model, total)
+    head = _replace(
+        head,
+        conversation_id=asked.conversation if asked.version is not None else None,
+        version=asked.version,
+        etag=asked.etag,
+        tokens=window.tokens,
+        kept=Kept(len(seqs), seqs[0], max(seqs) if window.is_moved else seqs[-1]) if seqs else head.kept,
+        dropped=window.dropped,
+        stop_reason=window.stop_reason,
+        summary_used=window.summary is not None,
+        note=window.note,
+        cost=Cost(round(total * prices.uncached / 1e6, 9), prices.tier) if prices is not None else None,
+    )
+    before, after = _encode(head)[:-1] + b',"request":', b"}" if asked.receipt is None else b""
+    if isinstance(request, list):
+        body = chat_request(plan.parts, request, before=before, after=after)
+    else:
+        body = before + _encode(request) + after
+    if asked.receipt is not None:
+        receipt = asked.receipt(body, total)
+        body = b"".join((body, b',"receipt":"', receipt, b'"}'))
+    return Made(body, asked, history, window, head, documents, hints, bodies, receipt)
 
 
 def _begun(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked, SeenHistory, Mapping[int, Record]]]:
     """The request with the tools that read its history, and with its recollection, as ``_recall`` gives it."""
     if asked.plan.query.history_tools:
-        asked = _with_tools(asked, seen.history.length, seen.history)
+        asked = asked.with_tools(seen.history.length, seen.history.length)
     return (yield from _recall(asked, seen)) if asked.plan.query.recall_max_tokens else (asked, seen, _NO_RECORDS)
-
-
-def _as_sent(
-    asked: Asked, choice: Window, history: History, bodies: Bodies
-) -> Generator[Need, Any, tuple[Asked, Window, Bodies, Trimmed | None]]:
-    """The window with what is sent in place of its messages as they are stored: lines, cuts and other names; and the
-    request with what its tools tell of it."""
-    plan, trimmed = asked.plan, None
-    if history.order is not None:
-        choice = with_result_lines(choice, history, history.order, bodies, plan.model)
-    if choice.edits:
-        choice, bodies, trimmed = yield from _edited(choice, history, bodies, plan.model)
-    if choice.goes_on:  # a reply without its calls may end a request, so the messages as they are sent decide
-        choice = with_line_to_go_on(choice, bodies, plan.parts.few_shots, plan.model)
-    if plan.parts.names:
-        choice, bodies = with_sent_names(choice, history, bodies, plan.parts.names, plan.model)
-    if plan.query.history_tools:
-        asked = _with_tools(asked, first_seen(choice, history), history)
-    return asked, choice, bodies, trimmed
-
-
-def _with_tools(asked: Asked, first: int, history: History) -> Asked:
-    return _replace(asked, plan=_replace(asked.plan, parts=with_history_tools(asked.plan.parts, first, history.length)))
 
 
 def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, History, Documents]:
@@ -181,9 +192,10 @@ def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, Histor
             enough.model = plan.model.id
             raise enough from None
         choice = enough
-    if isinstance(choice, NeedOlder) and view is not None:
-        choice = back_for_view(seen.history, history, choice, plan.model, plan.budget, asked.block)
-    if isinstance(choice, Window) and asked.recollection is not None:
+    if isinstance(choice, NeedOlder):
+        if view is not None:
+            choice = back_for_view(seen.history, history, choice, plan.model, plan.budget, asked.block)
+    elif asked.recollection is not None:
         choice = recollected(choice, asked.recollection, history)
     return choice, history, documents
 
@@ -229,16 +241,6 @@ def _documents_of(plan: Plan, bodies: Bodies, grounding: Mapping[int, StoredGrou
     return plan.documents(
         {seq: Source(written(stored), bodies.body(seq)[stored.start : stored.end]) for seq, stored in grounding.items()}
     )
-
-
-def _edited(
-    choice: Window, history: History, bodies: Bodies, model: Model
-) -> Generator[Need, Any, tuple[Window, Bodies, Trimmed | None]]:
-    """Apply the window's edits, in a thread where they are many or large: a cut text is counted. A line is soon written."""
-    are_many = len([each for each in choice.edits.values() if each.limit != 0]) > _FEW_EDITS
-    if are_many or int(history.records.sizes()[[*choice.edits]].sum()) > _SMALL_BYTES:
-        yield LongWork()
-    return edited(choice, history, bodies, model)
 
 
 def _with_media(choice: Window, history: History, seen: SeenHistory) -> WithMedia:

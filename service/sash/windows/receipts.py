@@ -95,7 +95,7 @@ def receipt_of(
     ``rules`` is the digest of the model's figures, and ``told`` what ``told_of`` gives.
     """
     life, change = state.made[0], state.etag[-8:].encode()
-    parts = (
+    fields = (
         zlib.crc32(target.name.encode()) & _NAME,
         state.version,
         state.length,
@@ -105,20 +105,21 @@ def receipt_of(
         state.grounding_tokens[column],
         total,
         rules,
+        *told,
     )
-    packed = _encode((*parts, *told))
+    packed = _encode(fields)
     if len(packed) > _ROOM:
-        packed = _shorter(parts, *told)
+        packed = _shorter(fields)
     checksum = xxh3_64_digest(life + packed, xxh3_64_intdigest(body))
     return b"w1." + life + change + b2a_base64(checksum + packed).translate(_TO_URL, b"=\n")
 
 
-def _shorter(parts: tuple[Any, ...], correction: float | None, parameters: msgspec.Raw, *constant: int) -> bytes:
+def _shorter(fields: tuple[Any, ...]) -> bytes:
     """The fields of a receipt whose parameters are too long: with a deflated name of the model, or a digest of all."""
-    packed = _encode((*parts, correction, _with_short_model(bytes(parameters)), *constant))
-    if len(packed) > _ROOM:
-        packed = _encode((*parts, correction, _digest(bytes(parameters)), *constant))
-    return packed
+    place = _Rest.__struct_fields__.index("parameters")
+    before, parameters, behind = fields[:place], bytes(fields[place]), fields[place + 1 :]
+    packed = _encode((*before, _with_short_model(parameters), *behind))
+    return packed if len(packed) <= _ROOM else _encode((*before, _digest(parameters), *behind))
 
 
 def _digest(packed: bytes) -> bytes:

@@ -11,7 +11,8 @@ from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts, decoded_settings
 from sash.core.law.fixed_parts.history_tools import check_names
 from sash.core.law.fixed_parts.plan import below_a_tier
-from sash.core.law.history.compaction import readable
+from sash.core.law.history.compaction import newest_summary, readable
+from sash.core.law.history.view import History
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.render import Bodies
 from sash.core.law.selection.caching import cache_key
@@ -152,9 +153,9 @@ class Windows:
         if isinstance(tail, Known):
             return tail
         state = tail.state
-        if not known or (state.etag not in known and "*" not in known) or not self._follows(query, state):
-            return await self.of_tail(target, query, tail, room)
-        return Known(state.etag)
+        if known and (state.etag in known or "*" in known) and self._follows(query, state):
+            return Known(state.etag)
+        return await self.of_tail(target, query, tail, room)
 
     def _follows(self, query: WindowQuery, state: State) -> bool:
         """Whether the window depends on the conversation alone. Its settings name the model if the query does not."""
@@ -195,19 +196,20 @@ class Windows:
         ``rules`` is the digest of the model's figures, if they are not those of now; ``receipt`` names the window, if it has
         a name already.
         """
-        query, model, state = plan.query, plan.model, tail.state
-        apart = {message.seq: message.body for message in tail.outside if message.body} if tail.outside else {}
+        model, state = plan.model, tail.state
         if receipt is None:
             rules = rules or self._rules.digest(model.id)
             receipt = partial(receipt_of, target, state, model.column, rules, plan.told)
         asked = Asked(plan, target.id, state.version, f'"{state.etag}"', receipt)
         if plan.is_woken:  # as by recall, hints and views
+            query = plan.query
             asked = msgspec.structs.replace(
                 asked,
                 recall=self._recaller.mode(settings) if query.recall_max_tokens else None,
                 cache_key=cache_key(target.name, state.life) if query.cache == "auto" else "",
                 is_unknown_view=query.view is not None and _is_unknown(query.view, state),
             )
+        apart = {message.seq: message.body for message in tail.outside if message.body} if tail.outside else {}
         bodies = Bodies(tail.bodies_seq, tail.bodies, apart)
         read = GrowingTail(self._reader, self._conversations.media, target, room, tail, bodies)
         seen = await self._seen(plan, read)
@@ -251,18 +253,38 @@ class Windows:
 
     async def _seen(self, plan: WindowPlan, read: GrowingTail) -> SeenHistory:
         """What was read, with all messages counted for the model. Raises HistoryEdited."""
-        query, vocabulary = plan.query, plan.model.vocabulary
-        if vocabulary is not None:
-            if len(read.own_tokens) < len(read.tail.records):
-                read.own_tokens = await self._counts.of(read, vocabulary)
-            if uncounted := read.uncounted():
-                read.count(await self._counts.each(read, vocabulary, uncounted))
-        history, grounding, tail = read.history(plan.model, query.view), {}, read.tail
-        if history.grounding_messages:  # to explain, each document has a line
+        query, model = plan.query, plan.model
+        if model.vocabulary is not None:
+            await self._counts.count(read, model.vocabulary)
+        tail, column, grounding = read.tail, model.column, {}
+        state, records, details = tail.state, tail.records, tail.records.details
+        seqs: Sequence[int] = range(tail.first_seq, state.length + 1)
+        if read.own_tokens or tail.outside:
+            records = read.records
+        if tail.outside:
+            seqs = [*(each.seq for each in tail.outside), *seqs]
+        summary, last = state.summary, tail.compaction
+        if last is not None or query.view is not None or summary is not None:
+            appended = (last.seq, last.record, last.body) if last is not None else None
+            summary = newest_summary(summary, appended, model.format, query.view, model)
+        history = History(
+            first_seq=tail.first_seq,
+            records=records,
+            length=state.length,
+            column=column,
+            tokens=state.tokens[column],
+            grounding_messages=state.grounding_messages,
+            grounding_tokens=state.grounding_tokens[column],
+            seqs=seqs,
+            asked=seqs.index(state.question) if state.question else -1,
+            summary=summary,
+            lost=read.lost,
+            now=details[-1].identity.created_ms // 1000 if details and len(tail.records) else 0,
+        )
+        if state.grounding_messages:  # to explain, each document has a line
             grounding = await read.grounding("all" if query.explain else query.grounding, query.view)
-        if grounding:
             await read.read_bodies(sorted(grounding), history)
-        has_media = bool(tail.records.details or tail.outside) and read.has_media
+        has_media = bool(details or tail.outside) and read.has_media
         if has_media and grounding:
             await read.fill(grounding)  # their documents' places are those in the whole message
             history = with_lost(history, read.lost)

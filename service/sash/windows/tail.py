@@ -8,8 +8,6 @@ from typing import Final
 import msgspec
 
 from sash.core.counts.models.families import TOOL
-from sash.core.counts.models.models import Model
-from sash.core.law.history.compaction import newest_summary
 from sash.core.law.history.view import History
 from sash.core.law.records.records import Records
 from sash.core.law.render import Bodies
@@ -69,6 +67,19 @@ class GrowingTail(msgspec.Struct, eq=False):
     """The numbers of media that turned out to be lost, by the seq of their message."""
     filled_bytes: int = 0
     """Bytes of the bodies that have their pictures and files in their places."""
+
+    @property
+    def records(self) -> Records:
+        """The records of all messages that were read, those before the tail first, as they were counted."""
+        records, tail = self.tail.records, self.tail
+        if self.own_tokens:
+            records = records.with_own_tokens(self.own_tokens)
+        if tail.outside:
+            before = [each.record for each in tail.outside]
+            front = tail.front.counted([each.own_tokens for each in before])
+            records = front.before(records, front=len(front))
+            records.front_records = () if front.details else before
+        return records
 
     @property
     def work(self) -> int:
@@ -217,38 +228,6 @@ class GrowingTail(msgspec.Struct, eq=False):
         records = {tail.first_seq + row: tail.records[row] for row in tail.records.where(Flags.RICH)}
         records |= {message.seq: message.record for message in tail.outside}
         return {seq: record for seq, record in records.items() if record.grounding is not None}
-
-    def history(self, model: Model, view: str | None) -> History:
-        """The tail in the form of the core, for a window of a model in its form, and a view."""
-        tail, state, column = self.tail, self.tail.state, model.column
-        last, summary, records = tail.compaction, state.summary, tail.records
-        if last is not None or view is not None or summary is not None:
-            appended = (last.seq, last.record, last.body) if last is not None else None
-            summary = newest_summary(summary, appended, model.format, view, model)
-        seqs: Sequence[int] = range(tail.first_seq, state.length + 1)
-        if self.own_tokens:
-            records = records.with_own_tokens(self.own_tokens)
-        details = tail.records.details
-        if tail.outside:
-            before = [each.record for each in tail.outside]
-            front = tail.front.counted([each.own_tokens for each in before])
-            records = front.before(records, front=len(front))
-            seqs = [*(each.seq for each in tail.outside), *seqs]
-            records.front_records = () if front.details else before
-        return History(
-            first_seq=tail.first_seq,
-            records=records,
-            length=state.length,
-            column=column,
-            tokens=state.tokens[column],
-            grounding_messages=state.grounding_messages,
-            grounding_tokens=state.grounding_tokens[column],
-            seqs=seqs,
-            asked=seqs.index(state.question) if state.question else -1,
-            summary=summary,
-            lost=self.lost,
-            now=details[-1].identity.created_ms // 1000 if details and len(tail.records) else 0,
-        )
 
 
 def _stretches(seqs: Sequence[int], history: History) -> Iterator[tuple[int, Records]]:

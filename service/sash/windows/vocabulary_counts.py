@@ -46,6 +46,13 @@ class Counts:
         self._media = media
         self._columns = columns
 
+    async def count(self, read: GrowingTail, vocabulary: Vocabulary) -> None:
+        """Count what was read, where it is not counted yet. Raises HistoryEdited, StoreUnavailable."""
+        if len(read.own_tokens) < len(read.tail.records):
+            read.own_tokens = await self.of(read, vocabulary)
+        if uncounted := read.uncounted():
+            read.count(await self.each(read, vocabulary, uncounted))
+
     async def of(self, read: GrowingTail, vocabulary: Vocabulary) -> "array[int]":
         """Tokens + 1 of each message of the tail. Raises HistoryEdited, StoreUnavailable."""
         first, last = read.tail.first_seq, read.tail.state.length
