@@ -210,8 +210,8 @@ class Talk:
         bodies = self.edited(ask, window)[1] if ask else Bodies(1, self.stored[1], {})
         extras = {seq: self.stored[0][seq - 1].measure.extra for seq in window.seqs}
         beside = {seq: extra.beside for seq, extra in extras.items() if extra is not None and extra.beside is not None}
-        marked = Marked(beside=beside)
-        return chat_request(self.parts, chat_messages(self.parts, window, bodies, self.stored[2], marked, Mends()))
+        marked = Marked(Mends(), beside)
+        return chat_request(self.parts, chat_messages(self.parts, window, bodies, self.stored[2], marked))
 
 
 @dataclass(frozen=True)

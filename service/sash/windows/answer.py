@@ -177,7 +177,7 @@ def _request(
         )
     if not (plan.refused or is_rich or parts.odd_shots):
         return chat_messages(parts, window, bodies, grounding)
-    return chat_messages(parts, window, bodies, grounding, marked_in(window, history, model, drops=drops), mends)
+    return chat_messages(parts, window, bodies, grounding, marked_in(window, history, model, mends, drops=drops))
 
 
 def _came(history: History, seq: int) -> int:

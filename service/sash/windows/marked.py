@@ -16,12 +16,13 @@ from sash.core.law.records.records import Records
 from sash.core.law.render import Marked
 from sash.core.law.selection.window import Window
 from sash.core.providers.messages.members import FOREIGN
+from sash.core.providers.messages.mends import Mends
 from sash.core.providers.openai import server_mends
 from sash.core.providers.openai.server_mends import refused_by
 
 
-def marked_in(window: Window, history: History, model: Model, *, drops: bool) -> Marked:
-    """What chat completions do not get as it is stored, of the window's messages. ``drops`` is as in ``Marked``."""
+def marked_in(window: Window, history: History, model: Model, mends: Mends, *, drops: bool) -> Marked:
+    """What chat completions do not get as it is stored, of the window's messages. The rest is as in ``Marked``."""
     records, seqs, sent = history.records, history.seqs, set(window.seqs)
     bits = refused_by(model.provider, model.known_as)  # none by OpenAI's own
     marks: Number = _by_servers(records) & bits if bits else 0
@@ -34,7 +35,7 @@ def marked_in(window: Window, history: History, model: Model, *, drops: bool) ->
         places = np.flatnonzero(marks)
         pairs = zip(map(seqs.__getitem__, places.tolist()), marks[places].tolist(), strict=True)
         odd |= {seq: odd.get(seq, 0) | each for seq, each in pairs if seq in sent}
-    return Marked(beside, odd, model.provider, model.known_as, drops)
+    return Marked(mends, beside, odd, model.provider, model.known_as, bits, drops)
 
 
 def _in_details(

@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from types import MappingProxyType
+from typing import Final
 
 import msgspec
 
@@ -24,7 +25,6 @@ from sash.core.providers.openai.server_mends import (
     has_list,
     in_alternation,
     mended_for_servers,
-    refused_by,
     whole_body,
     with_system_first,
     with_user_first,
@@ -38,20 +38,24 @@ from sash.core.stored.stored_grounding import StoredGrounding
 _NULL = b'{"role":"assistant","content":null}'
 """A reply that had reasoning alone, once its native parts are cut off. OpenAI refuses null without calls."""
 _EMPTY = b'{"role":"assistant","content":""}'
+_OF_SERVERS: Final = (with_system_first, in_alternation, with_user_first, with_calls_apart, with_words_apart)
+"""What servers of chat completions want of messages together."""
 
 
 class Marked(msgspec.Struct, frozen=True):
     """What is known of a window's messages that chat completions do not get as they are stored.
 
-    ``beside`` are the native parts of messages in other formats, and ``odd`` what is refused (``chat_mends.oddities``, and
-    ``server_mends``), by seq. ``maker`` and ``model`` name the model that reads the window. ``drops``: as in
-    ``RequestWriting``.
+    ``mends`` gathers their changes. ``beside`` are the native parts of messages in other formats, and ``odd`` what is
+    refused (``chat_mends.oddities``, and ``server_mends``), by seq. ``maker`` and ``model`` name the model that reads the
+    window, and ``refused`` is what its server refuses in single messages. ``drops``: as in ``RequestWriting``.
     """
 
+    mends: Mends
     beside: Mapping[int, NativeParts] = MappingProxyType({})
     odd: Mapping[int, int] = MappingProxyType({})
     maker: str = ""
     model: str = ""
+    refused: int = 0
     drops: bool = False
 
 
@@ -93,66 +97,51 @@ def chat_messages(
     bodies: Bodies,
     grounding: Mapping[int, StoredGrounding],
     marked: Marked | None = None,
-    mends: Mends | None = None,
 ) -> list[Body]:
     """The window's messages for chat completions, as JSON. Only messages that are ``marked`` as odd are decoded.
 
-    ``mends`` gathers the changes of what is ``marked``. Raises FormatCannotCarry.
+    Raises FormatCannotCarry.
     """
-    kept, few_shots, strict = sent_bodies(window, bodies, grounding), parts.few_shots, 0
-    lines: Mapping[int, Sequence[bytes]] = window.lines
-    if marked is not None and mends is not None:
-        strict = refused_by(marked.maker, marked.model) if marked.maker else 0
-        if strict & LISTS:
-            marked = _with_lists(marked, zip(window.seqs, kept, strict=True), strict & LISTS)
-        few_shots, kept, lines = _as_marked(parts, window, bodies, kept, marked, mends, strict)
+    few_shots: Sequence[Body] = parts.few_shots
+    lines: Mapping[int, Sequence[Body]] = window.lines
+    kept = sent_bodies(window, bodies, grounding)
+    if marked is not None:
+        if marked.refused & LISTS:
+            marked = _with_lists(marked, zip(window.seqs, kept, strict=True))
+        few_shots, kept, lines = _as_marked(parts, window, bodies, kept, marked)
     if lines or window.recalled is not None:
         _, kept = _with_others(window, kept, lines)
     said = _lines(window) if window.summary is not None or window.note else ()
     sent = [*parts.system, *few_shots, *said, *kept]
-    if marked is not None and mends is not None:
-        sent = _as_server_takes(sent, parts, marked, mends, strict)
+    if marked is not None:
+        sent = _as_server_takes([body for body in sent if body], parts, marked)
     return sent or [b""]
 
 
 def _as_marked(
-    parts: FixedParts,
-    window: Window,
-    bodies: Bodies,
-    kept: list[Body],
-    marked: Marked,
-    mends: Mends,
-    strict: int,
-) -> tuple[tuple[bytes, ...], list[Body], Mapping[int, Sequence[bytes]]]:
-    """The few-shots, the messages and the lines behind these, as the provider takes each. ``strict`` is what it refuses."""
-    few_shots: tuple[bytes, ...] = parts.few_shots
-    lines: Mapping[int, Sequence[bytes]] = window.lines
-    if marked.beside or marked.odd:
-        writing = RequestWriting(CHAT, mends, drops=marked.drops)
-        for index, seq in enumerate(window.seqs):
-            if seq in marked.beside or seq in marked.odd:
-                kept[index] = _as_chat(kept[index], seq, marked, writing, is_edited=seq in bodies.edited)
-        writing.check()
-        if lines and marked.odd:  # they have the ids and names of their calls as these are sent
-            called = CALLED | IDENTITY & strict
-            lines = {seq: [_as_taken(each, called, marked, Mends(), 0) for each in lines[seq]] for seq in lines}
-    if parts.odd_shots or (strict and few_shots):
-        odds = parts.odd_shots or repeat(0)
-        shots = [(body, odd | strict) for body, odd in zip(few_shots, odds, strict=False)]
-        few_shots = tuple(_as_taken(body, odd, marked, mends, 0) if odd else body for body, odd in shots)
-    return few_shots, kept, lines
+    parts: FixedParts, window: Window, bodies: Bodies, kept: list[Body], marked: Marked
+) -> tuple[Sequence[Body], list[Body], Mapping[int, Sequence[Body]]]:
+    """The few-shots, the messages and the lines behind these, as the provider takes each."""
+    writing = RequestWriting(CHAT, marked.mends, drops=marked.drops)
+    lines: Mapping[int, Sequence[Body]] = window.lines
+    for index, seq in enumerate(window.seqs if marked.beside or marked.odd else ()):
+        if found := marked.beside.get(seq):
+            kept[index] = _without_native(kept[index], seq, found, writing, is_edited=seq in bodies.edited)
+        kept[index] = _as_taken(kept[index], marked.odd.get(seq, 0), marked, seq)
+    writing.check()
+    if lines and marked.odd:  # they have the ids and names of their calls as these are sent
+        called, aside = CALLED | IDENTITY & marked.refused, msgspec.structs.replace(marked, mends=Mends())
+        lines = {seq: [_as_taken(each, called, aside, 0) for each in lines[seq]] for seq in lines}
+    shots = zip(parts.few_shots, parts.odd_shots or repeat(0), strict=False)
+    return [_as_taken(body, odd | marked.refused, marked, 0) for body, odd in shots], kept, lines
 
 
-def _as_server_takes(sent: list[Body], parts: FixedParts, marked: Marked, mends: Mends, strict: int) -> list[Body]:
-    """The messages as the provider accepts them together. ``strict`` is what it refuses."""
+def _as_server_takes(sent: list[Body], parts: FixedParts, marked: Marked) -> list[Body]:
+    """The messages as the provider accepts them together."""
     if any(map(IDS.__and__, (*marked.odd.values(), *parts.odd_shots))):
-        sent = with_own_ids([body for body in sent if body], mends, are_short=bool(strict & IDENTITY))
-    if strict:
-        sent = with_system_first([body for body in sent if body], marked.maker, marked.model, mends)
-        sent = in_alternation(sent, marked.maker, marked.model, mends)
-        sent = with_user_first(sent, marked.maker, marked.model, mends)
-        sent = with_calls_apart(sent, marked.maker, marked.model, mends)
-        sent = with_words_apart(sent, marked.maker, marked.model, mends)
+        sent = with_own_ids(sent, marked.mends, are_short=bool(marked.refused & IDENTITY))
+    for changed in _OF_SERVERS if marked.refused else ():
+        sent = changed(sent, marked.maker, marked.model, marked.mends)
     return sent
 
 
@@ -166,10 +155,10 @@ def chat_request(parts: FixedParts, messages: list[Body], *, before: bytes = b""
     return _listed(messages)
 
 
-def _with_lists(marked: Marked, bodies: Iterable[tuple[int, Body]], bits: int) -> Marked:
+def _with_lists(marked: Marked, bodies: Iterable[tuple[int, Body]]) -> Marked:
     """With the contents marked that are lists, which no number of a message tells."""
-    lists = {seq: marked.odd.get(seq, 0) | bits for seq, body in bodies if has_list(body)}
-    return msgspec.structs.replace(marked, odd={**marked.odd, **lists}) if lists else marked
+    lists = {seq: marked.odd.get(seq, 0) | marked.refused & LISTS for seq, body in bodies if has_list(body)}
+    return msgspec.structs.replace(marked, odd={**marked.odd, **lists})
 
 
 def _listed(bodies: Sequence[Body]) -> bytes:
@@ -181,23 +170,24 @@ def _listed(bodies: Sequence[Body]) -> bytes:
         return b"".join(pieces[1:])
 
 
-def _as_chat(body: Body, seq: int, marked: Marked, writing: RequestWriting, *, is_edited: bool) -> Body:
-    """A body without native parts, which an edited one has not, and changed so that the provider accepts it."""
-    found, odd = marked.beside.get(seq), marked.odd.get(seq)
-    if found:
-        if found.told:
-            writing.mends.add(AS_TEXT, seq)
-        if not is_edited:
-            body = whole_body(body)[: -found.size - 1] + b"}"
-        if body == _NULL:
-            body = _EMPTY
-            writing.mends.add(EMPTY_CONTENT, seq)
-        writing.add_only(f"messages/{seq}", found.only, found.format)
-    return _as_taken(whole_body(body), odd, marked, writing.mends, seq) if odd else body
+def _without_native(body: Body, seq: int, found: NativeParts, writing: RequestWriting, *, is_edited: bool) -> Body:
+    """A body without its native parts, which an edited one has not."""
+    if found.told:
+        writing.mends.add(AS_TEXT, seq)
+    if not is_edited:
+        body = whole_body(body)[: -found.size - 1] + b"}"
+    if body == _NULL:
+        body = _EMPTY
+        writing.mends.add(EMPTY_CONTENT, seq)
+    writing.add_only(f"messages/{seq}", found.only, found.format)
+    return body
 
 
-def _as_taken(body: bytes, odd: int, marked: Marked, mends: Mends, seq: int) -> bytes:
+def _as_taken(body: Body, odd: int, marked: Marked, seq: int) -> Body:
     """A body that is changed so that the provider accepts it, empty if it is left out. ``odd`` is what is refused in it."""
+    if not odd:
+        return body
+    body, mends = whole_body(body), marked.mends
     message, changes = sent_as_chat(msgspec.json.decode(body), odd, marked.maker, marked.model)
     left, more = mended_for_servers(message, odd)
     if not (changes or more):
@@ -234,7 +224,7 @@ def other_messages(
 
 
 def _with_others(
-    window: Window, bodies: list[Body], lines: Mapping[int, Sequence[bytes]]
+    window: Window, bodies: list[Body], lines: Mapping[int, Sequence[Body]]
 ) -> tuple[list[int], list[Body]]:
     """The seqs and bodies of the window's messages, with the recalled ones as a block, whose seq is 0, and with the lines
     behind their calls, whose seqs they have."""

@@ -38,7 +38,7 @@ from sash.core.law.records.explained import Explained
 from sash.core.law.records.need_older import NeedOlder
 from sash.core.law.selection.choice import choose
 from sash.core.law.selection.stable import Cut
-from sash.core.law.selection.window import Allowed, Window
+from sash.core.law.selection.window import Allowed, Stop, Window
 from sash.core.providers.form.request_limits import RequestLimits
 from sash.core.stored.record import Record
 from sash.problems import WindowDoesNotFit
@@ -105,9 +105,10 @@ class _Fitting:
 
     def _allowed(self, lines: Left, documents: int = 0, cut: Cut | None = None, changed: int = -1) -> Allowed:
         """What the limits of bytes and of messages allow. ``documents`` are the bytes of those that are sent."""
+        messages, size = self.media.oldest_by_number(), self.media.oldest_by_bytes(documents)
+        firsts: list[tuple[Stop, int]] = [] if messages is None else [("limit", messages)]
         return Allowed(
-            bytes_row=self.media.oldest_by_bytes(documents),
-            messages_row=self.media.oldest_by_number(),
+            firsts=firsts if size is None else [*firsts, ("bytes", size)],
             cut=cut,
             is_lined=len(lines) > len(self.media.refused),
             changed_row=changed,

@@ -94,8 +94,7 @@ def _behind_changes(view: View, spec: WindowSpec, room: int, stood: int) -> int:
             return behind
         stands = max(stands, history.asked + 1)  # documents of earlier questions are not sent again
         if history.asked >= 0:
-            seq, record = history.seqs[history.asked], history.records[history.asked]
-            chosen = spec.documents.choose(seq, record, model, room)
+            chosen = spec.documents.choose(history.seqs[history.asked], history.records[history.asked], model, room)
             asked = chosen.cost if chosen else 0
     return max(stands, _behind_pressed(view, options, room, asked))
 

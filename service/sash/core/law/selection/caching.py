@@ -26,15 +26,10 @@ def caching_of(model: Model) -> Caching | None:
 
     They are those of the maker's form, or of its first one if the model is asked in another's.
     """
-    uncached, read, written, long = (
-        model.input_price,
-        model.cached_input_price,
-        model.cache_write_price,
-        model.long_cache_write_price,
-    )
+    uncached, read, long = model.input_price, model.cached_input_price, model.long_cache_write_price
     if not uncached or read is None:
         return None
-    prices = CachePrices(read / uncached, (written or uncached) / uncached, long and long / uncached)
+    prices = CachePrices(read / uncached, (model.cache_write_price or uncached) / uncached, long and long / uncached)
     forms = (PROVIDERS[model.format], *PROVIDERS.values())
     form = next((each for each in forms if each.maker == model.provider), None)
     if form is None:

@@ -28,12 +28,13 @@ from sash.core.law.lazily import lazy
 from sash.core.law.records.costs import costs_as_counted, reference_costs
 from sash.core.law.records.figures import NOTHING_DROPPED, WindowTokens
 from sash.core.law.records.need_older import NeedOlder, older
+from sash.core.law.records.reasons import Reason
 from sash.core.law.selection.binding import accepted_of
 from sash.core.law.selection.cutting import cleared, grown, overlong_cut, required_cut
 from sash.core.law.selection.explain import does_not_fit, explain
 from sash.core.law.selection.sending import as_sent, edits_of, in_log_order, is_turn_unknown
 from sash.core.law.selection.stable import Cut, cut_seq
-from sash.core.law.selection.walk import SKIP_HORIZON, Walk, first_required, firsts_of, open_request, walk
+from sash.core.law.selection.walk import SKIP_HORIZON, Walk, first_required, firsts_of, walk
 from sash.core.law.selection.window import ALL, Allowed, Window
 from sash.core.stored.stored_summary import Summary
 from sash.problems import WindowDoesNotFit
@@ -52,8 +53,9 @@ def choose(spec: WindowSpec, history: History, allowed: Allowed) -> Window | Nee
         return older(plan.budget)
     if plan.is_dearer or history.records.details:
         view = as_sent(view, spec)
+    summary = history.summary if plan.query.summary == "always" else None
     goes_on = last_reply(view) if plan.going_on else None
-    choice = _Choice(spec, allowed, view, view.of_units(plan.around), plan.budget, goes_on)
+    choice = _Choice(spec, allowed, view, view.of_units(plan.around), plan.budget, summary, goes_on)
     if not view.units.single or view.units.front:
         choice = choice.with_cuts()
     if plan.below_a_tier < plan.budget:
@@ -73,6 +75,8 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
     costs: Sequence[int]
     budget: int
     """That of the plan, or what is below a price tier."""
+    summary: Summary | None
+    """The summary, if every window has it."""
     goes_on: int | None
     """The row of a reply at the end of a request that may not end with one: a line stands behind it. None without one."""
     spared: int = 0
@@ -81,7 +85,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
     def chosen(self) -> Window | NeedOlder:
         """The window, or NeedOlder. Raises WindowDoesNotFit."""
         options, history = self.spec.plan.query, self.view.history
-        taken = self.select(history.summary if options.summary == "always" else None, noted=False)
+        taken = self.select(self.summary, noted=False)
         # A summary or a note takes room, so the choice is made again with each.
         while (options.note or history.summary is not None) and isinstance(taken, Walk):
             if options.summary == "auto" and self.wants_summary(taken):
@@ -108,8 +112,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
     @property
     def _room_of_results(self) -> int:
         """The tokens by which results are cut: the plan's budget minus the fixed parts and the summary of every window."""
-        summary = self.view.history.summary if self.spec.plan.query.summary == "always" else None
-        return self.spec.plan.budget - self._fixed(summary).total
+        return self.spec.plan.budget - self._fixed(self.summary).total
 
     def select(self, summary: Summary | None, *, noted: bool) -> Walk | NeedOlder:
         """Steps 1 to 4 of the module's docstring. Raises WindowDoesNotFit."""
@@ -128,7 +131,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         if taken.stop == "older":
             skips = 0 if taken.skipped is None else view.history.records.front - (taken.skipped - SKIP_HORIZON)
             return NeedOlder(max(older(taken.room).messages, skips))
-        if taken.stop == "budget" and (self.spared or self.budget < plan.budget):
+        if taken.stop == "budget" and plan.below_a_tier < plan.budget:
             taken.stop = taken.rest = "price"
         if plan.is_opened and self._is_opened:  # leading few-shots are fixed costs
             self._open(taken)
@@ -162,8 +165,8 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
             )
         missing = history.length - len(rows) - (summary is not None and summary.is_message)
         if missing:
-            gone = self._tokens_left_out(taken)
-            dropped = _replace(dropped, messages=missing, tokens=gone, duplicates=taken.duplicates)
+            gone, said_again = self._tokens_left_out(taken), [*taken.reasons.values()].count(Reason.DUPLICATE)
+            dropped = _replace(dropped, messages=missing, tokens=gone, duplicates=said_again)
         if left or view.edits or history.order is not None or history.seen is not None:
             edits = edits_of(view, rows, left, accepted, plan.query)
         return Window(
@@ -228,8 +231,18 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         return None
 
     def _open(self, taken: Walk) -> None:
-        """Make room for the tokens that the request costs more because of its first message. Raises WindowDoesNotFit."""
-        taken.opening = open_request(taken, self._opening)
+        """Make room for the tokens that the request costs more because of its first message.
+
+        The oldest kept units are taken away until they fit. Raises WindowDoesNotFit.
+        """
+        must, view = first_required(taken.view), taken.view
+        while True:
+            oldest = taken.oldest
+            taken.opening = self._opening(min(must, view.units.starts[oldest]))
+            if taken.opening <= taken.room or oldest == len(view.units):
+                break
+            taken.take_away(oldest, Reason.TOO_LARGE)
+            taken.stop = "budget"
         if taken.opening > taken.room + taken.held:
             raise self._refusal(taken.summary)
         taken.fixed, taken.room = taken.fixed.plus("priming", taken.opening), max(0, taken.room - taken.opening)
@@ -237,12 +250,12 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
     @lazy
     def _is_opened(self) -> bool:
         """Whether the request costs more if the first message of the history is the assistant's."""
-        summary = self.view.history.summary if self.spec.plan.query.summary == "always" else None
-        return self.spec.plan.is_opened and (summary is None or summary.compaction is None)
+        return self.spec.plan.is_opened and (self.summary is None or self.summary.compaction is None)
 
     def _opening(self, row: int) -> int:
         """The tokens that the request costs more if the message of a row is its first, beside system messages."""
-        return opening_tokens(self.view, row, self.spec.plan.model)
+        is_any = row < len(self.view.history.records)
+        return opening_tokens(self.view, row, self.spec.plan.model) if is_any else 0
 
     def _beside_messages(self) -> int:
         """The tokens beside the required messages that a window of these alone needs: an opening, and whole documents."""
@@ -251,16 +264,17 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
     @lazy
     def _least_opening(self) -> int:
         """The additional tokens of a request that has the required messages alone and begins with the assistant."""
-        first = first_required(self.view) if self._is_opened else len(self.view.history.records)
-        return self._opening(first) if first < len(self.view.history.records) else 0
+        return self._opening(first_required(self.view)) if self._is_opened else 0
 
     def _whole_documents(self) -> int:
         """The tokens of the newest question's documents if they may not be trimmed."""
-        asked = self.view.history.asked
-        if asked < 0 or self.spec.plan.query.grounding == "none" or self.spec.documents.overflow != "error":
-            return 0
-        chosen = self._documents(asked, 0)
+        chosen = self._asked_documents(0) if self.spec.documents.overflow == "error" else None
         return chosen.cost if chosen else 0
+
+    def _asked_documents(self, room: int) -> Grounded | None:
+        """The newest question's documents that fit the room."""
+        asked = self.view.history.asked
+        return self._documents(asked, room) if asked >= 0 and self.spec.plan.query.grounding != "none" else None
 
     def _documents(self, row: int, room: int, state: Walk | None = None) -> Grounded | None:
         """A message's documents that fit the room, without those that the walk has already."""
@@ -277,14 +291,11 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
 
     def _ask(self, taken: Walk) -> None:
         """Step 3: the newest question with its documents. Raises WindowDoesNotFit."""
-        asked, room = self.view.history.asked, taken.room
-        if asked < 0 or self.spec.plan.query.grounding == "none":
-            return
-        chosen = self._documents(asked, max(0, room - self._least_opening))
-        if chosen is not None and chosen.cost > room:
+        chosen = self._asked_documents(max(0, taken.room - self._least_opening))
+        if chosen is not None and chosen.cost > taken.room:
             raise self._refusal(taken.summary)
         if chosen is not None:
-            taken.add_documents(asked, chosen)
+            taken.add_documents(self.view.history.asked, chosen)
 
     def _cut(self, room: int) -> Cut | NeedOlder:
         """The stable cut. ``room`` is the budget minus the fixed parts, in tokens."""

@@ -98,15 +98,10 @@ def lasting_units(view: View) -> set[int]:
 def uncut(view: View, limit: int | None) -> Number:
     """The tokens of each message if results were cut to ``tool_result_max_tokens`` (``limit``) alone, as an array."""
     costs = view.costs.copy()
-    for row in view.edits:
-        costs[row] = _uncut(view, row, limit)
+    for row, edit in view.edits.items():
+        cost = costs.item(row)
+        costs[row] = cost + edit.saved if limit is None else min(cost + edit.saved, max(limit, cost))
     return costs
-
-
-def _uncut(view: View, row: int, limit: int | None) -> int:
-    """The tokens that ``uncut`` gives one message, which is cut in this view."""
-    cost, saved = int(view.costs[row]), view.edits[row].saved
-    return cost + saved if limit is None else min(cost + saved, max(limit, cost))
 
 
 def _cut(view: View, spec: WindowSpec, results: Sequence[int], *, limit: int = 0, room: int | None = None) -> View:
@@ -122,10 +117,7 @@ def _cut(view: View, spec: WindowSpec, results: Sequence[int], *, limit: int = 0
     are_lines = room is None and not limit  # then they have no images and files
     seqs = [history.seqs[row] for row in results]
     lines = np.array(line_costs(history.records, results, seqs, spec.path, plan.model, alone=are_lines))
-    now = view.costs[results].tolist()
-    whole = np.array(
-        [_uncut(view, row, most) if row in view.edits else cost for row, cost in zip(results, now, strict=True)]
-    )
+    whole = uncut(view, most)[results]
 
     def costs(limit: int) -> Number:
         return np.minimum(whole, np.maximum(limit, lines))

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from sash.core.counts.models.families import ROLES, TOOL
-from sash.core.law.history.view import History, Thoughts
+from sash.core.law.history.view import Thoughts
 from sash.core.law.records.explained import Explained, ExplainedDocument
 from sash.core.law.records.reasons import APART_FROM, Fate, Reason
 from sash.core.law.records.units import late_orphans
@@ -27,8 +27,10 @@ def explain(taken: Walk, accepted: Thoughts | None) -> list[Explained]:
     in the request.
     """
     view, history, covered = taken.view, taken.view.history, taken.view.covered
-    starts, thoughts = view.units.starts, view.thoughts
-    seqs, roles, untold = history.seqs, history.records.roles, _of_calls_before(history)
+    starts, thoughts, order, untold = view.units.starts, view.thoughts, history.order, set()
+    if order is not None and not history.is_whole:
+        untold = {order.original.seqs[row] for row in late_orphans(order.original.records)}
+    seqs, roles = history.seqs, history.records.roles
     is_kept, tokens = np.zeros(len(roles), bool), view.costs.copy()
     is_kept[taken.rows] = True
     reasoning = left_out = np.zeros_like(tokens)
@@ -54,15 +56,7 @@ def explain(taken: Walk, accepted: Thoughts | None) -> list[Explained]:
         for row in range(first, starts[unit + 1]):
             cost, kept, thought, unsaid = told[row]
             lines.append(Explained(seqs[row], ROLES[roles[row]], cost, kept, why.text, thought, unsaid))
-    return lines if history.order is None else sorted(lines, key=lambda line: line.seq)
-
-
-def _of_calls_before(history: History) -> set[int]:
-    """The seqs of late results whose call may be before the tail."""
-    order = history.order
-    if order is None or history.is_whole:
-        return set()
-    return {order.original.seqs[row] for row in late_orphans(order.original.records)}
+    return lines if order is None else sorted(lines, key=lambda line: line.seq)
 
 
 def does_not_fit(

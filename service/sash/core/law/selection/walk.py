@@ -2,7 +2,6 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 import msgspec
 
@@ -13,7 +12,7 @@ from sash.core.law.records.figures import WindowTokens
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.reasons import Reason
 from sash.core.law.selection.stable import Cut
-from sash.core.law.selection.window import Allowed
+from sash.core.law.selection.window import Allowed, Stop
 from sash.core.stored.stored_grounding import StoredDocument
 from sash.core.stored.stored_summary import Summary
 
@@ -21,8 +20,6 @@ Choose = Callable[[int, int, "Walk"], Grounded | None]
 """The documents of a row that fit a room, beside those that a walk has."""
 SKIP_HORIZON = 256
 """Messages that ``overflow=skip`` considers after the first that is too large: its cost does not grow with the history."""
-
-Stop = Literal["complete", "budget", "limit", "summary", "bytes", "price", "horizon", "older"]
 
 
 class Walk(msgspec.Struct):
@@ -59,7 +56,6 @@ class Walk(msgspec.Struct):
     """Why single units are left out."""
     rest: Stop = "complete"
     """Why all others are."""
-    duplicates: int = 0
     skipped: int | None = None
     """The first row that was too large."""
     held: int = 0
@@ -88,6 +84,14 @@ class Walk(msgspec.Struct):
         oldest, passed = self.oldest, (Reason.UNANSWERED, Reason.DUPLICATE)
         units = sorted(index for index, why in self.reasons.items() if index > oldest or why in passed)
         return frozenset(map(self.view.history.seqs.__getitem__, self.view.units.members(units)))
+
+    def take_away(self, oldest: int, why: Reason) -> None:
+        """Take the oldest kept unit away."""
+        at, cost = self.kept.index(oldest), self.costs[oldest]
+        self.kept = [*self.kept[:at], *self.kept[at + 1 :]] if at else self.kept[1:]
+        self.reasons[oldest] = why
+        self.room += cost
+        self.cost -= cost
 
     def add_documents(self, row: int, grounded: Grounded) -> None:
         """Send the documents with the message of a row."""
@@ -142,7 +146,8 @@ def _one_by_one(state: Walk, oldest: int) -> Stop | None:
     """Keep one unit after the other. Returns why it ended before the beginning of the tail; None if it did not."""
     view, dedupe, documents = state.view, state.dedupe, state.documents
     starts, broken, required = view.units.starts, view.units.broken, view.required
-    said = {_said(view, index) for index in required} if dedupe else set()
+    records = view.history.records
+    said = {records.words(starts[index]) for index in required} if dedupe else set()
     costs, covered = state.costs, view.covered
     state.kept = kept = [*required]
     for index in range(len(view.units) - 1, view.units.front - 1, -1):
@@ -156,11 +161,10 @@ def _one_by_one(state: Walk, oldest: int) -> Stop | None:
             break
         if stop and index not in covered:
             return stop
-        words = _said(view, index) if dedupe else None
+        words = records.words(row) if dedupe else None
         if index in broken:
             state.reasons[index] = Reason.UNANSWERED
         elif words is not None and words in said:
-            state.duplicates += 1
             state.reasons[index] = Reason.DUPLICATE
         elif cost <= state.room and (documents is None or _ground(state, index, cost, documents)):
             state.room -= cost
@@ -233,25 +237,7 @@ def _begin_with_user(state: Walk) -> None:
     view = state.view
     starts, first_must = view.units.starts, first_required(view)
     while (oldest := state.oldest) < len(view.units) and view.role(oldest) != USER and starts[oldest] < first_must:
-        _take_away(state, oldest, Reason.START)
-
-
-def open_request(state: Walk, opening: Callable[[int], int]) -> int:
-    """Make room for the tokens that a request costs more because of its first message. Return these tokens.
-
-    ``opening`` gives them by the row of the first message. The oldest kept units are removed until the tokens fit. These may
-    still exceed the room if the first message is a required one.
-    """
-    view = state.view
-    first_must = first_required(view)
-    while True:
-        oldest = state.oldest
-        first = min(first_must, view.units.starts[oldest])
-        tokens = opening(first) if first < len(view.history.records) else 0
-        if tokens <= state.room or oldest == len(view.units):
-            return tokens
-        _take_away(state, oldest, Reason.TOO_LARGE)
-        state.stop = "budget"
+        state.take_away(oldest, Reason.START)
 
 
 def first_required(view: View) -> int:
@@ -260,31 +246,13 @@ def first_required(view: View) -> int:
     return next((row for row in view.required_rows if roles[row] > DEVELOPER), len(roles))
 
 
-def _take_away(state: Walk, oldest: int, why: Reason) -> None:
-    """Take the oldest kept unit away."""
-    at, cost = state.kept.index(oldest), state.costs[oldest]
-    state.kept = [*state.kept[:at], *state.kept[at + 1 :]] if at else state.kept[1:]
-    state.reasons[oldest] = why
-    state.room += cost
-    state.cost -= cost
-
-
-def _said(view: View, index: int) -> bytes | None:
-    """A unit's content digest, by which duplicates are found; None for tool groups, which are never duplicates."""
-    return view.history.records.words(view.units.starts[index])
-
-
 def firsts_of(history: History, query: WindowQuery, allowed: Allowed, taken: Walk) -> list[tuple[Stop, int]]:
     """The first rows that history may have, each with the reason."""
     summary = taken.summary
     firsts: list[tuple[Stop, int]] = [] if taken.cut is None else [("budget", taken.cut.row)]
-    rows = [] if allowed.messages_row is None else [allowed.messages_row]
-    rows += [_limit_row(history, query.limit)] if query.limit else []
-    rows += [_turn_row(history, query.turns)] if query.turns else []
-    if rows:
-        firsts.append(("limit", max(rows)))
-    if allowed.bytes_row is not None:
-        firsts.append(("bytes", allowed.bytes_row))
+    firsts += [("limit", _limit_row(history, query.limit))] if query.limit else []
+    firsts += [("limit", _turn_row(history, query.turns))] if query.turns else []
+    firsts += allowed.firsts
     # The messages that are not covered may be among older ones.
     if summary is not None and not (history.covered and history.is_whole):
         firsts.append(("summary", since(history, summary.through_seq + 1)))

@@ -1,7 +1,7 @@
 """A chosen window, and what a provider's limits allow it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -14,16 +14,18 @@ from sash.core.law.selection.stable import Cut
 from sash.core.stored.record import Record
 from sash.core.stored.stored_summary import Summary
 
+Stop = Literal["complete", "budget", "limit", "summary", "bytes", "price", "horizon", "older"]
+"""Why history ends where it does; ``older`` for too short a tail."""
+
 
 class Allowed(msgspec.Struct, frozen=True, kw_only=True):
     """What a provider's limits beside tokens allow a window, as ``fitting.py`` finds it.
 
-    ``bytes_row`` and ``messages_row`` are the oldest rows that a request has room for, if not all have. ``cut`` is a stable
-    cut that is known already. ``is_lined``: pictures are sent as lines that may be whole in another window, and
-    ``changed_row`` is the newest message whose arrival turned pictures into lines, or -1."""
+    ``firsts`` are the first rows that a request has room for, if not all have. ``cut`` is a stable cut that is known
+    already. ``is_lined``: pictures are sent as lines that may be whole in another window, and ``changed_row`` is the newest
+    message whose arrival turned pictures into lines, or -1."""
 
-    bytes_row: int | None = None
-    messages_row: int | None = None
+    firsts: Sequence[tuple[Stop, int]] = ()
     cut: Cut | None = None
     is_lined: bool = False
     changed_row: int = -1
