@@ -44,9 +44,8 @@ from sash.problems import (
     Unprocessable,
     WindowDoesNotFit,
 )
-from sash.store.data.append_script import AppendReply
+from sash.store.data.append_script import AppendReply, Writing
 from sash.store.data.branches import NOTHING_SEALED, SealedTail, name_of
-from sash.store.data.conversations import Writing
 from sash.store.data.entries import NewEntry, prepare, wall_ms
 from sash.store.data.layout import Target
 from sash.store.data.replies import Message
