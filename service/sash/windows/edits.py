@@ -190,7 +190,7 @@ def _without_lines(
     less: dict[int, int] = {}
     costs = message_costs(history.records, model)
     whole = {row: costs.item(row) for row in edits}
-    plain = _plain_lines(window, history, model, whole)
+    plain = _plain_lines(window, history, model)
     for row, each in window.edits.items():
         seq = history.seqs[row]
         if each == Edit(media=each.media):
@@ -215,9 +215,9 @@ def _without_lines(
                 less[seq] = whole[row] - written_cost(message, model)
         if each.limit is not None:
             trimmed[seq] = whole[row] - cost
-            if trimmed[seq] != each.saved:
+            if trimmed[seq] != each.saved or cost != each.cost:
                 edits[row] = _replace(each, saved=trimmed[seq])
-                less[seq] = trimmed[seq] - each.saved
+                less[seq] = each.cost - cost
         edited[seq] = _encode(message)
     window = cheaper(window, less)
     lines = window.explain and [_replace(line, trimmed=trimmed.get(line.seq, line.trimmed)) for line in window.explain]
@@ -226,11 +226,8 @@ def _without_lines(
     return changed, bodies, Trimmed(len(trimmed), sum(trimmed.values())) if trimmed else None
 
 
-def _plain_lines(
-    window: Window, history: History, model: Model, whole: Mapping[int, int]
-) -> dict[int, tuple[str, int]]:
-    """The results without native parts that are sent as one line: the line, and its tokens, by row. ``whole`` are the
-    results'."""
+def _plain_lines(window: Window, history: History, model: Model) -> dict[int, tuple[str, int]]:
+    """The results without native parts that are sent as one line: the line, and its tokens, by row."""
     records, edits = history.records, window.edits
     if model.vocabulary is not None or not records.details:
         return {}
@@ -238,10 +235,7 @@ def _plain_lines(
     lines = [row for row, each in edits.items() if each.limit == 0]
     rows = [row for row in lines if row not in apart and not (isinstance(native, np.ndarray) and native[row])]
     tokens = records.tokens(model.column)
-    return {
-        row: (left_out_line(tokens.item(row), history.seqs[row], window.path), whole[row] - edits[row].saved)
-        for row in rows
-    }
+    return {row: (left_out_line(tokens.item(row), history.seqs[row], window.path), edits[row].cost) for row in rows}
 
 
 def _with_sent_names(

@@ -99,6 +99,8 @@ class NativeParts(msgspec.Struct, array_like=True, frozen=True):
     """Bytes of the provider's messages as JSON, which its own form sends in place of the chat message."""
     lost: int = 0
     """1 if the provider's messages have members that no other form is sent, such as citations."""
+    told_parts: tuple[tuple[int, int, Mix | None], ...] = ()
+    """Each of these lines, as ``Extra.parts``, of a result that has other parts, too. They stay when it is cut."""
 
     @property
     def is_estimate(self) -> bool:
@@ -145,7 +147,15 @@ def measure_native_parts(message: Mapping[str, Any], own: Sequence[Mapping[str, 
         texts_sealed=reasoning.texts_sealed,
         sent=len(msgspec.json.encode(own)),
         lost=int(loses_members(message, provider)),
+        told_parts=_lines_apart(message, lines) if is_result else (),
     )
+
+
+def _lines_apart(message: Mapping[str, Any], lines: Sequence[str]) -> tuple[tuple[int, int, Mix | None], ...]:
+    """What each of the lines costs that stand beside a result's other parts."""
+    if len(lines) == (1 if isinstance(message["content"], str) else len(message["content"])):
+        return ()
+    return tuple((*pair, mix_of(line, *pair)) for line in lines for pair in (text_tokens([line]),))
 
 
 def _surely(tokens: int) -> int:

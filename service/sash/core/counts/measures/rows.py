@@ -117,7 +117,7 @@ def stored_row(extra: Extra) -> bytes | None:
         extra.media
         or extra.images
         or extra.parts
-        or (beside and (beside.images or beside.only or beside.reasoning_images))
+        or (beside and (beside.images or beside.only or beside.reasoning_images or beside.told_parts))
     ):
         return None
     fields = _fields(extra)

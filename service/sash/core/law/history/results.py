@@ -15,7 +15,7 @@ import numpy as np
 
 from sash.core.counts.costs.counting import whole_row
 from sash.core.counts.costs.message_cost import COLUMNS, message_cost
-from sash.core.counts.measures.measures import Measure, measure
+from sash.core.counts.measures.measures import Extra, Measure, Part, measure
 from sash.core.counts.measures.rows import Row, column_of_mixes, of_these, row_of
 from sash.core.counts.models.models import Model
 from sash.core.counts.text import Encoding, count_text, cut_text
@@ -51,13 +51,14 @@ def share_of(room: int) -> int:
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """A change to a stored message before it is sent: its result cut to ``limit`` tokens of the model (0: to one line),
-    which saves at least ``saved`` tokens; or its reasoning removed, with or without its calls' signatures (seals); or calls
-    removed, by their numbers; or ``media`` sent as lines, by their places among all that the message encloses; or
-    ``only_text``: all but the text removed, of another agent's calls."""
+    """A change to a stored message before it is sent: its result cut to ``limit`` tokens of the model (0: to one line), and
+    to ``cost`` where the line alone costs more, which saves at least ``saved`` of its tokens; or its reasoning removed, with
+    or without its calls' signatures (seals); or calls removed, by their numbers; or ``media`` sent as lines, by their places
+    among all that the message encloses; or ``only_text``: all but the text removed, of another agent's calls."""
 
     media: Sequence[int] = ()
     limit: int | None = None
+    cost: int = 0
     saved: int = 0
     without_reasoning: bool = False
     without_seals: bool = False
@@ -112,8 +113,26 @@ def _line_cost(record: Record, seq: int, path: str, model: Model, *, alone: bool
     line = left_out_line(_text_tokens(measured, model), seq, path, lost=_kinds_beside(measured))
     row = _beside_text(whole_row(measured, model), alone=alone)
     row.update(_row_of_line(line), role=measured.role)
+    extra = measured.extra
+    if extra is not None and (own := extra.native_in(model.format)) is not None and own.told:
+        _add_told(row, measured, extra, own.told_parts)
     cost: int = message_cost(row, model, ONE, parallel=record.parallel)
     return cost
+
+
+def _add_told(row: Row, measured: Measure, extra: Extra, parts: Sequence[Part]) -> None:
+    """Add the lines that tell the provider's own parts, which a cut result has beside its text.
+
+    ``parts`` are these lines. Where a record does not say which of the texts they are, all may be.
+    """
+    told = parts or extra.parts or ((measured.o200k, measured.cl100k, extra.mix),)
+    row["parts"] = ((row["text0"], row["text1"], row.get("mix")), *told)
+    if extra.mix is not None:
+        row["mix"] = extra.mix
+    for column, lines in zip(COLUMNS, ([part[0] for part in told], [part[1] for part in told]), strict=True):
+        escaped = max(0, extra.listed[int(column)] - (measured.cl100k if int(column) else measured.o200k))
+        row["text" + column] += sum(lines)
+        row["listed" + column] += sum(lines) + escaped
 
 
 @lru_cache(maxsize=4096)

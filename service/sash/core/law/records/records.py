@@ -358,8 +358,10 @@ class Records(Sequence[Record]):
 
     @lazy
     def with_parts(self) -> AbstractSet[int]:
-        """Indexes of messages with more than text, such as files: the ``rare`` ones, and those with an estimate."""
-        return {*self.rare, *(np.flatnonzero(self.columns["estimated"]).tolist() if self.details else ())}
+        """Indexes of messages with more than text, such as files: the ``rare`` ones, those with an estimate, and those whose
+        text tells parts."""
+        more = np.flatnonzero(self.columns["estimated"] + self.columns["told"]) if self.details else ()
+        return {*self.rare, *map(int, more)}
 
     @property
     def columns(self) -> Row:

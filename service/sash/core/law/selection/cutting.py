@@ -16,8 +16,10 @@ import numpy as np
 from sash.core.counts.models.families import TOOL
 from sash.core.counts.text.numbers import Number
 from sash.core.law.fixed_parts.plan import WindowSpec
+from sash.core.law.history.fillers import came_in
 from sash.core.law.history.results import Edit, line_costs, share_of
 from sash.core.law.history.view import View
+from sash.core.law.records.costs import message_costs
 from sash.core.law.records.reasons import Reason
 from sash.core.law.records.units import unit_at
 from sash.core.stored.record import RESULTS, Flags
@@ -116,7 +118,8 @@ def _cut(view: View, spec: WindowSpec, results: Sequence[int], *, limit: int = 0
     history, plan, most = view.history, spec.plan, spec.plan.query.tool_result_max_tokens
     are_lines = room is None and not limit  # then they have no images and files
     seqs = [history.seqs[row] for row in results]
-    lines = np.array(line_costs(history.records, results, seqs, spec.path, plan.model, alone=are_lines))
+    more = _beside_results(view, spec, results, are_lines=are_lines)
+    lines = np.array(line_costs(history.records, results, seqs, spec.path, plan.model, alone=are_lines)) + more
     whole = uncut(view, most)[results]
 
     def costs(limit: int) -> Number:
@@ -125,13 +128,28 @@ def _cut(view: View, spec: WindowSpec, results: Sequence[int], *, limit: int = 0
     if room is not None:  # the longest are cut first
         limit = bisect_right(range(1, int(whole.max()) + 1), room, key=lambda each: costs(each).sum())
     changed, edits = view.costs.copy(), dict(view.edits)
-    for row, cost in zip(results, costs(limit).tolist(), strict=True):
+    for row, cost, beside in zip(results, costs(limit).tolist(), more.tolist(), strict=True):
         before = edits.pop(row, None)
         saved = changed.item(row) + (before.saved if before is not None else 0) - cost
         changed[row] = cost
         if saved:
-            edits[row] = Edit(limit=0 if are_lines else min(cost, most or cost), saved=saved)
+            sent = cost - beside
+            edits[row] = Edit(limit=0 if are_lines else min(sent, most or sent), cost=sent, saved=saved)
     return msgspec.structs.replace(view, priced=changed, edits=edits)
+
+
+def _beside_results(view: View, spec: WindowSpec, results: Sequence[int], *, are_lines: bool) -> Number:
+    """The tokens that these messages cost beside their results: reasoning, and what a form adds for files and links, which a
+    line does not have, nor a cut result in its chat form."""
+    records, model = view.history.records, spec.plan.model
+    saved = [view.edits[row].saved if row in view.edits else 0 for row in results]
+    more: Number = view.costs[results] + saved - message_costs(records, model)[results]
+    if not more.any():
+        return more
+    thoughts = view.thoughts.sent[results] if view.thoughts is not None else more * 0
+    if are_lines:
+        return thoughts
+    return np.where([came_in(records[row].measure, model.format) for row in results], more, thoughts)
 
 
 def _results_in(view: View, units: Iterable[int]) -> list[int]:
