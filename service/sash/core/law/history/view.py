@@ -169,7 +169,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
     model: Model
     units: Units
     required: dict[int, Reason]
-    headless: bool = False
+    headless: bool
     """Whether the tail's first unit may have begun before the tail, so that it cannot be judged."""
     priced: Number = None
     """The tokens of each message as it is sent in this window, where they are not those that were counted."""
@@ -238,20 +238,22 @@ class View(msgspec.Struct, frozen=True, dict=True):
 
 def view_history(history: History, model: Model) -> View | None:
     """The view; None if the tail begins inside a required tool group, so that older messages are needed."""
-    records, units, roles, required = history.records, history.records.units, history.records.roles, dict[int, Reason]()
-    is_marked = SYSTEM in roles or DEVELOPER in roles or records.front or records.window_flags
-    if not (is_marked or 1 in records.having(Flags.PINNED)) and units.single:
-        if history.asked >= 0:
-            required[history.asked] = Reason.QUESTION
-        if roles:
-            required.setdefault(len(roles) - 1, Reason.NEWEST)
-        return View(history, model, units, required)
-    newest = _newest(history, units)
-    headless = _is_headless(history, units, newest)
+    records, units, roles, asked = history.records, history.records.units, history.records.roles, history.asked
+    newest: int | None = len(roles) - 1
+    systems: Sequence[int] = ()
+    if not units.single or len(roles) == records.front:
+        newest = _newest(history, units)
+    headless = False if units.single else _is_headless(history, units, newest)
     if headless is None:
         return None
-    required = _required(history, units, newest)
-    systems = [row for row in sorted(units.starts[index] for index in required) if roles[row] <= DEVELOPER]
+    is_marked = SYSTEM in roles or DEVELOPER in roles or 1 in records.having(Flags.PINNED)
+    if is_marked or records.front or records.window_flags:
+        required = _required(history, units, newest)
+        systems = [row for row in sorted(units.starts[index] for index in required) if roles[row] <= DEVELOPER]
+    else:
+        required = {} if asked < 0 else {asked if units.single else unit_at(units, asked): Reason.QUESTION}
+        if newest is not None:
+            required.setdefault(newest, Reason.NEWEST)
     view = View(history, model, units, required, headless, systems=systems)
     if history.order is None or not history.order.missing["line"]:
         return view
@@ -261,7 +263,7 @@ def view_history(history: History, model: Model) -> View | None:
 def _is_headless(history: History, units: Units, newest: int | None) -> bool | None:
     """Whether the tail's first unit may have begun before the tail; None if older messages are needed."""
     records, front = history.records, history.records.front
-    if units.single or history.is_whole:
+    if history.is_whole:
         return False
     headless = len(records) > front and records.roles[front] in RESULTS
     pinned = headless and any(front <= index < units.starts[units.front + 1] for index in records.where(Flags.PINNED))

@@ -6,7 +6,8 @@ its call.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,6 +23,7 @@ from sash.core.stored.runs import runs
 if TYPE_CHECKING:
     from sash.core.law.records.records import Records
 
+_column: Callable[[bytes], Number] = partial(np.frombuffer, dtype=np.uint8)
 LONGEST_GROUP = 129
 """Messages of the longest tool group: an assistant message and the results of its 128 calls."""
 
@@ -67,18 +69,14 @@ class Units(msgspec.Struct, frozen=True, dict=True):
 
 def callers(records: "Records") -> Number:
     """Which messages make calls, also in the form before tool calls, as an array: those that may be sent."""
-    is_legacy = np.frombuffer(records.flags, np.uint8) & Flags.LEGACY_CALL != 0
-    calls = is_legacy | (np.frombuffer(records.calls, np.uint8) > 0)
-    may_call = (np.frombuffer(records.roles, np.uint8) == ASSISTANT) & (np.frombuffer(records.unsent, np.uint8) == 0)
-    return calls & may_call
+    roles, flags, calls, unsent = map(_column, (records.roles, records.flags, records.calls, records.unsent))
+    return (roles == ASSISTANT) & (unsent == 0) & ((calls > 0) | (flags & Flags.LEGACY_CALL != 0))
 
 
 def grouped(records: "Records") -> Units:
     """Units of records of which some call, answer a call, or are not sent."""
-    roles, flags, calls, left_out, unsent = (
-        np.frombuffer(each, np.uint8)
-        for each in (records.roles, records.flags, records.calls, records.having(Flags.LEFT_OUT), records.unsent)
-    )
+    marks = records.roles, records.flags, records.calls, records.having(Flags.LEFT_OUT), records.unsent
+    roles, flags, calls, left_out, unsent = map(_column, marks)
     is_caller, is_late = callers(records), flags & Flags.LATE != 0
     asks, is_legacy = is_caller & (calls > 0), is_caller & (calls == 0)
     is_beside = ~is_late & (left_out == 0)  # a result that is not sent is none
