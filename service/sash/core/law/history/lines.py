@@ -1,11 +1,10 @@
 """The lines that stand in place of missing tool results, with their tokens, and of pictures, files and sounds."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final, Literal
 
 from sash.core.counts.costs.message_cost import LIST_BEGINS, LIST_ENDS
-from sash.core.counts.measures.media_facts import Medium
 from sash.core.counts.models.families import FUNCTION, TOOL
 from sash.core.counts.models.models import Model
 from sash.core.law.records.costs import record_cost, written_cost
@@ -20,46 +19,27 @@ _LONGEST: Final = 300
 _CHARACTER: Final = "~"
 
 
-def medium_line(medium: Medium, seq: int, path: str, *, is_lost: bool = False) -> str:
-    """The text in place of a picture, file or sound: its kind and size, and where it is kept, or that it is lost.
+def medium_lines(
+    record: Record, numbers: Iterable[int], seq: int, path: str, lost: Sequence[int] = (), told: Sequence[int] = ()
+) -> dict[int, str]:
+    """The texts in place of a message's media of these numbers: what each is, its size, and where it is kept, or that it is
+    ``lost``. Of those that are ``told``, because their type is not taken, what they are; of an address, as many characters.
 
-    ``path`` is that of the conversation's messages, or empty. The line depends on the stored message alone, so that a
+    ``path`` is that of the conversation's messages, or empty. A line depends on the stored message alone, so that a
     provider's prompt cache holds.
     """
-    sides = f"{medium.width}x{medium.height}" if medium.width else ""
-    facts = filter(None, (_KINDS[medium.kind], medium.name, medium.media_type, sides, _size(medium)))
-    where = "not stored any more" if is_lost else f"left out; it is at {path}{seq}" if path else "left out"
-    return f"[{', '.join(facts)}, {where}]\n"
-
-
-def told_line(medium: Medium) -> str:
-    """The text in place of a medium of a type that is not taken: what it is. Of an address, as many characters."""
-    told = _size(medium) or _CHARACTER * min(medium.size, _LONGEST)
-    return f"[{_KINDS[medium.kind]}: {', '.join(filter(None, (medium.name, medium.media_type, told)))}]\n"
-
-
-def _size(medium: Medium) -> str:
-    """The size of a medium's bytes, of which four characters are three; empty for an address."""
-    return "" if medium.is_linked else f"{-(-medium.size * 3 // 4000)} kB"
-
-
-def medium_lines(
-    record: Record,
-    numbers: Sequence[int],
-    seq: int,
-    path: str,
-    lost: Sequence[int] = (),
-    told: Sequence[int] = (),
-) -> dict[int, str]:
-    """The texts in place of a message's media of these numbers, as ``medium_line`` writes them. Some are ``lost``, and some
-    are ``told`` as ``told_line`` does."""
-    media = record.enclosed
-    return {
-        number: told_line(media[number])
-        if number in told
-        else medium_line(media[number], seq, path, is_lost=number in lost)
-        for number in sorted(numbers)
-    }
+    lines, left_out = {}, f"left out; it is at {path}{seq}" if path else "left out"
+    for number in sorted(numbers):
+        medium = record.enclosed[number]
+        kind, sides = _KINDS[medium.kind], f"{medium.width}x{medium.height}" if medium.width else ""
+        size = "" if medium.is_linked else f"{-(-medium.size * 3 // 4000)} kB"  # of four characters three are bytes
+        if number in told:
+            facts = filter(None, (medium.name, medium.media_type, size or _CHARACTER * min(medium.size, _LONGEST)))
+            lines[number] = f"[{kind}: {', '.join(facts)}]\n"
+        else:
+            facts = filter(None, (kind, medium.name, medium.media_type, sides, size))
+            lines[number] = f"[{', '.join(facts)}, {'not stored any more' if number in lost else left_out}]\n"
+    return lines
 
 
 Way = Literal["line", "dropped", "gone", "waiting"]

@@ -4,7 +4,7 @@
   themselves, whose bytes are lost, or whose address cannot be read.
 * When it can matter: where the model has limits, or with ``images_kept``.
 * What wakes it: pictures, files and sounds, or messages that come near a limit (``build.py``).
-* What it does: sends one line of text in place of a medium (``medium_line``), before any message is left out; then it bounds
+* What it does: sends one line in place of a medium (``medium_lines``), before any message is left out; then it bounds
   the messages (``Allowed``). What must be in the window counts first; if that is over a limit, there is no window. Then
   media are taken from the newest to the oldest, as long as the limits have room.
 
