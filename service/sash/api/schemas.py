@@ -20,7 +20,7 @@ from sash.core.chat.messages import (
 )
 from sash.core.counts.models.models import Counting, WindowSource
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings
-from sash.core.law.records.explained import Explained
+from sash.core.law.records.figures import Explained
 from sash.core.law.records.parameters import WindowFormat, WindowQuery
 from sash.core.providers.destinations.facts import Kind, Party
 from sash.core.providers.form.cache_marks import CacheKind

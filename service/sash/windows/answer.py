@@ -17,7 +17,7 @@ from sash.core.law.history.enclosing import with_records
 from sash.core.law.history.view import History, Order
 from sash.core.law.limits.unreadable import unreadable_in
 from sash.core.law.recall import Recollection
-from sash.core.law.records.explained import Explained
+from sash.core.law.records.figures import Explained
 from sash.core.law.render import Bodies, Body, chat_messages, chat_request, other_messages
 from sash.core.law.selection.explain import documents_told
 from sash.core.law.selection.window import Window

@@ -24,7 +24,7 @@ from sash.core.law.history.results import Edit, cut_result, left_out_line
 from sash.core.law.history.view import History, Order
 from sash.core.law.limits.unreadable import told_among
 from sash.core.law.records.costs import message_costs, record_cost, written_cost
-from sash.core.law.records.explained import Explained
+from sash.core.law.records.figures import Explained
 from sash.core.law.render import Bodies
 from sash.core.law.selection.sending import bound_of
 from sash.core.law.selection.window import Window

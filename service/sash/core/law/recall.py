@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 import msgspec
 
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, ROLES, USER
-from sash.core.law.records.explained import Explained
+from sash.core.law.records.figures import Explained
 from sash.core.law.records.records import Records
 from sash.core.law.records.units import Units, unit_at
 from sash.core.stored.record import Flags, Record

@@ -34,7 +34,7 @@ from sash.core.law.limits.media_room import Left, Room, newest_first
 from sash.core.law.limits.media_steps import lines_in_steps
 from sash.core.law.limits.unreadable import told_among
 from sash.core.law.records.costs import record_cost
-from sash.core.law.records.explained import Explained
+from sash.core.law.records.figures import Explained
 from sash.core.law.records.need_older import NeedOlder
 from sash.core.law.selection.choice import choose
 from sash.core.law.selection.stable import Cut

@@ -6,7 +6,7 @@ import numpy as np
 
 from sash.core.counts.models.families import ROLES, TOOL
 from sash.core.law.history.view import Thoughts
-from sash.core.law.records.explained import Explained, ExplainedDocument
+from sash.core.law.records.figures import Explained, ExplainedDocument
 from sash.core.law.records.reasons import APART_FROM, Fate, Reason
 from sash.core.law.records.units import late_orphans
 from sash.core.law.selection.walk import Walk

@@ -8,8 +8,7 @@ import msgspec
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.history.results import Edit
 from sash.core.law.recall import Recollection
-from sash.core.law.records.explained import Explained
-from sash.core.law.records.figures import Dropped, WindowTokens
+from sash.core.law.records.figures import Dropped, Explained, WindowTokens
 from sash.core.law.selection.stable import Cut
 from sash.core.stored.record import Record
 from sash.core.stored.stored_summary import Summary
