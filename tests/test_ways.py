@@ -11,20 +11,20 @@ ROOT = Path(__file__).resolve().parent.parent
 MOST_FUNCTIONS = {"window": 60, "append": 95}
 MOST_MODULES = {"window": 20, "append": 28}
 MOST_CALLS = {
-    "plain": 83,
-    "anthropic": 191,
-    "gemini": 188,
-    "responses": 129,
-    "tools": 266,
-    "stable": 144,
-    "claude": 274,
-    "claude, tools": 731,
-    "results": 555,
-    "explain": 88,
-    "dedupe": 86,
-    "recall": 751,
-    "skip": 357,
-    "sent": 186,
+    "plain": 85,
+    "anthropic": 193,
+    "gemini": 190,
+    "responses": 131,
+    "tools": 268,
+    "stable": 146,
+    "claude": 276,
+    "claude, tools": 733,
+    "results": 557,
+    "explain": 90,
+    "dedupe": 88,
+    "recall": 753,
+    "skip": 359,
+    "sent": 188,
 }
 
 
