@@ -18,6 +18,7 @@ from sash.core.counts.measures.measures import measure
 from sash.core.counts.models.models import Model
 from sash.core.law.documents.document_costs import Joining
 from sash.core.law.documents.grounding import Grounded
+from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.history.enclosing import with_records
 from sash.core.law.history.lines import line_of, medium_lines
 from sash.core.law.history.results import Edit, cut_result, left_out_line
@@ -26,7 +27,6 @@ from sash.core.law.limits.unreadable import told_among
 from sash.core.law.records.costs import message_costs, record_cost, written_cost
 from sash.core.law.records.figures import Explained
 from sash.core.law.render import Bodies
-from sash.core.law.selection.sending import bound_of
 from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS
 from sash.core.providers.destinations.destination import meet
@@ -71,7 +71,7 @@ def as_sent(
     if window.goes_on:  # a reply without its calls may end a request, so the messages as they are sent decide
         window = _with_line_to_go_on(window, bodies, plan.parts.few_shots, model)
     if plan.parts.names:
-        window, bodies = _with_sent_names(window, history, bodies, plan.parts.names, model)
+        window, bodies = _with_sent_names(window, history, bodies, plan)
     if plan.query.history_tools:
         asked = asked.with_tools(first_seen(window, history), history.length)
     return asked, window, bodies, trimmed
@@ -238,13 +238,11 @@ def _plain_lines(window: Window, history: History, model: Model) -> dict[int, tu
     return {row: (left_out_line(tokens.item(row), history.seqs[row], window.path), edits[row].cost) for row in rows}
 
 
-def _with_sent_names(
-    window: Window, history: History, bodies: Bodies, names: Mapping[str, str], model: Model
-) -> tuple[Window, Bodies]:
+def _with_sent_names(window: Window, history: History, bodies: Bodies, plan: Plan) -> tuple[Window, Bodies]:
     """Return the window and the bodies with the sent names in calls and results, at the tokens that these have."""
     edited: dict[int, bytes] = {}
     less: dict[int, int] = {}
-    records, bound = history.records, bound_of(names, model)
+    records, model, names = history.records, plan.model, plan.parts.names
     for seq, row in zip(window.seqs, window.rows, strict=True):
         calls = records.calls[row]
         if not calls and records.roles[row] not in RESULTS:
@@ -255,6 +253,6 @@ def _with_sent_names(
             edited[seq] = msgspec.json.encode(changed)
             cost, was = (written_cost(each, model, parallel=records[row].parallel) for each in (changed, message))
             more = cost - was
-        less[seq] = calls * bound - more
+        less[seq] = calls * plan.renaming - more
     bodies = _replace(bodies, edited={**bodies.edited, **edited})
     return _replace(cheaper(window, less), renamed=(*edited,)), bodies

@@ -106,8 +106,10 @@ def chat_messages(
     lines: Mapping[int, Sequence[Body]] = window.lines
     kept = sent_bodies(window, bodies, grounding)
     if marked is not None:
-        if marked.refused & LISTS:
-            marked = _with_lists(marked, zip(window.seqs, kept, strict=True))
+        if refused := marked.refused & LISTS:  # which no number of a message tells
+            lists = [seq for seq, body in zip(window.seqs, kept, strict=True) if has_list(body)]
+            odd = {seq: marked.odd.get(seq, 0) | refused for seq in lists}
+            marked = msgspec.structs.replace(marked, odd={**marked.odd, **odd})
         few_shots, kept, lines = _as_marked(parts, window, bodies, kept, marked)
     if lines or window.recalled is not None:
         _, kept = _with_others(window, kept, lines)
@@ -153,12 +155,6 @@ def chat_request(parts: FixedParts, messages: list[Body], *, before: bytes = b""
     last = messages[-1]
     messages[-1] = last + end if isinstance(last, bytes) else (*last, end)
     return _listed(messages)
-
-
-def _with_lists(marked: Marked, bodies: Iterable[tuple[int, Body]]) -> Marked:
-    """With the contents marked that are lists, which no number of a message tells."""
-    lists = {seq: marked.odd.get(seq, 0) | marked.refused & LISTS for seq, body in bodies if has_list(body)}
-    return msgspec.structs.replace(marked, odd={**marked.odd, **lists})
 
 
 def _listed(bodies: Sequence[Body]) -> bytes:

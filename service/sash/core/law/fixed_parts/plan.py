@@ -9,7 +9,14 @@ from typing import Final
 
 import msgspec
 
-from sash.core.counts.costs.counting import bare_calls_tokens, instructs, is_estimate, messages_tokens, reasoning_tokens
+from sash.core.counts.costs.counting import (
+    bare_calls_tokens,
+    instructs,
+    is_estimate,
+    messages_tokens,
+    plain_text_tokens,
+    reasoning_tokens,
+)
 from sash.core.counts.costs.over_limits import over_limits
 from sash.core.counts.costs.request_shapes import defined_parts, has_stood, parts_of, shape_of
 from sash.core.counts.measures.measures import Measure
@@ -44,6 +51,8 @@ ASIDE_BYTES: Final = 16_384
 """Bytes of a request for what its client adds: the model's name, the reply's limit and format."""
 ASIDE_MESSAGES: Final = 4
 """A summary, a note, a recalled block and an opening, which a window may have."""
+_AROUND_A_NAME: Final = 2
+"""Tokens by which a text around a name may differ with it."""
 
 
 class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
@@ -220,6 +229,13 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     def bridge(self) -> int:
         """Tokens that each question may cost more, because a server wants a reply between a result and a question."""
         return written_cost(UNSAID, self.model) if self.wanted.get("alternation") == "answered" else 0
+
+    @cached_property
+    def renaming(self) -> int:
+        """Tokens that a call and its result may cost more with their tool's name as it is sent; 0 where none is changed."""
+        names = self.parts.names.items()
+        more = (plain_text_tokens(sent, self.model) - plain_text_tokens(own, self.model) for own, sent in names)
+        return 2 * (max(0, *more) + _AROUND_A_NAME) if names else 0
 
     @cached_property
     def going_on(self) -> int:

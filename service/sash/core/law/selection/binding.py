@@ -14,7 +14,6 @@ import msgspec
 import numpy as np
 
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, SYSTEM, TOOL, USER
-from sash.core.counts.text.numbers import Number
 from sash.core.law.fixed_parts.plan import WindowSpec
 from sash.core.law.history.results import share_of
 from sash.core.law.history.view import History, Thoughts, View, since, unit_costs
@@ -64,7 +63,9 @@ def _accepted_from(taken: Walk, spec: WindowSpec, allowed: Allowed, room: int) -
         return behind
     if options.dedupe == "messages" or (stood and history.recalled):  # a message removes an earlier equal one
         return behind
-    stands = max(_behind_changes(view, spec, room, stood), _behind_late(history), allowed.changed_row + 1)
+    stands = max(_behind_changes(view, spec, room, stood), allowed.changed_row + 1)
+    if history.order is not None and history.order.late:  # earlier reasoning was made without these results
+        stands = max(stands, since(history, max(history.seqs[row] for row in history.order.late) + 1))
     if compaction is not None:
         stands = max(stands, _behind_compaction(history, spec, taken.rows, compaction))
     if not is_whole and cut is not None:
@@ -116,12 +117,6 @@ def _behind_compaction(history: History, spec: WindowSpec, rows: Sequence[int], 
     return max(asked, next((row for row in behind if roles[row] != ASSISTANT), len(roles)))
 
 
-def _behind_late(history: History) -> int:
-    """The first row behind all late results. Reasoning before it was made while they were not in the window."""
-    late = history.order.late if history.order is not None else ()
-    return since(history, max(history.seqs[row] for row in late) + 1) if late else 0
-
-
 def _behind_cut(view: View, kept: AbstractSet[int], cut: Cut, *, noted: bool) -> int:
     """The first row whose message was made from a window with the same cut and the same messages since the cut.
 
@@ -144,7 +139,11 @@ def _behind_pressed(view: View, options: WindowQuery, room: int, asked: int) -> 
     """
     history, units, uncut_costs = view.history, view.units, uncut(view, options.tool_result_max_tokens)
     free = room - sum(cost for why, cost in view.required_costs().items() if not why.moves)
-    free -= _cut_from_pinned(view, uncut_costs, share_of(room) if options.stable else None)
+    # Pinned results may be longer in the next window, as the newest group of this one cuts them.
+    cut = ((row, unit_at(units, row)) for row in view.edits)
+    pinned = [row for row, unit in cut if unit < units.front or view.required.get(unit) == Reason.PINNED]
+    longest = int(uncut_costs[pinned].sum())
+    free -= max(0, (min(longest, share_of(room)) if options.stable else longest) - int(view.costs[pinned].sum()))
     costs = zip(view.unit_costs.tolist(), unit_costs(units, uncut_costs).tolist(), strict=True)
     roles, marks, stands, question = history.records.sent_roles, history.records.of_window(), 0, 0
     for unit, ((first, end), (now, whole)) in enumerate(zip(pairwise(units.starts), costs, strict=True)):
@@ -160,15 +159,3 @@ def _behind_pressed(view: View, options: WindowQuery, room: int, asked: int) -> 
         if unit >= units.front and (then + question > free or is_longer):
             stands = end + 1
     return stands
-
-
-def _cut_from_pinned(view: View, whole: Number, most: int | None) -> int:
-    """The tokens by which pinned results may be longer in the next window, as the newest group of this one cuts them.
-
-    ``whole`` are the tokens of each message without a cut, and ``most`` those that the results may have together; None for
-    no bound.
-    """
-    results = ((row, unit_at(view.units, row)) for row in view.edits)
-    rows = [row for row, unit in results if unit < view.units.front or view.required.get(unit) == Reason.PINNED]
-    tokens = int(whole[rows].sum())
-    return max(0, (tokens if most is None else min(tokens, most)) - int(view.costs[rows].sum()))

@@ -8,8 +8,7 @@ They are taken in this order:
 3. The newest question's documents, as many as fit.
 4. History, from newest to oldest, in whole tool groups, until a unit does not fit (``overflow=skip`` skips the unit).
 
-It uses records only: no body is decoded, and only a document that is being cut is tokenised. It gets a tail of the history.
-If the tail is too short, it returns NeedOlder in place of a window, and is called again with more.
+It uses records only: no body is decoded, and only a document that is being cut is tokenised.
 """
 
 from collections.abc import Sequence
@@ -211,7 +210,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
             taken.room = max(beside - taken.cost, min(taken.room, self._beside_messages()))
         taken.skip, taken.user_first = options.overflow == "skip", options.start == "user"
         taken.dedupe = options.dedupe == "messages" and view.history.records.repeats()
-        taken.documents = self._documents if options.grounding == "all" else None
+        taken.documents = spec.documents if options.grounding == "all" else None
         if spec.documents.sources:
             self._ask(taken)
         recall_reserve = spec.recall_reserve + self.spared
@@ -273,16 +272,10 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
 
     def _asked_documents(self, room: int) -> Grounded | None:
         """The newest question's documents that fit the room."""
-        asked = self.view.history.asked
-        return self._documents(asked, room) if asked >= 0 and self.spec.plan.query.grounding != "none" else None
-
-    def _documents(self, row: int, room: int, state: Walk | None = None) -> Grounded | None:
-        """A message's documents that fit the room, without those that the walk has already."""
-        seen, spent = (state.seen, state.spent) if state else (frozenset(), 0)
-        history = self.view.history
-        return self.spec.documents.choose(
-            history.seqs[row], history.records[row], self.spec.plan.model, room, seen, spent=spent
-        )
+        spec, history, asked = self.spec, self.view.history, self.view.history.asked
+        if asked < 0 or spec.plan.query.grounding == "none":
+            return None
+        return spec.documents.choose(history.seqs[asked], history.records[asked], spec.plan.model, room)
 
     def _refusal(self, summary: Summary | None) -> WindowDoesNotFit:
         """The problem with each part that a window must have, so that a budget of its ``needed`` is enough."""

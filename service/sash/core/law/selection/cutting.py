@@ -78,9 +78,7 @@ def cleared(view: View, spec: WindowSpec, newest: int) -> View:
 
     Groups are counted back from the row ``newest``. Results of required groups are not changed.
     """
-    kept, starts = spec.plan.query.tool_results_kept, view.units.starts
-    if kept is None:
-        return view
+    kept, starts = spec.plan.query.tool_results_kept or 0, view.units.starts
     is_group = np.frombuffer(view.history.records.roles, np.uint8)[view.units.ends - 1] >= TOOL
     counted = [unit for unit in np.flatnonzero(is_group).tolist() if starts[unit] <= newest]
     if counted and newest < starts[counted[-1] + 1]:

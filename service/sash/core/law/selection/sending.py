@@ -6,20 +6,20 @@
 * What it does: messages cost other tokens, and the view tells those of their reasoning (``Thoughts``).
 """
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache, partial
-from typing import Final, TypeVar
+from collections.abc import Sequence
+from functools import partial
+from typing import TypeVar
 
 import msgspec
 import numpy as np
 
-from sash.core.counts.costs.counting import plain_text_tokens, turn_place, whole_row
+from sash.core.counts.costs.counting import turn_place, whole_row
 from sash.core.counts.costs.message_cost import reasoning_cost
 from sash.core.counts.measures.rows import Row
 from sash.core.counts.models.families import TOOL, USER
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import MANY, ONE, Arithmetic, Number
-from sash.core.law.fixed_parts.plan import WindowSpec
+from sash.core.law.fixed_parts.plan import Plan, WindowSpec
 from sash.core.law.history.fillers import (
     as_note_tokens,
     blank_line_tokens,
@@ -34,7 +34,6 @@ from sash.core.law.history.results import Edit
 from sash.core.law.history.view import History, Order, Thoughts, View, view_history
 from sash.core.law.records.costs import for_each
 from sash.core.law.records.parameters import WindowQuery
-from sash.core.law.records.records import Records
 from sash.core.law.selection.cutting import limited
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.destinations.destination import meet
@@ -44,8 +43,6 @@ from sash.core.providers.openai.openai import OPENAI
 from sash.core.stored.record import Flags, WindowFlags
 
 Q = TypeVar("Q", bound=WindowQuery)
-_JOINT: Final = 2
-"""Tokens by which a text around a name may differ with it."""
 
 
 def decided_reasoning(query: Q, model: Model) -> Q:
@@ -58,21 +55,23 @@ def decided_reasoning(query: Q, model: Model) -> Q:
 
 def as_sent(view: View, spec: WindowSpec) -> View:
     """The view with the costs of messages as they are sent."""
-    model, options, parts, records = spec.plan.model, spec.plan.query, spec.plan.parts, view.history.records
-    if records.details:
-        view = _with_reasoning(view, model, options)
-    if options.tool_result_max_tokens is not None:
-        view = limited(view, spec, options.tool_result_max_tokens)
-    if PROVIDERS[model.format].tells_links:
-        view = _with_links(view, model)
-    if PROVIDERS[model.format].fills:
-        view = _with_fillers(view, model, has_system=bool(parts.fixed.system))
-    if view.systems and spec.plan.joint:
-        view = view.dearer(dict.fromkeys(view.systems, spec.plan.joint))
-    if TOOL in records.roles and spec.plan.bridge:
+    plan, records = spec.plan, view.history.records
+    if records.details and records.thinks:
+        view = _with_reasoning(view, plan)
+    if plan.query.tool_result_max_tokens is not None:
+        view = limited(view, spec, plan.query.tool_result_max_tokens)
+    if PROVIDERS[plan.model.format].tells_links:
+        view = _with_links(view, plan.model)
+    if PROVIDERS[plan.model.format].fills:
+        view = _with_fillers(view, plan)
+    if view.systems and plan.joint:
+        view = view.dearer(dict.fromkeys(view.systems, plan.joint))
+    if TOOL in records.roles and plan.bridge:
         questions = np.flatnonzero(np.frombuffer(records.roles, np.uint8) == USER).tolist()
-        view = view.dearer(dict.fromkeys(questions, spec.plan.bridge))
-    return view.dearer(_renamed_calls(records, parts.names, model)) if parts.names else view
+        view = view.dearer(dict.fromkeys(questions, plan.bridge))
+    if plan.renaming:
+        view = view.dearer({row: calls * plan.renaming for row, calls in enumerate(records.calls) if calls})
+    return view
 
 
 def in_log_order(order: Order, spec: WindowSpec) -> View | None:
@@ -114,15 +113,13 @@ def edits_of(
     return edits
 
 
-def _with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
-    """The view with the tokens of sent reasoning in its costs: of the newest turn, all, or none, as ``options`` say.
+def _with_reasoning(view: View, plan: Plan) -> View:
+    """The view with the tokens of sent reasoning in its costs: of the newest turn, all, or none, as the query says.
 
     Signatures on calls are always sent; with ``reasoning=none`` those of the newest turn, without which Gemini answers 400.
     """
-    history, records = view.history, view.history.records
-    if not (records.details and records.thinks):
-        return view
-    rule = partial(_thoughts, model, options, begins_turn(history), history.asked)
+    history, records, model = view.history, view.history.records, plan.model
+    rule = partial(_thoughts, plan, begins_turn(history), history.asked)
     figures = rule(records.columns_for(model), np.arange(len(records)), MANY)
     thoughts = Thoughts(*(for_each(each, len(records)) for each in figures))
     for index in records.rare:
@@ -132,26 +129,31 @@ def _with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
 
 
 def _thoughts(
-    model: Model, options: WindowQuery, turn: int, asked: int, row: Row, index: Number, by: Arithmetic
+    plan: Plan, turn: int, asked: int, row: Row, index: Number, by: Arithmetic
 ) -> tuple[Number, Number, Number, Number]:
     """The figures of ``Thoughts``. ``turn`` is the row of the newest turn's question, ``asked`` of the newest question."""
-    rule = partial(_sent_and_whole, row, model, options.reasoning, by)
+    rule = partial(_sent_and_whole, row, plan, by)
     sent, whole = rule(is_old=index <= turn, is_before=index < asked)
     left = by.most(0, whole - sent)
-    if not options.stable:  # the other figures matter beside a stable cut alone
+    if not plan.query.stable:  # the other figures matter beside a stable cut alone
         return sent, left, 0, 0
     lasting, now = (rule(is_old=each, is_before=each)[0] for each in (True, False))
     return sent, left, lasting, now - lasting
 
 
 def _sent_and_whole(
-    row: Row, model: Model, reasoning: str, by: Arithmetic, *, is_old: Number, is_before: Number
+    row: Row, plan: Plan, by: Arithmetic, *, is_old: Number, is_before: Number
 ) -> tuple[Number, Number]:
     """Tokens of a message's reasoning that are sent, and of all that it has.
 
     ``is_old``: it is before the newest turn. ``is_before``: it is before the newest question.
     """
-    form, maker = model.format, PROVIDERS[model.format].maker
+    model, form, reasoning, maker = (
+        plan.model,
+        plan.model.format,
+        plan.query.reasoning,
+        PROVIDERS[plan.model.format].maker,
+    )
     # Another provider's form may leave out a blank question.
     knows_questions = PROVIDERS[form].is_chat_form or maker == model.provider
     is_forgotten = is_before & (model.rules.forgets and knows_questions)
@@ -165,24 +167,22 @@ def _sent_and_whole(
     is_left = is_old
     if reasoning == "none":
         is_left, seals = is_old | True, by.where(is_old, 0, seals)
-    if meet(form, model.provider, model.known_as).values.get("reasoning") in ("with_calls", "filled"):
+    if plan.wanted.get("reasoning") in ("with_calls", "filled"):
         is_left = by.where(row["calls"] > 0, False, is_left)  # noqa: FBT003 - a value of an array
     if PROVIDERS[form].replies_are_items:  # free reasoning is left out too: it only makes the request longer
         whole = by.where(is_left, reasoning_cost(row, model, CHAT, by), whole)
     return by.where(is_left, seals, tokens), whole
 
 
-def _with_fillers(view: View, model: Model, *, has_system: bool) -> View:
+def _with_fillers(view: View, plan: Plan) -> View:
     """The view with costs that include the words sent in the model's form for the user's empty messages, and the blank lines
-    between system texts, or the words before them. ``has_system``: a system prompt comes before the messages."""
-    records = view.history.records
-    wanted = meet(model.format, model.provider, model.known_as).values
-    names_files = "file_names" in wanted
+    between system texts, or the words before them."""
+    records, model, names_files = view.history.records, plan.model, plan.names_files
     is_empty = (records.tokens(0) <= names_files) & (np.frombuffer(records.roles, np.uint8) == USER)
     indexes = {*np.flatnonzero(is_empty).tolist()}
     if names_files and records.details:
         indexes.update(records.media)
-    if "beside_calls" in wanted:
+    if "beside_calls" in plan.wanted:
         is_legacy = np.frombuffer(records.flags, np.uint8) & Flags.LEGACY_CALL
         indexes.update(np.flatnonzero(np.frombuffer(records.calls, np.uint8) | is_legacy).tolist())
     costs = view.costs.copy()
@@ -191,7 +191,7 @@ def _with_fillers(view: View, model: Model, *, has_system: bool) -> View:
     if systems := joined_systems(view, model):  # whether they stand first depends on the cut
         blank = blank_line_tokens(model)
         costs[systems] += [max(blank, as_note_tokens(records[row], model)) for row in systems]
-        if not has_system and stands_first(view.history, systems[0]):
+        if not plan.parts.fixed.system and stands_first(view.history, systems[0]):
             costs[systems[0]] = view.costs[systems[0]]
     return msgspec.structs.replace(view, priced=costs)
 
@@ -234,20 +234,3 @@ def is_turn_unknown(history: History, options: WindowQuery) -> bool:
     earlier = min(history.asked, history.records.front)
     extras = (history.records[index].measure.extra for index in range(earlier))
     return any(extra is not None and (extra.reasoning or extra.beside) for extra in extras)
-
-
-def bound_of(names: Mapping[str, str], model: Model) -> int:
-    """Return the most tokens that a call and its result cost more with the name as it is sent."""
-    return _extra(tuple(names.items()), model) if names else 0
-
-
-def _renamed_calls(records: Records, names: Mapping[str, str], model: Model) -> dict[int, int]:
-    """Return the most tokens that each message with calls, and the results of these, cost more, by row."""
-    each_call = bound_of(names, model)
-    return {row: calls * each_call for row, calls in enumerate(records.calls) if calls}
-
-
-@lru_cache(maxsize=256)
-def _extra(names: tuple[tuple[str, str], ...], model: Model) -> int:
-    more = (plain_text_tokens(sent, model) - plain_text_tokens(own, model) for own, sent in names)
-    return 2 * (max(0, *more) + _JOINT)

@@ -1,11 +1,12 @@
 """walk: keeps units of history, from the newest to the oldest, while they fit into the remaining budget."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from sash.core.counts.models.families import DEVELOPER, FUNCTION, USER
+from sash.core.law.documents.documents import Documents
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.history.view import History, View, since
 from sash.core.law.records.figures import WindowTokens
@@ -16,8 +17,6 @@ from sash.core.law.selection.window import Allowed, Stop
 from sash.core.stored.stored_grounding import StoredDocument
 from sash.core.stored.stored_summary import Summary
 
-Choose = Callable[[int, int, "Walk"], Grounded | None]
-"""The documents of a row that fit a room, beside those that a walk has."""
 SKIP_HORIZON = 256
 """Messages that ``overflow=skip`` considers after the first that is too large: its cost does not grow with the history."""
 
@@ -40,8 +39,8 @@ class Walk(msgspec.Struct):
     skip: bool = False
     dedupe: bool = False
     user_first: bool = False
-    documents: Choose | None = None
-    """Chooses the documents of each row; None if not all messages have theirs."""
+    documents: Documents | None = None
+    """Those of all messages; None if not all have theirs."""
     grounding: dict[int, Grounded] = {}
     """The documents that are sent, by row."""
     seen: set[StoredDocument] = set()
@@ -155,7 +154,7 @@ def _one_by_one(state: Walk, oldest: int) -> Stop | None:
         stop = _stop(state, row) if row < oldest or state.skipped is not None else None
         if index in required:
             if documents is not None and not stop and row not in state.grounding:
-                _ground(state, index, 0, documents)
+                _ground(state, documents, index)
             continue
         if index == view.units.front and view.headless:
             break
@@ -166,7 +165,7 @@ def _one_by_one(state: Walk, oldest: int) -> Stop | None:
             state.reasons[index] = Reason.UNANSWERED
         elif words is not None and words in said:
             state.reasons[index] = Reason.DUPLICATE
-        elif cost <= state.room and (documents is None or _ground(state, index, cost, documents)):
+        elif cost <= state.room and (documents is None or _ground(state, documents, index, cost)):
             state.room -= cost
             state.cost += cost
             kept.append(index)
@@ -195,8 +194,6 @@ def _at_the_beginning(state: Walk) -> Stop:
     complete: Stop = "summary" if covered else "complete"
     if state.documents is not None and history.is_whole:
         _ground_required(state, state.documents)
-    if seen_by is None and before <= covered and not view.headless:
-        return complete
     # Those before a view's may all be for others.
     stop = None if seen_by is not None else _stop(state, history.records.front - 1)
     if seen_by is not None and seen_by.horizon > covered + 1:
@@ -210,20 +207,22 @@ def _at_the_beginning(state: Walk) -> Stop:
     return "older" if stop is None or stop != _stop(state, history.oldest_bound) or alone else stop
 
 
-def _ground_required(state: Walk, documents: Choose) -> None:
+def _ground_required(state: Walk, documents: Documents) -> None:
     """Add the documents of the required messages before the tail, as where they were reached in it."""
     view = state.view
     for index in range(view.units.front - 1, -1, -1):
         row = view.units.starts[index]
         if row not in state.grounding and not _stop(state, since(view.history, view.history.seqs[row])):
-            _ground(state, index, 0, documents)
+            _ground(state, documents, index)
 
 
-def _ground(state: Walk, index: int, cost: int, documents: Choose) -> bool:
+def _ground(state: Walk, documents: Documents, index: int, cost: int = 0) -> bool:
     """Add a user message's documents; ``cost`` is the message's own. False if they do not fit and may not be trimmed."""
-    view = state.view
-    row, room = view.units.starts[index], state.room - cost
-    grounded = documents(row, room, state) if view.role(index) == USER else None
+    view, history, row, room = state.view, state.view.history, state.view.units.starts[index], state.room - cost
+    if view.role(index) != USER:
+        return True
+    seq, record = history.seqs[row], history.records[row]
+    grounded = documents.choose(seq, record, view.model, room, state.seen, spent=state.spent)
     if grounded is not None and grounded.cost <= room:
         state.add_documents(row, grounded)
     return grounded is None or grounded.cost <= room
