@@ -264,7 +264,7 @@ class Windows:
         if tail.outside:
             seqs = [*(each.seq for each in tail.outside), *seqs]
         summary, last = state.summary, tail.compaction
-        if last is not None or query.view is not None or summary is not None:
+        if last is not None or summary is not None:
             appended = (last.seq, last.record, last.body) if last is not None else None
             summary = newest_summary(summary, appended, model.format, query.view, model)
         history = History(
