@@ -7,7 +7,8 @@
         │ WindowQuery            │ WindowQuery, entries           │ WindowRequest
         ▼                        ▼                                ▼
     Windows.read_unless     Conversations.append             window_of_request
-        │ read_window.lua        │ append.lua, with a `Reach`     │ entries counted
+        │ first_read             │ append.lua, with a `Reach`     │ entries counted
+        │ read_window.lua        │                                │
         ▼       one round trip   ▼                                │
     tails.tail_of ── a Tail: state, records, the newest bodies    │
         ▼                                                         │

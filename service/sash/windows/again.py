@@ -24,11 +24,12 @@ from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.usage import corrected_by
 from sash.windows.answer import Made
 from sash.windows.asked import limits_of, plan_of
+from sash.windows.first_read import reach_of_query
 from sash.windows.gone import amended, changed, differs, erased, lost
 from sash.windows.lost_media import lost_seqs
 from sash.windows.model_rules import ModelRules
 from sash.windows.receipts import Receipt, told_of
-from sash.windows.stored import Windows, reach_of_query
+from sash.windows.stored import Windows
 from sash.windows.tail import Room, no_limit
 
 _ATTEMPTS = 8

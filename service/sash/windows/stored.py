@@ -10,14 +10,11 @@ from sash.core.counts.models.families import TOOL
 from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts, decoded_settings
 from sash.core.law.fixed_parts.history_tools import check_names
-from sash.core.law.fixed_parts.plan import below_a_tier
-from sash.core.law.history.compaction import newest_summary, readable
+from sash.core.law.history.compaction import newest_summary
 from sash.core.law.history.view import History
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.render import Bodies
 from sash.core.law.selection.caching import cache_key
-from sash.core.law.selection.choice import BLOCK
-from sash.core.law.selection.walk import SKIP_HORIZON
 from sash.core.providers.messages.members import NO_NAMES, Names
 from sash.problems import GroundingDoesNotFit, WindowDoesNotFit, edited_too_fast
 from sash.processor import NO_TURN, PROCESSOR
@@ -26,10 +23,11 @@ from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
 from sash.store.data.replies import State, Tail
 from sash.store.data.script_calls import HistoryEdited
-from sash.store.data.tails import Known, Reach
+from sash.store.data.tails import Known
 from sash.store.data.usage import Calibrations
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, WindowPlan, limits_of, plan_of
+from sash.windows.first_read import asking_of, reach_of
 from sash.windows.flow import window
 from sash.windows.model_rules import ModelRules
 from sash.windows.needs import (
@@ -53,20 +51,8 @@ from sash.windows.tail import SHORT, GrowingTail, Room, no_limit
 from sash.windows.vocabulary_counts import Counts
 
 _ATTEMPTS = 8
-_OF_A_VIEW = 2
-"""Budgets of messages that are read first for a view, which is enough where it sees half of them."""
-_NO_RESERVE = ConversationSettings(reserve=0)
 _PLANS: Final = 16
 """Plans that are kept for the same settings: as many queries and corrections as conversations are mostly asked with."""
-
-
-class Asking(msgspec.Struct, frozen=True):
-    """What follows from a window's query alone."""
-
-    reach: Reach
-    """What the first read asks for."""
-    follows: bool
-    """Whether the window depends on the conversation alone, and not on reported bills (estimated models) or on an index."""
 
 
 class Windows:
@@ -92,15 +78,8 @@ class Windows:
         self.models = models
         self._rules = rules
         self.send = send
-        self.asking = lru_cache(maxsize=1024)(self._asking)
+        self.asking = lru_cache(maxsize=1024)(partial(asking_of, models))
         """What follows from a query; cached, as every turn has the same query. Raises UnknownModel, Unprocessable."""
-
-    def _asking(self, query: WindowQuery) -> Asking:
-        reach = reach_of_query(query, self.models)
-        if query.model is None:  # then it depends on the conversation's settings
-            return Asking(reach, follows=False)
-        model = limits_of(query, _NO_RESERVE, self.models).model
-        return Asking(reach, follows=model.exact and not model.vocabulary and not query.recall_max_tokens)
 
     def _planned(
         self,
@@ -303,51 +282,9 @@ def _is_quick(plan: WindowPlan, read: GrowingTail, seen: SeenHistory) -> bool:
     return not (calls or seen.history.summary is not None) or plan.model.vocabulary is None
 
 
-def reach_of_query(query: WindowQuery, models: Mapping[str, Model]) -> Reach:
-    """What the first read asks for, before the conversation's settings are known. Raises UnknownModel, Unprocessable."""
-    if query.model is not None:
-        limits = limits_of(query, _NO_RESERVE, models)
-        return reach_of(query, limits.model, limits.budget)
-    return Reach(
-        query.max_tokens or 0,
-        limit=query.limit or 0,
-        compactions=_compactions(query),
-        words=int(query.recall_max_tokens > 0),
-        agents=int(query.view is not None),
-    )
-
-
-def reach_of(query: WindowQuery, model: Model, budget: int) -> Reach:
-    """The tail that the query's window likely needs."""
-    budget = below_a_tier(query, model, budget)
-    block = BLOCK * budget if query.stable else 0
-    if query.view is not None:
-        budget *= _OF_A_VIEW
-    more = SKIP_HORIZON if query.overflow == "skip" else 0
-    limit, whole = query.limit or 0, query.tool_results_kept is not None
-    scripts = model.ratios is not None or query.view is not None  # author and audience are in the details, too
-    return Reach(
-        budget,
-        model.column,
-        limit,
-        int(scripts),
-        block,
-        more,
-        int(whole),
-        _compactions(query),
-        int(query.recall_max_tokens > 0),
-        int(query.view is not None),
-    )
-
-
 def _is_unknown(view: str, state: State) -> bool:
     """Whether a view is none of the agents of a state, which are all known."""
     return state.agents.is_all and view not in state.agents.before(state.version)
-
-
-def _compactions(query: WindowQuery) -> str:
-    """The forms of compactions that the query's window can have."""
-    return readable(query.format) if query.summary != "never" else ""
 
 
 def _of_a_long_question(problem: WindowDoesNotFit, state: State) -> str:
