@@ -165,18 +165,13 @@ def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, Histor
         WindowDoesNotFit: the required parts are over the budget. A budget of ``needed`` was tried and is enough, unless the
             model takes no such request, or eight budgets were not enough.
     """
-    plan, view = asked.plan, asked.plan.query.view
+    plan, view, read = asked.plan, asked.plan.query.view, seen.history
     documents = _documents_of(plan, seen.bodies, seen.grounding) if seen.grounding else plan.no_documents
-    history: History | None = seen.history
-    if (
-        seen.history.records.details
-        or seen.history.records.front
-        or seen.history.summary is not None
-        or view is not None
-    ):
-        history = _arranged(asked, seen.history)
+    history: History | None = read
+    if read.records.details or read.records.front or read.summary is not None or view is not None:
+        history = _arranged(asked, read)
     if history is None:
-        return older(plan.budget), seen.history, documents
+        return older(plan.budget), read, documents
     spec = WindowSpec(
         plan=plan,
         documents=documents,
@@ -194,7 +189,7 @@ def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, Histor
         choice = enough
     if isinstance(choice, NeedOlder):
         if view is not None:
-            choice = back_for_view(seen.history, history, choice, plan.model, plan.budget, asked.block)
+            choice = back_for_view(read, history, choice, plan.model, plan.budget, asked.block)
     elif asked.recollection is not None:
         choice = recollected(choice, asked.recollection, history)
     return choice, history, documents
