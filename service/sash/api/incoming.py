@@ -1,6 +1,6 @@
 """A request as handlers take it, and the calls of every turn, which come to their handlers directly."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeVar
 
@@ -112,7 +112,7 @@ class Incoming(Request[Any, Any, Any]):
         known = if_none_match(given) if given is not None else ()
         return tag in known or "*" in known
 
-    async def read_body(self, media_type: MediaType = JSON_BODY) -> bytes:
+    def read_body(self, media_type: MediaType = JSON_BODY) -> Awaitable[bytes]:
         """The body's bytes, unchanged. Raises UnsupportedMediaType, BadRequest, TooLarge."""
         headers = self.exchange.headers
         if b"content-encoding" in headers:
@@ -121,7 +121,7 @@ class Incoming(Request[Any, Any, Any]):
             raise UnsupportedMediaType(
                 "Send JSON in UTF-8: Content-Type: application/json.", headers={"Accept": "application/json"}
             )
-        return await read_whole(self.receive)
+        return read_whole(self.receive)
 
     async def decode(self, decoder: msgspec.json.Decoder[T], media_type: MediaType = JSON_BODY) -> T:
         """The body as the decoder's type. Raises UnsupportedMediaType, BadRequest, TooLarge."""

@@ -19,6 +19,7 @@ import asyncio
 import math
 import re
 import time
+from collections.abc import Awaitable
 from contextlib import nullcontext
 from contextvars import Context
 from functools import partial
@@ -56,6 +57,7 @@ FIGURES_PATHS = frozenset({"/metrics", "/stats", "/status"})
 _STREAMED = "/conversations/import"  # never whole in memory
 _PAGE = "/messages"  # the end of a path that lists a history
 _ENCODED_SLASH = re.compile(rb"%(?:2f|5c)", re.IGNORECASE)
+_PERCENT = ord("%")
 _OWNERS = b"/owners/"
 _MODELS = b"/models/"
 _QUIET = OPEN_PATHS | {"/metrics", "/status"}  # polled every few seconds by machines, so not logged
@@ -159,8 +161,9 @@ class Middleware:
         if given and _REQUEST_ID.fullmatch(given):
             request_id = given.decode("ascii")
         else:  # a UUID of version 7: the time, a counter, and random digits that are the same for the whole process
-            now, number = time.time_ns() // 1_000_000, next(self._numbers) & 0xFFF
-            request_id = f"{now >> 16:08x}-{now & 0xFFFF:04x}-7{number:03x}{self._rest_of_ids}"
+            number = time.time_ns() // 1_000_000 << 16 | 0x7000 | next(self._numbers) & 0xFFF
+            digits = number.to_bytes(8).hex()
+            request_id = f"{digits[:8]}-{digits[8:12]}-{digits[12:]}{self._rest_of_ids}"
         line = {
             "request_id": request_id,
             "method": method if method in _METHODS else printable(method),
@@ -201,7 +204,7 @@ class Middleware:
             receive = exchange.body.receive
         if self._hosts is not None and not self._hosts(host := headers.get(b"host", b"")):
             raise misdirected(host)
-        if b"%" in (raw := scope.get("raw_path") or b""):
+        if _PERCENT in (raw := scope.get("raw_path") or b""):
             _take_encoded(scope, raw)
         if self._cors is not None and method == "OPTIONS" and headers.get(b"access-control-request-method"):
             await self._send_whole(exchange, 204, self._cors.preflight)  # a browser's CORS preflight, which has no key
@@ -236,7 +239,7 @@ class Middleware:
         if caller.max_body_bytes is not None and body is not None and path != _STREAMED:
             body.limit_bytes = min(body.limit_bytes, caller.max_body_bytes)
 
-    async def _send(self, exchange: Exchange, message: Message) -> None:
+    def _send(self, exchange: Exchange, message: Message) -> Awaitable[None]:
         """ASGI's ``send``: pass the message on, with the headers of every answer; note the answer's status and size."""
         if message["type"] == "http.response.start":
             exchange.status = message["status"]
@@ -253,12 +256,11 @@ class Middleware:
             if exchange.method == "HEAD":
                 message = {**message, "body": b""}
             elif size > WHOLE_BYTES:
-                await self.shared.sending.send(exchange, body, more=message.get("more_body", False))
-                return
+                return self.shared.sending.send(exchange, body, more=message.get("more_body", False))
             if exchange.charge and size:
                 exchange.made(size)
             exchange.size_bytes += size
-        await exchange.pass_on(message)
+        return exchange.pass_on(message)
 
     async def _send_whole(self, exchange: Exchange, status: int, headers: Headers, body: bytes = b"") -> None:
         await self._send(exchange, {"type": "http.response.start", "status": status, "headers": headers})
