@@ -19,12 +19,17 @@ from sash.store.redis.client import Client
 
 def asker(app: Any, *, making_bytes: int = 2_000_000, held_bytes: int = 32_000_000) -> Any:
     """Return a function that requests a page of messages from the middleware; its argument ``take`` receives the answer."""
+
+    async def page(scope: Any, receive: Any, send: Any) -> None:
+        await scope["sash.exchange"].make_room()
+        await app(scope, receive, send)
+
     limits = RateLimits(Client("redis://localhost:1"), None)
     metrics = Metrics()
     requests = Requests(metrics, Pseudonyms(), None)
     middleware = Middleware(
-        app,
-        once=app,
+        page,
+        once=page,
         keys=Callers(()),
         paths=Paths((), {}),
         limits=limits,

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,7 +16,6 @@ from sash.api.append_handlers import (
     stored_settings,
     told_of,
     too_many,
-    wants_window,
     window_after,
 )
 from sash.api.compared_logs import ComparedLog, compare_log, usual_turn
@@ -25,7 +24,7 @@ from sash.api.incoming import Answer, Incoming, run_in_turn_if_large
 from sash.api.openapi.operation import documented
 from sash.api.schemas import AgreedMessage, AgreedMessages, AgreeMessages
 from sash.api.sent_lists import AgreeQuery, SentList, read_list
-from sash.api.window_handlers import window_parameters
+from sash.api.window_handlers import window_beside
 from sash.core.agree.agreement import Agreement, Carried, Given
 from sash.core.agree.chat_walk import Longer
 from sash.core.chat.messages import BareEntry
@@ -53,6 +52,9 @@ from sash.store.data.layout import Target
 from sash.store.data.script_calls import HistoryEdited
 from sash.windows.asked import limits_of
 
+_OWN = (b"format=", b"after_seq=", b"forget=", b"list=", b"view=")
+"""Parameters of an agreement, which ask for no window."""
+
 
 @put("/conversations/{conversation_id:str}/messages", operation_id="agreeMessages", status_code=200)
 @documented(
@@ -72,7 +74,7 @@ async def agree_messages(request: Incoming) -> Answer:
     """
     started = time.perf_counter()
     context, target, asked = request.context, request.target, request.query(AgreeQuery)
-    query = _window_of(asked) if wants_window(request.scope["query_string"], b"list=", b"view=", b"forget=") else None
+    query = window_beside(request.scope["query_string"], asked, _OWN)
     if query is not None:
         context.windows.asking(query)  # raises for an unknown model, which must happen before the log changes
     await request.look_for_earlier_run()
@@ -95,10 +97,6 @@ async def agree_messages(request: Incoming) -> Answer:
             except PreconditionFailed:
                 continue  # the state that was compared, and not the sender's
     raise busy()
-
-
-_window_of = lru_cache(maxsize=1024)(window_parameters)
-"""The parameters of the window. Cached, as every turn has the same query."""
 
 
 # ---- what changes

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import lru_cache
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -12,7 +11,7 @@ from msgspec import Meta
 
 from sash.api.context import Context
 from sash.api.incoming import Answer, Incoming, run_in_turn_if_large
-from sash.api.message_formats import MessageFormat, read_own, window_form
+from sash.api.message_formats import MessageFormat, read_own
 from sash.api.openapi.operation import documented
 from sash.api.schemas import (
     AppendedMessage,
@@ -21,6 +20,7 @@ from sash.api.schemas import (
     EncodingTokens,
     SealedBranch,
 )
+from sash.api.window_handlers import window_beside
 from sash.core.chat.bounds import IDS
 from sash.core.chat.json_bodies import decode_json
 from sash.core.chat.messages import Entry, EntryName, decode_entries, is_text_alone
@@ -33,7 +33,6 @@ from sash.core.providers import CHAT
 from sash.core.providers.messages.members import Names
 from sash.core.providers.reading.native import needs_earlier
 from sash.core.providers.reading.native_entries import ReadEntries, chat_entries
-from sash.core.screens import SCREENS
 from sash.operations.logging import describe, get_logger, log_beside
 from sash.problems import (
     Internal,
@@ -100,6 +99,8 @@ class AppendQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=
     forget: ForgetTail = False
 
 
+_OWN = (b"format=", b"after_seq=", b"forget=")
+"""Parameters of an append, which ask for no window."""
 _append = msgspec.json.Decoder(AppendMessages)
 _append_native = msgspec.json.Decoder(AppendNative)
 
@@ -121,12 +122,9 @@ async def append_messages(request: Incoming) -> Answer:
     """
     started = time.perf_counter()
     context, target = request.context, request.target
-    asked, query, reach = request.query(AppendQuery), None, None
-    if wants_window(request.scope["query_string"], b"forget="):
-        query = asked
-        if asked.after_seq is not None or asked.forget or asked.format in SCREENS:
-            form = window_form(asked.format)
-            query = msgspec.structs.replace(asked, after_seq=None, forget=False, format=form)
+    asked, reach = request.query(AppendQuery), None
+    query = window_beside(request.scope["query_string"], asked, _OWN)
+    if query is not None:
         reach = context.windows.asking(query).reach  # raises for an unknown model, which must happen before the append
     token = repeats = None
     if request.claim is not None:
@@ -159,15 +157,6 @@ async def append_messages(request: Incoming) -> Answer:
     except Problem as problem:
         sent.point(problem)
         raise
-
-
-@lru_cache(maxsize=1024)
-def wants_window(query: bytes, *others: bytes) -> bool:
-    """Whether the query has any parameter of a window, beside the write's own and ``others``, each with its ``=``.
-
-    Cached, as every turn has the same query.
-    """
-    return any(not pair.startswith((b"format=", b"after_seq=", *others)) for pair in query.split(b"&") if pair)
 
 
 class _Sent(msgspec.Struct, frozen=True):

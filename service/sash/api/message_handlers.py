@@ -80,6 +80,7 @@ async def list_messages(request: Incoming) -> Response[bytes]:
     With ``view`` a page has what this agent sees of so many messages, which may be none.
     """
     target, query = request.target, request.query(PageQuery)
+    await request.exchange.make_room()
     in_window = await _in_window(request, target, query)
     if query.format in SCREENS:
         return await _screen(request, target, query, in_window)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Annotated
 
 from litestar import get, post
@@ -111,6 +112,15 @@ def window_parameters(query: WindowQuery) -> WindowQuery:
     """The query's parameters that are a window's, without its other ones."""
     given = {name: getattr(query, name) for name in WindowQuery.__struct_fields__}
     return WindowQuery(**{**given, "format": window_form(query.format)})
+
+
+@lru_cache(maxsize=1024)
+def window_beside(raw: bytes, query: WindowQuery, own: tuple[bytes, ...]) -> WindowQuery | None:
+    """The parameters of the window that a write is answered with; None if its query has none beside its ``own``.
+
+    Cached, as every turn has the same query.
+    """
+    return window_parameters(query) if any(each and not each.startswith(own) for each in raw.split(b"&")) else None
 
 
 async def _served_again(request: Incoming, context: Context, target: Target, query: WindowQuery, text: str) -> Answer:

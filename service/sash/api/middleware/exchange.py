@@ -95,11 +95,11 @@ class Exchange(msgspec.Struct, eq=False):
             return RequestTimeout(f"The body did not arrive within {seconds:g} seconds.")
         return DeadlineExceeded(f"The request did not finish in {seconds:g} seconds; try again.")
 
-    async def make_room(self, size_bytes: int) -> None:
-        """Wait until the budget of answers being made has room for so many bytes of this one."""
+    async def make_room(self, size_bytes: int = 0) -> None:
+        """Wait until the budget of answers being made has room for so many bytes of this one, or for a page."""
         self.made(None)  # first: two answers that each hold a part, and wait for more, would wait for ever
         self.charge = await self.shared.making.take(size_bytes)
-        self.is_page = False
+        self.is_page = not size_bytes
 
     def made(self, size_bytes: int | None) -> None:
         """Give the charge back. ``size_bytes`` is the size of the answer, and None if none was made."""

@@ -7,7 +7,6 @@
     OPTIONS         answered with the path's methods
     not a GET       the body's size and slowness are limited (request_body.py)
     a write         takes effect once under an Idempotency-Key (idempotency.py)
-    a page          of messages waits until there is memory to make it (large.py)
     a large body    is sent in pieces, and the slowest reader is cut (large.py)
     after SIGTERM   answers close their connections (drain.py)
     under a mount   the path of the other application is left out (mounted.py)
@@ -55,7 +54,6 @@ FIGURES_PATHS = frozenset({"/metrics", "/stats", "/status"})
 """Paths with figures of all tenants: they need the key of SASH_METRICS_KEY if API keys are on."""
 
 _STREAMED = "/conversations/import"  # never whole in memory
-_PAGE = "/messages"  # the end of a path that lists a history
 _ENCODED_SLASH = re.compile(rb"%(?:2f|5c)", re.IGNORECASE)
 _PERCENT = ord("%")
 _OWNERS = b"/owners/"
@@ -216,8 +214,6 @@ class Middleware:
         TENANT.set(scope["sash.tenant"])
         if is_read:
             scope["method"] = "GET"
-            if path.endswith(_PAGE):
-                exchange.charge = await self.shared.making.take()
             await self._app(scope, receive, send)
         elif method == "OPTIONS" and (methods := self._paths.methods(path)):
             allowed = ", ".join(sorted({*methods, "OPTIONS"}))  # the framework would list one handler's methods only

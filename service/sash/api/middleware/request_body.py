@@ -89,11 +89,10 @@ class RequestBody(msgspec.Struct, eq=False):
 async def read_whole(receive: Callable[[], Awaitable[Any]]) -> bytes:
     """The whole body. Raises TooLarge, and BadRequest if it ends early."""
     parts: list[bytes] = []
-    more = True
-    while more:
+    while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise BadRequest("The body ended early.")
         parts.append(message.get("body", b""))
-        more = message.get("more_body", False)
-    return b"".join(parts)
+        if not message.get("more_body", False):
+            return b"".join(parts)
