@@ -8,10 +8,11 @@ import httpx
 import pytest
 from rigs.dialogue import append, assistant, calling, etag_of, history, problem, result, user, window
 
+from sash.operations.bill_metrics import BillMetrics
+from sash.operations.left_out_metrics import LeftOutMetrics
 from sash.operations.metrics import Metrics
 from sash.operations.model_names import ModelNames
 from sash.operations.registry import _Histogram
-from sash.operations.window_metrics import WindowMetrics
 
 KINDS: list[dict[str, Any]] = [
     {"role": "system", "content": "Be brief."},
@@ -326,9 +327,9 @@ async def test_metrics_that_fail_take_no_answer_away(
 
     figures = (
         (Metrics, "append"),
-        (WindowMetrics, "_count_left_out"),
+        (LeftOutMetrics, "count"),
         (ModelNames, "label"),
-        (WindowMetrics, "record_usage"),
+        (BillMetrics, "record_usage"),
     )
     for place, name in figures:
         monkeypatch.setattr(place, name, broken)

@@ -31,15 +31,15 @@ def exposed(metrics: Metrics) -> list[tuple[str, dict[str, str], float]]:
 
 def ask_everything(metrics: Metrics, model: Model) -> None:
     """Count each thing that is counted by model."""
-    windows = metrics.windows
+    windows, bills = metrics.windows, metrics.bills
     for stop_reason in STOPS:
         windows.record_window(made(model.id, stop_reason=stop_reason), 0.001, {})
-    windows.count_savings(made(model.id).head, windows.names.label(model.id), model, 10)
+    metrics.left_out.count_savings(made(model.id).head, windows.names.label(model.id), model, 10)
     for predicted in (90, 100, 110):
-        windows.record_usage(model.id, predicted=predicted, billed=100)
-    windows.record_cache(model, billed=100, read=50, written=10)
+        bills.record_usage(model.id, predicted=predicted, billed=100)
+    bills.record_cache(model, billed=100, read=50, written=10)
     for miss in MISSES:
-        windows.record_diagnosis(model.id, {"prefix": 1, "turn": 2}, miss)
+        bills.record_diagnosis(model.id, {"prefix": 1, "turn": 2}, miss)
 
 
 def test_a_client_that_asks_for_every_model_adds_few_series():

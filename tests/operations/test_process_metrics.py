@@ -70,7 +70,7 @@ def test_predictions():
     metrics = Metrics()
     metrics.windows.names.know(dict.fromkeys(["gpt-4o"], "openai"))
     for predicted, billed in ((100, 103), (100, 100), (105, 100), (5, 0)):
-        metrics.windows.record_usage("gpt-4o", predicted=predicted, billed=billed)
+        metrics.bills.record_usage("gpt-4o", predicted=predicted, billed=billed)
     found, outcomes = series(metrics), ("under", "exact", "over")
     assert [found.sum("sash_predictions_total", None, outcome) for outcome in outcomes] == [1, 1, 2]
     assert [found.sum("sash_prediction_error_tokens_total", None, outcome) for outcome in outcomes] == [3, 0, 10]

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from operations.window_facts import made
 
-from sash.operations.metrics import Metrics
+from sash.operations.bill_metrics import RATIO
+from sash.operations.metrics import FILL, TOKENS, Metrics
 from sash.operations.registry import SECONDS
 from sash.operations.requests import Pseudonyms, Requests
 from sash.operations.series import Series, added, quantile
-from sash.operations.window_metrics import FILL, RATIO, TOKENS
 
 seconds = st.floats(0, 20, allow_nan=False)
 models = st.sampled_from(["gpt-4o", "gpt-5", "of my own"])
@@ -33,7 +33,7 @@ def counted(draw: st.DrawFn) -> Metrics:
     for model, predicted, billed in draw(
         st.lists(st.tuples(models, st.integers(1, 9000), st.integers(0, 9000)), max_size=5)
     ):
-        metrics.windows.record_usage(model, predicted=predicted, billed=billed)
+        metrics.bills.record_usage(model, predicted=predicted, billed=billed)
     return metrics
 
 
@@ -67,7 +67,7 @@ def test_a_value_on_a_bound_is_below_it():
     """A value equal to a bound is in the bucket of that bound, as in Prometheus."""
     metrics = Metrics()
     metrics.windows.names.know(dict.fromkeys(["gpt-4o"], "openai"))
-    metrics.windows.record_usage("gpt-4o", predicted=10, billed=10)
+    metrics.bills.record_usage("gpt-4o", predicted=10, billed=10)
     assert Series(metrics.registry.flat("sash_")).buckets("sash_prediction_ratio", RATIO)[RATIO.index(1.0)] == 1
 
 

@@ -166,10 +166,10 @@ async def test_what_was_saved_in_money(worker: Made):
         find_model("gpt-4o"), input_price=2.5, cached_input_price=1.25, price_tiers=(PriceTier(800, 5.0, 2.5, None),)
     )
     metrics.windows.record_window(made(dropped=NOTHING), 0.001, {})
-    metrics.windows.count_savings(made().head, "gpt-4o", gpt, 2_000_000)
+    metrics.left_out.count_savings(made().head, "gpt-4o", gpt, 2_000_000)
     await statistics.flush()
-    metrics.windows.record_cache(gpt, billed=1_000_000, read=400_000, written=0)
-    metrics.windows.record_cache(gpt, billed=700, read=400, written=0)
+    metrics.bills.record_cache(gpt, billed=1_000_000, read=400_000, written=0)
+    metrics.bills.record_cache(gpt, billed=700, read=400, written=0)
     (model,) = (await statistics.read()).start.models
     assert (model.saved.documents_usd, model.saved.cuts_usd, model.saved.tiers_usd) == (10.0, 0.0006, 0.0)
     assert model.cache.saved_usd == pytest.approx(1.0005)
@@ -179,8 +179,8 @@ async def test_what_was_saved_in_money(worker: Made):
 async def test_prediction_error(worker: Made):
     """The mean prediction error in tokens keeps its sign; the mean share uses absolute errors."""
     metrics, statistics = worker()
-    metrics.windows.record_usage("gpt-4o", predicted=90, billed=100)
-    metrics.windows.record_usage("gpt-4o", predicted=104, billed=100)
+    metrics.bills.record_usage("gpt-4o", predicted=90, billed=100)
+    metrics.bills.record_usage("gpt-4o", predicted=104, billed=100)
     prediction = (await statistics.read()).start.all.prediction
     assert (prediction.reports, prediction.under, prediction.over) == (2, 1, 1)
     assert (prediction.mean_error_tokens, prediction.mean_error_share) == (-3.0, 0.07)

@@ -18,8 +18,7 @@ from sash.core.providers.destinations.facts import Kind
 from sash.core.providers.destinations.refusals import refusals
 from sash.core.providers.destinations.rules import RULES
 from sash.core.providers.destinations.rules.rule import ASKED, REPLY, Broken, Rule, answered, called
-from sash.operations.metrics import Metrics
-from sash.operations.window_metrics import CHECKED_EVERY
+from sash.operations.metrics import CHECKED_EVERY, Metrics
 from sash.problems import FormatCannotCarry, InvalidEntry, WindowDoesNotFit
 from sash.windows.request import WindowRequest
 from sash.windows.stateless import window_of_request

@@ -281,13 +281,13 @@ def _record(
     context: Context, wanted: Usage, model: Model, billed: int | None, predicted: int, known: ModelReports
 ) -> None:
     """Record a report in metrics and the log."""
-    metrics = context.watching.metrics.windows
+    bills = context.watching.metrics.bills
     in_all = billed_in_all(wanted.iterations) if wanted.iterations else wanted.billed()
-    metrics.record_usage(model.id, predicted=predicted, billed=billed, in_all=in_all)
+    bills.record_usage(model.id, predicted=predicted, billed=billed, in_all=in_all)
     if wanted.from_cache() is not None:
         read, written = wanted.cached_tokens or 0, wanted.cache_write_tokens or 0
-        metrics.record_cache(model, billed=wanted.billed(), read=read, written=written)
-    metrics.record_diagnosis(model.id, drops_in(wanted.input_transformations or ()), miss_in(wanted.cache_miss_reason))
+        bills.record_cache(model, billed=wanted.billed(), read=read, written=written)
+    bills.record_diagnosis(model.id, drops_in(wanted.input_transformations or ()), miss_in(wanted.cache_miss_reason))
     if billed is None:
         return
     if billed > predicted and not model.exact:

@@ -3,7 +3,7 @@
 ::
 
     a request ───── requests ── its metrics, its log line, and lately ── GET /status
-    a window ────── served ── window_metrics, followups
+    a window ────── metrics ── left_out_metrics ── served, followups
     all workers ─── statistics ── series ── summary ── GET /stats, which the dashboard draws
     the store ───── watch ── conditions ── gauges, log events; readiness ── GET /readyz
     in background ─ indexer, embedder (recall); summarizer

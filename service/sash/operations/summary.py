@@ -17,10 +17,10 @@ import msgspec
 
 from sash.core.law.fixed_parts.history_tools import READ, SEARCH
 from sash.operations.lately import ProblemCount, counts
+from sash.operations.metrics import FILL, TOKENS, TWENTIETHS_FROM
 from sash.operations.registry import SECONDS, Flat
 from sash.operations.requests import ASKING
 from sash.operations.series import Series
-from sash.operations.window_metrics import FILL, TOKENS, TWENTIETHS_FROM
 
 T = TypeVar("T", bound=msgspec.Struct)
 
