@@ -220,27 +220,26 @@ _read_open = msgspec.json.Decoder(_Open).decode
 
 
 def _read_append(entries: Sequence[NewEntry], reply: list[Any]) -> AppendReply:
-    tail, sealed = None, NOTHING_SEALED
-    freed: tuple[str, ...] = ()
-    if reply and isinstance(reply[0], list):
-        reply, tail = reply
     if reply[:1] != [b"ok"]:
         refuse(reply)
-    while isinstance(reply[-1], list):
-        *reply, last = reply
-        if last and isinstance(last[0], bytes):
-            freed = tuple(each.decode() for each in last)
-        else:
-            sealed = sealed_tail(last)
-    _, version, etag, settings, edited, group, *steps = reply
+    _, version, etag, settings, edited, group, steps, sealed, freed, tail = reply
     appended: list[Appended] = []
-    waiting = _read_open(group).p if group else []
     for entry, seq, is_known, is_parallel in zip(entries, steps[::3], steps[1::3], steps[2::3], strict=True):
         appended.append(Appended(seq, bool(is_known), entry.tokens_parallel if is_parallel else entry.tokens))
+    waiting = _read_open(group).p if group else []
     if entries and entries[-1].calls.legacy and not appended[-1].duplicate:
         waiting = waiting or [entries[-1].calls.function]
-    found = TailReply(*tail[1:]) if tail else None
-    return AppendReply(int(version), etag.decode(), settings, edited, waiting, appended, found, freed, sealed)
+    return AppendReply(
+        version=int(version),
+        etag=etag.decode(),
+        settings=settings,
+        edited=edited,
+        waiting=waiting,
+        entries=appended,
+        tail=TailReply(*tail[1:]) if tail else None,
+        freed=tuple(map(bytes.decode, freed)) if freed else (),
+        sealed=sealed_tail(sealed) if sealed else NOTHING_SEALED,
+    )
 
 
 class Writing(TypedDict):

@@ -18,9 +18,9 @@
 --         calls), always (belongs in every window), documents (their tokens), progress (it is still being written),
 --         unsent (windows leave it out), continues (it may only replace an entry in progress), compaction
 --         (the form of the compaction that it is), media (as in media.lua), agents (names of its author and audience); tokens as {o200k, cl100k}
--- Gives {'ok', version, etag, settings, edited, the tool group that waits for results (JSON) or '', then for each entry: seq,
---        1 for a duplicate, 1 for a parallel result; and last, if there are any, the numbers in branches.lua, and a list of
---        the objects that no message has any more, as in media.lua}; with `reach`, {this reply, the tail, or {} where it cannot be read}
+-- Gives {'ok', version, etag, settings, edited, the tool group that waits for results (JSON) or '', {for each entry: seq, 1 for a
+--        duplicate, 1 for a parallel result}, the numbers in branches.lua or '', {the objects that no message has any more, as
+--        in media.lua} or '', the tail that `reach` asks for, or '' where it is not asked for or cannot be read}
 --    or {'moved', version, etag} {'conflict', index, 1 if a longer text of this entry in progress is stored, 2 if its part in
 --       the totals is unknown, 3 if it has another role, 4 if what it continues is not there,
 --       5 if it has another author or audience, 6 if it is not fresh} {'orphan', index}
@@ -56,7 +56,8 @@ if asked.reach then
   with_tail = function(told, now_fields, now_length)
     now_fields[4] = told[3]
     local is_read, tail = pcall(read_tail, now_fields, now_length, unpack(asked.reach))
-    return {told, is_read and tail or {}} -- what is written stays written, so an error here must not be the reply
+    told[10] = is_read and tail or '' -- what is written stays written, so an error here must not be the reply
+    return told
   end
 else
   fields = read_fields('ttl', 'open', 'stale', 'changes', 'followed')
@@ -185,15 +186,14 @@ for entry = 1, entries do
   plan[entry] = step
 end
 
-local told = {'ok', version, exists and etag or '', standing or settings, edited or '', waiting or ''}
+local told = {'ok', version, exists and etag or '', standing or settings, edited or '', waiting or '', {}, '', '', ''}
 for _, step in ipairs(plan) do
-  local last = #told
-  told[last + 1], told[last + 2], told[last + 3] = step.seq, step.duplicate and 1 or 0, step.parallel and 1 or 0
+  local steps, last = told[7], #told[7]
+  steps[last + 1], steps[last + 2], steps[last + 3] = step.seq, step.duplicate and 1 or 0, step.parallel and 1 or 0
 end
 local branched, freeing -- the branch of what is forgotten, and those that are dropped; media to release
 local function reply()
-  if branched then told[#told + 1] = branched end
-  if #freed > 0 then told[#told + 1] = freed end
+  told[8], told[9] = branched or '', freed
   if not with_tail then return told end
   return with_tail(told, read_fields('g0', 'g1', 'summary'), redis.call('LLEN', log))
 end

@@ -12,7 +12,8 @@ if is_usual then
   local records, new_ids, seqs, has_pins = '', {}, {}, pins and pins ~= '0' -- new_ids: each id, then its seq
   local named -- the agents of entries that have some
   local now_version, short = version + 1, string.sub(this_change, 1, 8)
-  local told = {'ok', now_version, etag_of(now_version, life, short), standing, edited or '', ''}
+  local steps = {}
+  local told = {'ok', now_version, etag_of(now_version, life, short), standing, edited or '', '', steps, '', '', ''}
   local known = redis.call('HMGET', ids, unpack(ARGV, ID + 1, ID + entries))
   for place = 1, entries do
     local id, record, rest, parallel = ARGV[ID + place], ARGV[RECORDS + place], ARGV[REST + place], 0
@@ -54,9 +55,9 @@ if is_usual then
     if flags >= RICH then now_rich = (now_rich == '1' or flags % MIXED >= RICH) and '1' or 'scripts' end
     if string.byte(ARGV[BODIES + place]) == SEALED then now_sealed = '1' end
     records, sum0, sum1, seqs[id] = records .. record, sum0 + o200k, sum1 + cl100k, seq
-    local last, reply = #new_ids, #told
+    local last, reply = #new_ids, #steps
     new_ids[last + 1], new_ids[last + 2] = id, seq
-    told[reply + 1], told[reply + 2], told[reply + 3] = seq, 0, parallel
+    steps[reply + 1], steps[reply + 2], steps[reply + 3] = seq, 0, parallel
   end
   if is_usual and #new_ids <= 2 * CHUNK then -- more are not written at once
     told[6] = now_waiting or ''
