@@ -59,24 +59,18 @@ class Tokeniser(NamedTuple):
 
 @cache
 def _loaded(encoding: Encoding) -> Any:
-    """Return toktok's own encoding. ``toktok.truncate`` would look it up anew for each text.
-
-    Its ``truncate`` also returns the whole text's count, and for one text it is 40 times faster than ``batch_count``.
-    """
+    """Return toktok's own encoding, which counts one text 40 times faster than ``toktok.batch_count`` does."""
     return toktok._encoding(encoding)  # noqa: SLF001 - "for anyone who knowingly wants" it
 
 
 def _toktok_count(text: str, encoding: Encoding) -> int:
-    total: int = _loaded(encoding).truncate(text if text.isascii() else with_stand_ins(text), _EVERYTHING)[1]
+    total: int = _loaded(encoding).count(text if text.isascii() else with_stand_ins(text))
     return total
 
 
 def _toktok_both(text: str) -> Pair:
     known = text if text.isascii() else with_stand_ins(text)
-    return (
-        _loaded("o200k_base").truncate(known, _EVERYTHING)[1],
-        _loaded("cl100k_base").truncate(known, _EVERYTHING)[1],
-    )
+    return _loaded("o200k_base").count(known), _loaded("cl100k_base").count(known)
 
 
 def _toktok_each(texts: Sequence[str], encoding: Encoding) -> list[int]:
