@@ -140,8 +140,7 @@ def _beside_results(view: View, spec: WindowSpec, results: Sequence[int], *, are
     """The tokens that these messages cost beside their results: reasoning, and what a form adds for files and links, which a
     line does not have, nor a cut result in its chat form."""
     records, model = view.history.records, spec.plan.model
-    saved = [view.edits[row].saved if row in view.edits else 0 for row in results]
-    more: Number = view.costs[results] + saved - message_costs(records, model)[results]
+    more: Number = (uncut(view, None) - message_costs(records, model))[results]
     if not more.any():
         return more
     thoughts = view.thoughts.sent[results] if view.thoughts is not None else more * 0
