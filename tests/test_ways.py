@@ -19,7 +19,7 @@ MOST_CALLS = {
     "stable": 146,
     "claude": 276,
     "claude, tools": 733,
-    "results": 557,
+    "results": 509,
     "explain": 90,
     "dedupe": 88,
     "recall": 753,

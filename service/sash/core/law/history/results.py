@@ -73,7 +73,7 @@ def left_out_line(tokens: int, seq: int, path: str, what: str = "this tool resul
     """
     where = f"; the whole is at {path}{seq}" if path else ""
     missing = [f"{tokens} tokens"] if tokens or not lost else []
-    return f"[… {' and '.join([*missing, *(f'the {kind}' for kind in lost)])} of {what} left out{where} …]"
+    return f"[… {' and '.join([*missing, *map('the {}'.format, lost)])} of {what} left out{where} …]"
 
 
 def line_costs(
