@@ -80,10 +80,7 @@ class Bodies(msgspec.Struct, frozen=True):
 
     def body(self, seq: int) -> bytes:
         """One message's JSON as it is sent, before documents are added."""
-        if seq in self.edited:
-            return self.edited[seq]
-        body = self.tail[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq]
-        return body if isinstance(body, bytes) else b"".join(body)
+        return self.edited[seq] if seq in self.edited else whole_body(*self.of((seq,)))
 
     def of(self, seqs: Iterable[int]) -> list[Body]:
         """Bodies of these messages, as stored."""
@@ -116,7 +113,11 @@ def chat_messages(
     said = _lines(window) if window.summary is not None or window.note else ()
     sent = [*parts.system, *few_shots, *said, *kept]
     if marked is not None:
-        sent = _as_server_takes([body for body in sent if body], parts, marked)
+        sent = [body for body in sent if body]
+        if any(map(IDS.__and__, (*marked.odd.values(), *parts.odd_shots))):
+            sent = with_own_ids(sent, marked.mends, are_short=bool(marked.refused & IDENTITY))
+        for changed in _OF_SERVERS if marked.refused else ():
+            sent = changed(sent, marked.maker, marked.model, marked.mends)
     return sent or [b""]
 
 
@@ -136,15 +137,6 @@ def _as_marked(
         lines = {seq: [_as_taken(each, called, aside, 0) for each in lines[seq]] for seq in lines}
     shots = zip(parts.few_shots, parts.odd_shots or repeat(0), strict=False)
     return [_as_taken(body, odd | marked.refused, marked, 0) for body, odd in shots], kept, lines
-
-
-def _as_server_takes(sent: list[Body], parts: FixedParts, marked: Marked) -> list[Body]:
-    """The messages as the provider accepts them together."""
-    if any(map(IDS.__and__, (*marked.odd.values(), *parts.odd_shots))):
-        sent = with_own_ids(sent, marked.mends, are_short=bool(marked.refused & IDENTITY))
-    for changed in _OF_SERVERS if marked.refused else ():
-        sent = changed(sent, marked.maker, marked.model, marked.mends)
-    return sent
 
 
 def chat_request(parts: FixedParts, messages: list[Body], *, before: bytes = b"", after: bytes = b"") -> bytes:

@@ -198,9 +198,14 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     def is_bounded(self) -> bool:
         """Whether the query asks for more than the newest history that fits: a bound, or a choice among messages."""
         query = self.query
-        is_chosen = query.overflow == "skip" or query.dedupe == "messages" or query.start == "user"
-        is_bounded = bool(query.limit or query.turns or query.stable or query.tool_results_kept is not None)
-        return is_chosen or is_bounded or query.grounding == "all"
+        return bool(self.picks or query.limit or query.turns or query.stable or query.tool_results_kept is not None)
+
+    @cached_property
+    def picks(self) -> bool:
+        """Whether the query leaves out single messages, or sends the documents of each."""
+        query = self.query
+        is_picked = query.overflow == "skip" or query.dedupe == "messages" or query.start == "user"
+        return is_picked or query.grounding == "all"
 
     @cached_property
     def below_a_tier(self) -> int:

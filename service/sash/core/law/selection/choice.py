@@ -208,14 +208,15 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
             # Required parts may use this room. If they do, the window has no note.
             beside = self._room(taken.summary, self._longest_note())
             taken.room = max(beside - taken.cost, min(taken.room, self._beside_messages()))
-        taken.skip, taken.user_first = options.overflow == "skip", options.start == "user"
-        taken.dedupe = options.dedupe == "messages" and view.history.records.repeats()
-        taken.documents = spec.documents if options.grounding == "all" else None
+        if spec.plan.picks:
+            taken.skip, taken.user_first = options.overflow == "skip", options.start == "user"
+            taken.dedupe = options.dedupe == "messages" and view.history.records.repeats()
+            taken.documents = spec.documents if options.grounding == "all" else None
         if spec.documents.sources:
             self._ask(taken)
         recall_reserve = spec.recall_reserve + self.spared
         # Documents of required messages before the question may not take the opening's tokens.
-        taken.held = min(taken.room, recall_reserve + (self._least_opening if options.grounding == "all" else 0))
+        taken.held = min(taken.room, recall_reserve + (self._least_opening if taken.documents is not None else 0))
         taken.room -= taken.held
         if options.stable and taken.cut is None:
             found = self._cut(beside - recall_reserve)

@@ -137,8 +137,10 @@ def walk(state: Walk) -> None:
 def _bound(state: Walk, begins: int, least: int) -> Stop | None:
     """Why the newest of the units before ``least`` must not be in history; None if all of these are required."""
     starts, required = state.view.units.starts, state.view.required
-    stops = (_stop(state, starts[index]) for index in range(least - 1, begins - 1, -1) if index not in required)
-    return next(filter(None, stops), None)
+    for index in range(least - 1, begins - 1, -1):
+        if index not in required and (stop := _stop(state, starts[index])):
+            return stop
+    return None
 
 
 def _one_by_one(state: Walk, oldest: int) -> Stop | None:
