@@ -25,7 +25,7 @@ from sash.store.data.reading import Reader
 from sash.store.data.replies import State, Tail
 from sash.store.data.script_calls import if_ok
 from sash.store.data.sealing import AnySealer, Kind
-from sash.store.data.tails import Reach, TailReply, packed, tail_of
+from sash.store.data.tails import Reach, TailReply, encode_reach, tail_of
 from sash.store.redis.client import Client
 from sash.store.redis.lua import SCRIPTS, ScriptCall
 
@@ -89,7 +89,7 @@ class PastTotals(NamedTuple):
 def read_past(keys: Keys, totals: PastTotals, reach: Reach) -> ScriptCall[PastReply]:
     """Read the tail of an earlier state. The call raises NotFound, ConversationDamaged."""
     length, tokens, grounded, grounding, question = totals
-    arguments = (length, *tokens, grounded, *grounding, question, packed(reach))
+    arguments = (length, *tokens, grounded, *grounding, question, encode_reach(reach))
     kept = keys[WITH_WORDS if reach.words else HISTORY]
     return ScriptCall(SCRIPTS["read_past"], kept, arguments, if_ok(_read_past))
 

@@ -65,7 +65,7 @@ class Reach(NamedTuple):
     """1 to read the names of all agents, for a view."""
 
 
-packed: Any = msgspec.msgpack.Encoder().encode
+encode_reach: Any = msgspec.msgpack.Encoder().encode
 """A reach as scripts take it."""
 
 
@@ -104,7 +104,7 @@ def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCa
     """
     tags = f" {'  '.join(known)} " if known else ""
     kept = keys[WITH_WORDS if reach.words else HISTORY]
-    return ScriptCall(SCRIPTS["read_window"], kept, (tags, packed(reach)), _read_tail)
+    return ScriptCall(SCRIPTS["read_window"], kept, (tags, encode_reach(reach)), _read_tail)
 
 
 def _read_tail(reply: list[Any]) -> TailReply | Known:

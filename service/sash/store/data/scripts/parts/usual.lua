@@ -84,6 +84,7 @@ if is_usual then
     if followed and tonumber(followed) > tonumber(now) then redis.pcall('SPUBLISH', conversation, '') end
     if not with_tail then return told end
     fields[2], fields[6], fields[7], fields[9], fields[11], fields[12] = now_version, sum0, sum1, question, now_sealed, now_rich
-    return with_tail(told, {unpack(fields, 1, 17)}, length + entries)
+    fields[18] = nil -- a reply ends there
+    return with_tail(told, fields, length + entries)
   end
 end
