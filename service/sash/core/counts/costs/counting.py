@@ -283,12 +283,15 @@ REFERENCE_MODELS = (_GPT_4O, _GPT_4)
 
 def reference_tokens(measure: Measure, *, parallel: int = 0) -> Pair:
     """Return the tokens of a message and its reasoning for the reference models, without its place in a list of results."""
-    found = []
-    for model in REFERENCE_MODELS:
-        row = whole_row(measure, model)
-        found.append(message_cost(row, model, ONE, parallel=int(bool(parallel))) + reasoning_of(row, model.column))
-    o200k, cl100k = found
-    return o200k, cl100k
+    return reference_tokens_in(0, measure, parallel=parallel), reference_tokens_in(1, measure, parallel=parallel)
+
+
+def reference_tokens_in(column: int, measure: Measure, *, parallel: int = 0) -> int:
+    """Return the tokens of a message and its reasoning for one of the reference models, as in ``reference_tokens``."""
+    model = REFERENCE_MODELS[column]
+    row = whole_row(measure, model)
+    tokens: int = message_cost(row, model, ONE, parallel=int(bool(parallel))) + reasoning_of(row, column)
+    return tokens
 
 
 # ---- definitions

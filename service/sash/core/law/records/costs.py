@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from sash.core.counts.costs.counting import REFERENCE_MODELS, message_tokens
+from sash.core.counts.costs.counting import REFERENCE_MODELS, message_tokens, reference_tokens_in
 from sash.core.counts.costs.estimates import spoken_tokens
 from sash.core.counts.costs.message_cost import message_cost, reasoning_of
 from sash.core.counts.measures.measures import measure
@@ -119,7 +119,7 @@ def reference_costs(records: Records, column: int) -> Number:
             return costs
     parallel = records.parallel & Flags.PARALLEL
     cost = message_cost(records.columns, model, MANY, parallel=parallel) + reasoning_of(records.columns, column)
-    costs = _with_rare(records, cost, partial(reference_cost, column=column))
+    costs = _with_rare(records, cost, lambda each: reference_tokens_in(column, each.measure, parallel=each.parallel))
     records.costs = (*records.costs, (model, costs))
     return costs
 
