@@ -12,7 +12,7 @@ from sash.core.law.history.enclosing import MESSAGE_BYTES, text_bytes
 from sash.core.law.history.notes import summary_message
 from sash.core.law.history.view import History, view_history
 from sash.core.law.limits.fitting import fitted
-from sash.core.law.limits.request_size import check_tools, told_bytes
+from sash.core.law.limits.request_size import told_bytes
 from sash.core.law.limits.unreadable import has_unreadable
 from sash.core.law.records.need_older import NeedOlder
 from sash.core.law.selection.choice import choose
@@ -48,13 +48,8 @@ def _summarized(history: History, summary: Summary, spec: WindowSpec) -> tuple[H
 
 
 def _is_near(history: History, plan: Plan, documents: Documents) -> bool:
-    """Whether a limit beside that of tokens may matter, or a medium cannot be read, which is so in few chats.
-
-    Raises WindowDoesNotFit for tools that are over a limit.
-    """
+    """Whether a limit beside that of tokens may matter, or a medium cannot be read, which is so in few chats."""
     records, details, most = history.records, history.records.details, plan.most_bytes
-    if not plan.tools_fit:
-        check_tools(plan.parts.fixed.tools or (), plan.model)
     if history.lost or (details and has_unreadable(history, plan.model)):
         return True
     if most is None:

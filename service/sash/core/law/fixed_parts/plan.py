@@ -158,12 +158,13 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     def most_bytes(self) -> float | None:
         """The bytes of messages that a request has room for.
 
-        None if only the limit of tokens can matter; less than 0 if few-shots have media, so that all limits are looked at.
+        None if only the limit of tokens can matter; less than 0 if few-shots have media, or tools are over a limit, so that
+        all limits are looked at.
         """
-        limits = self.model.limits
+        limits, fixed = self.model.limits, self.parts.fixed
         if limits is NO_LIMITS and self.query.images_kept is None:
             return None
-        if self.parts.fixed.has_media:
+        if fixed.has_media or over_limits((), fixed.tools or (), limits):
             return -1
         return inf if limits.bytes is None else limits.bytes - self.fixed_bytes
 
@@ -262,11 +263,6 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
         """What the definitions are in the request's shape; empty without any."""
         fixed = self.parts.fixed
         return defined_parts(*fixed.declared(self.model.format)) if fixed.tools else ""
-
-    @cached_property
-    def tools_fit(self) -> bool:
-        """Whether the model's provider takes so many tools, and their names."""
-        return not over_limits((), self.parts.fixed.tools or (), self.model.limits)
 
     @cached_property
     def fixed_is_exact(self) -> bool:

@@ -32,6 +32,7 @@ from sash.core.law.history.view import History, View
 from sash.core.law.limits.history_media import HistoryMedia
 from sash.core.law.limits.media_room import Left, Room, newest_first
 from sash.core.law.limits.media_steps import lines_in_steps
+from sash.core.law.limits.request_size import check_tools
 from sash.core.law.limits.unreadable import told_among
 from sash.core.law.records.costs import record_cost
 from sash.core.law.records.figures import Explained
@@ -50,6 +51,7 @@ _LIMITS: Final = frozenset(RequestLimits.__struct_fields__)
 
 def fitted(view: View, spec: WindowSpec) -> Window | NeedOlder:
     """The window inside the limits, or NeedOlder. Raises WindowDoesNotFit with the limit that required parts are over."""
+    check_tools(spec.plan.parts.fixed.tools or (), spec.plan.model)
     media = HistoryMedia(view, spec.plan)
     fitting = _Fitting(media, spec)
     if spec.plan.query.stable:
