@@ -80,7 +80,10 @@ class Bodies(msgspec.Struct, frozen=True):
 
     def body(self, seq: int) -> bytes:
         """One message's JSON as it is sent, before documents are added."""
-        return self.edited[seq] if seq in self.edited else whole_body(*self.of((seq,)))
+        if seq in self.edited:
+            return self.edited[seq]
+        body = self.tail[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq]
+        return body if isinstance(body, bytes) else b"".join(body)
 
     def of(self, seqs: Iterable[int]) -> list[Body]:
         """Bodies of these messages, as stored."""
