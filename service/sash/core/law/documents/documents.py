@@ -16,7 +16,7 @@ import msgspec
 
 from sash.core.counts.costs.message_cost import beside_text
 from sash.core.counts.models.models import Model
-from sash.core.counts.text import Encoding, Pair, count_text, cut_text
+from sash.core.counts.text import Encoding, count_text, cut_text
 from sash.core.counts.text.unicode_scripts import CAPITALS_APART, SINGLE_DIGITS, most_family_tokens
 from sash.core.law.documents.document_costs import Joining, Source
 from sash.core.law.documents.grounding import Grounded, Template, sent_texts
@@ -34,7 +34,7 @@ from sash.core.law.records.reasons import (
     at_level,
 )
 from sash.core.stored.record import Record
-from sash.core.stored.stored_grounding import StoredDocument, StoredGrounding
+from sash.core.stored.stored_grounding import StoredDocument
 
 
 class Documents(msgspec.Struct, frozen=True):
@@ -68,7 +68,10 @@ class Documents(msgspec.Struct, frozen=True):
             return None
         stored = source.grounding
         content = msgspec.json.decode(source.content) if source.content else None
-        message = Joining(record, content, model, self._counted(stored, record))
+        known = {}  # what all whole documents add was counted at the append
+        if record.grounding is not None and stored.template == self.template.digest:
+            known = {self.template.around(sent_texts(stored)): record.grounding}
+        message = Joining(record, content, model, known)
 
         def cost(texts: Sequence[str]) -> int:
             return message.cost(*self.template.around(texts))
@@ -108,12 +111,6 @@ class Documents(msgspec.Struct, frozen=True):
             if cut:
                 return LevelStep([*step.texts, cut], (*step.levels, len(given[number]) - 1)), True
         return step, False
-
-    def _counted(self, stored: StoredGrounding, record: Record) -> dict[tuple[str, str], Pair]:
-        """The tokens that all whole documents add, which were counted at the append, by the texts around the content."""
-        if record.grounding is None or stored.template != self.template.digest:
-            return {}
-        return {self.template.around(sent_texts(stored)): record.grounding}
 
     def fates(self, seq: int, sent: Mapping[int, Grounded], mode: str, *, is_asked: bool) -> list[Fate]:
         """What became of each document of message ``seq`` in a window that ``sent`` these.

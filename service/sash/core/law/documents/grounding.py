@@ -117,11 +117,6 @@ class Grounded(msgspec.Struct, frozen=True, kw_only=True):
         """The number of documents that are sent."""
         return len(self.places)
 
-    @property
-    def shortened(self) -> int:
-        """The number of documents that are sent at a shorter level."""
-        return sum(level > 0 for level in self.levels)
-
 
 def sent_texts(written: StoredGrounding) -> list[str]:
     """The longest text of each document. Documents whose text is empty are left out."""

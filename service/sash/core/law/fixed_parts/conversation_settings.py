@@ -215,21 +215,21 @@ def with_sent(
     """The parts with these examples, definitions and choice, which are measured and encoded."""
     measured = tuple(map(measure, few_shots))
     odd = tuple(each.extra.odd if each.extra is not None else 0 for each in measured)
-    shots = tuple(map(encode_settings, few_shots))
-    defined = encode_settings(tools) if tools else b""
-    chosen = encode_settings(choice) if choice is not None else b""
     fixed = Fixed(
         system=parts.fixed.system,
         few_shots=measured,
         tools=tools or None,
         tool_choice=choice,
         messages=(*parts.fixed.messages[: len(parts.system)], *few_shots),
-        size=sum(map(len, (*parts.system, *shots, defined, chosen))),
-        has_media=any(each.extra is not None and each.extra.media for each in measured),
     )
-    odd = odd if any(odd) else ()
     return msgspec.structs.replace(
-        parts, fixed=fixed, few_shots=shots, tools=defined, tool_choice=chosen, odd_shots=odd, plans={}
+        parts,
+        fixed=fixed,
+        few_shots=tuple(map(encode_settings, few_shots)),
+        tools=encode_settings(tools) if tools else b"",
+        tool_choice=encode_settings(choice) if choice is not None else b"",
+        odd_shots=odd if any(odd) else (),
+        plans={},
     )
 
 

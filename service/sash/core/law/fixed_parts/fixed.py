@@ -53,10 +53,6 @@ class Fixed(msgspec.Struct, frozen=True):
     tools: list[dict[str, Any]] | None = None
     tool_choice: Any = None
     messages: tuple[Mapping[str, Any], ...] = ()
-    size: int = 0
-    """Bytes of these parts as JSON."""
-    has_media: bool = False
-    """Whether a few-shot encloses a picture, a file or a sound."""
     _own_tokens: dict[Vocabulary, list[int]] = msgspec.field(default_factory=dict)
     _sent: dict[str, tuple[Declared, Any]] = msgspec.field(default_factory=dict)
 

@@ -58,10 +58,8 @@ def tools_beside(view: View, plan: Plan, rows: Sequence[int], lines: Sequence[Li
 
     Where one stands in for tools, it is sent beside calls alone; so it is with the cost of calls without definitions.
     """
-    fixed, records = plan.parts.fixed, view.history.records
-    if not fixed.defines(plan.model):
-        return 0
+    records = view.history.records
     known = rows[:1] if not view.systems else first_rows(rows, records.roles, plan.model, view.systems)
     beside = [each.measure for each in (*lines, *(records[row] for row in known)) if each is not None]
     calls = plan.stands_in and any(has_calls(records[row].measure) for row in rows)
-    return fixed.tools_tokens(plan.model, beside, calls=calls)
+    return plan.parts.fixed.tools_tokens(plan.model, beside, calls=calls)

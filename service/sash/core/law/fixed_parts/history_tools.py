@@ -38,10 +38,8 @@ def with_history_tools(parts: FixedParts, first_seen: int, length: int) -> Fixed
     own = [tool for tool in parts.fixed.tools or () if tool_name(tool) not in NAMES]
     told = history_tools(f" You see message {number} and later ones.")
     tools = [*own, *({"type": "function", "function": each} for each in told)]
-    encoded = encode_settings(tools)
-    size = parts.fixed.size + len(encoded) - len(parts.tools)
-    fixed = msgspec.structs.replace(parts.fixed, tools=tools, size=size, _sent={})
-    return msgspec.structs.replace(parts, fixed=fixed, tools=encoded, plans={})
+    fixed = msgspec.structs.replace(parts.fixed, tools=tools, _sent={})
+    return msgspec.structs.replace(parts, fixed=fixed, tools=encode_settings(tools), plans={})
 
 
 def history_tools(what_is_seen: str = "", *, of_owner: bool = False) -> list[dict[str, Any]]:

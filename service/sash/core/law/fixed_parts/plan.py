@@ -164,15 +164,17 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
         limits, fixed = self.model.limits, self.parts.fixed
         if limits is NO_LIMITS and self.query.images_kept is None:
             return None
-        if fixed.has_media or over_limits((), fixed.tools or (), limits):
+        has_media = any(each.extra is not None and each.extra.media for each in fixed.few_shots)
+        if has_media or over_limits((), fixed.tools or (), limits):
             return -1
         return inf if limits.bytes is None else limits.bytes - self.fixed_bytes
 
     @cached_property
     def fixed_bytes(self) -> int:
         """Bytes of the parts beside the messages, with the pictures of few-shots."""
-        pieces = self.fixed_messages + len(self.parts.fixed.tools or ())
-        return ASIDE_BYTES + self.parts.fixed.size + MESSAGE_BYTES * pieces
+        parts, pieces = self.parts, self.fixed_messages + len(self.parts.fixed.tools or ())
+        size = sum(map(len, (*parts.system, *parts.few_shots, parts.tools, parts.tool_choice)))
+        return ASIDE_BYTES + size + MESSAGE_BYTES * pieces
 
     @cached_property
     def telling_summary(self) -> "Plan":
