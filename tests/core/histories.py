@@ -21,7 +21,8 @@ from sash.core.law.build import build_window
 from sash.core.law.documents.document_costs import Source
 from sash.core.law.documents.documents import Documents
 from sash.core.law.documents.grounding import Template
-from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts, fixed_parts
+from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, fixed_parts
+from sash.core.law.fixed_parts.fixed import FixedParts
 from sash.core.law.fixed_parts.plan import Plan, WindowSpec
 from sash.core.law.history.compaction import newest_summary, readable
 from sash.core.law.history.notes import summary_message

@@ -165,8 +165,8 @@ def _request(
         return render_request(
             form,
             other_messages(form, parts, window, bodies, grounding),
-            tools=parts.fixed.tools,
-            tool_choice=parts.fixed.tool_choice,
+            tools=parts.tools,
+            tool_choice=parts.tool_choice,
             mends=mends,
             model=model.known_as,
             maker=model.provider,

@@ -9,7 +9,8 @@ import msgspec
 
 from sash.core.counts.models.models import NO_WINDOW, Model, find_model, unknown_model
 from sash.core.law.fixed_parts.at_destination import at_destination
-from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts
+from sash.core.law.fixed_parts.conversation_settings import ConversationSettings
+from sash.core.law.fixed_parts.fixed import FixedParts
 from sash.core.law.fixed_parts.history_tools import with_history_tools
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.limits.request_size import check_tools

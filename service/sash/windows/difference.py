@@ -164,10 +164,10 @@ def _parts(made: Made) -> dict[str, Any]:
     parts, window = made.asked.plan.parts, made.window
     summary, recalled = window.summary, window.recalled
     return {
-        "system": parts.system,
-        "few_shots": parts.few_shots,
-        "tools": parts.tools,
-        "tool_choice": parts.tool_choice,
+        "system": parts.sent_system,
+        "few_shots": parts.sent_few_shots,
+        "tools": msgspec.json.encode(parts.tools),
+        "tool_choice": msgspec.json.encode(parts.tool_choice),
         "summary": summary and (summary.text, summary.compaction),
         "note": window.note,
         "recalled": recalled and recalled.block,

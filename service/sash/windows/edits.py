@@ -69,7 +69,7 @@ def as_sent(
             yield LongWork()
         window, bodies, trimmed = edited(window, history, bodies, model)
     if window.goes_on:  # a reply without its calls may end a request, so the messages as they are sent decide
-        window = _with_line_to_go_on(window, bodies, plan.parts.few_shots, model)
+        window = _with_line_to_go_on(window, bodies, plan.parts.sent_few_shots, model)
     if plan.parts.names:
         window, bodies = _with_sent_names(window, history, bodies, plan)
     if plan.query.history_tools:

@@ -233,9 +233,10 @@ def _enough(history: History, spec: WindowSpec, problem: WindowDoesNotFit) -> Wi
 def _documents_of(plan: Plan, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> Documents:
     """The documents that a window may send."""
     written = plan.parts.template.written
-    return plan.documents(
-        {seq: Source(written(stored), bodies.body(seq)[stored.start : stored.end]) for seq, stored in grounding.items()}
-    )
+    sources = {
+        seq: Source(written(stored), bodies.body(seq)[stored.start : stored.end]) for seq, stored in grounding.items()
+    }
+    return _replace(plan.no_documents, sources=sources)
 
 
 def _with_media(choice: Window, history: History, seen: SeenHistory) -> WithMedia:

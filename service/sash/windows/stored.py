@@ -8,7 +8,8 @@ import msgspec
 
 from sash.core.counts.models.families import TOOL
 from sash.core.counts.models.models import Model
-from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, FixedParts, decoded_settings
+from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, decoded_settings
+from sash.core.law.fixed_parts.fixed import FixedParts
 from sash.core.law.fixed_parts.history_tools import check_names
 from sash.core.law.history.compaction import newest_summary
 from sash.core.law.history.view import History

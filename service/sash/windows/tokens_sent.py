@@ -59,7 +59,7 @@ def savings(
     less, thoughts = Counter[int](), Counter[int]()
     if PROVIDERS[plan.model.format].fills:
         less.update(_by_turns(window, history, plan, mends))
-    if plan.names_files and history.records.details:
+    if "file_names" in plan.wanted and history.records.details:
         less.update(_by_names(window, history, plan.model, mends))
     if mends.sent:
         as_sent, thoughts = _as_sent(window, history, plan.model, mends, bodies)
@@ -91,7 +91,7 @@ def _by_turns(window: Window, history: History, plan: Plan, mends: Mends) -> Cou
 def is_sent_as_counted(window: Window, history: History, plan: Plan, mends: Mends, bodies: Bodies) -> bool:
     """Whether a form that fills sends a window's texts as they were counted one by one: a system text at most, and turns of
     the user's and the model's by turns. Nothing is joined, filled in, left out or mended."""
-    records, fixed = history.records, plan.parts.fixed
+    records, fixed = history.records, plan.parts
     beside = (
         fixed.few_shots,
         window.summary,
@@ -134,7 +134,7 @@ def _turns(window: Window, history: History, model: Model, roles: bytes) -> Iter
 def _by_systems(turns: Sequence[_Turn], history: History, plan: Plan, leading: frozenset[int]) -> Counter[int]:
     """What system texts cost less than the dearest place; ``leading`` are sent as system texts, and the others as notes."""
     model, saved, blank = plan.model, Counter[int](), blank_line_tokens(plan.model)
-    is_first = not plan.parts.fixed.system
+    is_first = not plan.parts.system
     for row, role, is_own in turns:
         if role <= DEVELOPER and not (is_own and PROVIDERS[model.format].has_system_messages(model.known_as)):
             as_note = as_note_tokens(history.records[row], model)

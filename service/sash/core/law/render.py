@@ -10,7 +10,7 @@ import msgspec
 
 from sash.core.counts.measures.native_parts import NativeParts
 from sash.core.law.documents.grounding import splice
-from sash.core.law.fixed_parts.conversation_settings import FixedParts
+from sash.core.law.fixed_parts.fixed import FixedParts
 from sash.core.law.history.notes import note_message, summary_message
 from sash.core.law.selection.window import Window
 from sash.core.providers import CHAT
@@ -102,7 +102,7 @@ def chat_messages(
 
     Raises FormatCannotCarry.
     """
-    few_shots: Sequence[Body] = parts.few_shots
+    few_shots: Sequence[Body] = parts.sent_few_shots
     lines: Mapping[int, Sequence[Body]] = window.lines
     kept = sent_bodies(window, bodies, grounding)
     if marked is not None:
@@ -114,7 +114,7 @@ def chat_messages(
     if lines or window.recalled is not None:
         _, kept = _with_others(window, kept, lines)
     said = _lines(window) if window.summary is not None or window.note else ()
-    sent = [*parts.system, *few_shots, *said, *kept]
+    sent = [*parts.sent_system, *few_shots, *said, *kept]
     if marked is not None:
         sent = [body for body in sent if body]
         if any(map(IDS.__and__, (*marked.odd.values(), *parts.odd_shots))):
@@ -138,7 +138,7 @@ def _as_marked(
     if lines and marked.odd:  # they have the ids and names of their calls as these are sent
         called, aside = CALLED | IDENTITY & marked.refused, msgspec.structs.replace(marked, mends=Mends())
         lines = {seq: [_as_taken(each, called, aside, 0) for each in lines[seq]] for seq in lines}
-    shots = zip(parts.few_shots, parts.odd_shots or repeat(0), strict=False)
+    shots = zip(parts.sent_few_shots, parts.odd_shots or repeat(0), strict=False)
     return [_as_taken(body, odd | marked.refused, marked, 0) for body, odd in shots], kept, lines
 
 
@@ -203,9 +203,9 @@ def other_messages(
     form: str, parts: FixedParts, window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]
 ) -> list[Outgoing]:
     """The window's messages for another provider's format."""
-    fixed: Sequence[Body] = (*parts.few_shots, *_lines(window))
+    fixed: Sequence[Body] = (*parts.sent_few_shots, *_lines(window))
     seqs, kept = _with_others(window, sent_bodies(window, bodies, grounding), window.lines)
-    outgoing = [Outgoing(0, message) for message in _decoded(parts.system)]
+    outgoing = [Outgoing(0, message) for message in _decoded(parts.sent_system)]
     told = [*map(Outgoing, [0] * len(fixed) + seqs, _decoded([*fixed, *kept]))]
     if window.grounding:
         told = [_with_documents_beside(each, form, window, bodies) for each in told]

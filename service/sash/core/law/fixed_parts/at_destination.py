@@ -10,7 +10,7 @@ import msgspec
 from sash.core.counts.costs.over_limits import tool_names
 from sash.core.counts.measures.measures import Measure
 from sash.core.counts.models.models import Model
-from sash.core.law.fixed_parts.conversation_settings import FixedParts, with_sent
+from sash.core.law.fixed_parts.fixed import FixedParts
 from sash.core.law.history.enclosing import is_taken
 from sash.core.providers.destinations.destination import meet
 from sash.core.providers.destinations.facts import Kind
@@ -32,9 +32,8 @@ _DEFINED: Final[Mapping[Kind, Callable[[dict[str, Any]], dict[str, Any]]]] = Map
 def at_destination(parts: FixedParts, model: Model) -> FixedParts:
     """Return the fixed parts for a model in its form; the same where nothing is changed, as nearly always."""
     wanted = meet(model.format, model.provider, model.known_as).values
-    fixed = parts.fixed
-    given, tools = [*fixed.messages[len(parts.system) :]], fixed.tools or []
-    shots = [_taken(*each, model) for each in zip(given, fixed.few_shots, strict=True)]
+    given, tools = [*parts.messages[len(parts.system) :]], parts.tools or []
+    shots = [_taken(*each, model) for each in zip(given, parts.few_shots, strict=True)]
     defined = tools
     for kind, changed in _DEFINED.items():
         if kind in wanted:
@@ -46,8 +45,9 @@ def at_destination(parts: FixedParts, model: Model) -> FixedParts:
     made = [mend.name for mend, is_made in mends if is_made]
     if not made:
         return parts
-    sent = (renamed(each, names) for each in (shots, defined, fixed.tool_choice))
-    return msgspec.structs.replace(with_sent(parts, *sent), names=names, mends=(*parts.mends, *made))
+    shots, defined, choice = (renamed(each, names) for each in (shots, defined, parts.tool_choice))
+    sent = parts.with_few_shots(shots).with_tools(defined, choice)
+    return msgspec.structs.replace(sent, names=names, mends=(*parts.mends, *made))
 
 
 def _taken(shot: Mapping[str, Any], measured: Measure, model: Model) -> Mapping[str, Any]:

@@ -1,9 +1,7 @@
 """A conversation's settings, and the parts of every window that follow from them."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -16,8 +14,8 @@ from sash.core.chat.mistakes import invalid
 from sash.core.chat.regular import regular_choice, regular_tool
 from sash.core.chat.tool_groups import calls_of
 from sash.core.counts.measures.measures import measure
-from sash.core.law.documents.grounding import Template, check_template, parse_template
-from sash.core.law.fixed_parts.fixed import Fixed
+from sash.core.law.documents.grounding import check_template, parse_template
+from sash.core.law.fixed_parts.fixed import FixedParts
 from sash.core.law.recall import DEFAULT_RECALL_TEMPLATE
 from sash.core.law.records.parameters import Name, Reserve
 from sash.core.providers.messages.members import NO_NAMES, Names, as_sent, foreign_members
@@ -86,35 +84,6 @@ class ConversationSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defau
         Annotated[int, Meta(ge=1, le=TEN_YEARS_SECONDS)] | None,
         Meta(description="Seconds after the last change until the conversation is erased."),
     ] = None
-
-
-class FixedParts(msgspec.Struct, frozen=True, dict=True):
-    """The parts at the beginning of every window of a conversation, encoded and measured once."""
-
-    fixed: Fixed
-    system: tuple[bytes, ...]
-    template: Template
-    recall_template: str
-    few_shots: tuple[bytes, ...] = ()
-    tools: bytes = b""
-    tool_choice: bytes = b""
-    odd_shots: tuple[int, ...] = ()
-    """What chat completions refuse in each few-shot (``chat_mends.oddities``); empty if nothing."""
-    names: Mapping[str, str] = MappingProxyType({})
-    """The sent name of each tool that is not sent with its own (``tool_names.py``)."""
-    mends: tuple[str, ...] = ()
-    """The names of the mends of these parts: for all destinations, or for one (``at_destination.py``)."""
-    plans: dict[Any, Any] = msgspec.field(default_factory=dict)
-    """Plans of windows with these parts (``plan.py``), by what they were asked with."""
-
-    @cached_property
-    def chat_end(self) -> bytes:
-        """What stands behind the messages of a chat completion's request."""
-        if not self.tools:
-            return b"]}"
-        return b"".join(
-            (b'],"tools":', self.tools, b',"tool_choice":' if self.tool_choice else b"", self.tool_choice, b"}")
-        )
 
 
 encode_settings = msgspec.json.Encoder().encode
@@ -198,39 +167,16 @@ def fixed_parts(settings: ConversationSettings, send: Names = NO_NAMES) -> Fixed
     given, tools = tuple(settings.few_shots or ()), settings.tools or []
     own, taken = [foreign_members(message, send) for message in given], taken_tools(tools)
     mends = (FOREIGN_MEMBERS, any(own)), (TOOL_SCHEMA, taken is not tools)
+    few_shots = [as_sent(*each) if each[1] else each[0] for each in zip(given, own, strict=True)]
     parts = FixedParts(
-        Fixed(system=tuple(map(measure, system)), messages=system),
-        tuple(map(encode_settings, system)),
-        parse_template(settings.grounding_template, settings.document_separator),
-        settings.recall_template or DEFAULT_RECALL_TEMPLATE,
+        template=parse_template(settings.grounding_template, settings.document_separator),
+        recall_template=settings.recall_template or DEFAULT_RECALL_TEMPLATE,
+        messages=system,
+        system=tuple(map(measure, system)),
+        sent_system=tuple(map(encode_settings, system)),
         mends=tuple(mend.name for mend, is_made in mends if is_made),
     )
-    few_shots = [as_sent(*each) if each[1] else each[0] for each in zip(given, own, strict=True)]
-    return with_sent(parts, few_shots, taken, settings.tool_choice)
-
-
-def with_sent(
-    parts: FixedParts, few_shots: Sequence[Mapping[str, Any]], tools: list[dict[str, Any]], choice: Any
-) -> FixedParts:
-    """The parts with these examples, definitions and choice, which are measured and encoded."""
-    measured = tuple(map(measure, few_shots))
-    odd = tuple(each.extra.odd if each.extra is not None else 0 for each in measured)
-    fixed = Fixed(
-        system=parts.fixed.system,
-        few_shots=measured,
-        tools=tools or None,
-        tool_choice=choice,
-        messages=(*parts.fixed.messages[: len(parts.system)], *few_shots),
-    )
-    return msgspec.structs.replace(
-        parts,
-        fixed=fixed,
-        few_shots=tuple(map(encode_settings, few_shots)),
-        tools=encode_settings(tools) if tools else b"",
-        tool_choice=encode_settings(choice) if choice is not None else b"",
-        odd_shots=odd if any(odd) else (),
-        plans={},
-    )
+    return parts.with_few_shots(few_shots).with_tools(taken, settings.tool_choice)
 
 
 def check_settings(settings: ConversationSettings) -> ConversationSettings:

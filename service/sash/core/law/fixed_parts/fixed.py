@@ -1,29 +1,24 @@
-"""The fixed parts of a window, before its messages: priming, system prompt, few-shots, tool definitions, and lines for a
-summary or a note."""
+"""The parts of every window that follow from a conversation's settings, measured and encoded."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, cached_property
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
 
-from sash.core.counts.costs.counting import bare_calls_tokens, first_system, has_calls, messages_tokens, tools_tokens
 from sash.core.counts.costs.definitions import Declared, declared
 from sash.core.counts.costs.estimates import spoken_tokens
-from sash.core.counts.costs.message_cost import is_left_out
-from sash.core.counts.measures.measures import Measure
-from sash.core.counts.measures.rows import row_of
-from sash.core.counts.models.families import DEVELOPER
-from sash.core.counts.models.models import Model
-from sash.core.counts.text.numbers import ONE
+from sash.core.counts.measures.measures import Measure, measure
 from sash.core.counts.text.vocabularies import Vocabulary
-from sash.core.law.history.fillers import came_in
+from sash.core.law.documents.grounding import Template
 from sash.core.providers import PROVIDERS, render_request
 from sash.core.providers.reading.native import read_request
 from sash.core.providers.writing.turns import Outgoing
 from sash.problems import FormatCannotCarry
 
+_encode = msgspec.json.encode
 _CALLING: Final[tuple[dict[str, Any], ...]] = (
     {
         "role": "assistant",
@@ -42,70 +37,75 @@ def stand_in_tool(form: str) -> dict[str, Any] | None:
     return next(iter(read_request(form, request).tools), None)
 
 
-class Fixed(msgspec.Struct, frozen=True):
-    """The parts of every window of a conversation: measures of the messages, and the tool definitions.
+class FixedParts(msgspec.Struct, frozen=True, dict=True, kw_only=True):
+    """The parts at the beginning of every window of a conversation, measured and encoded once."""
 
-    ``messages`` are those of the system prompt and the few-shots, for models that are counted with their own vocabulary.
-    """
-
+    template: Template
+    recall_template: str
+    messages: tuple[Mapping[str, Any], ...] = ()
+    """The system prompt and the few-shots."""
     system: tuple[Measure, ...] = ()
     few_shots: tuple[Measure, ...] = ()
+    sent_system: tuple[bytes, ...] = ()
+    sent_few_shots: tuple[bytes, ...] = ()
+    odd_shots: tuple[int, ...] = ()
+    """What chat completions refuse in each few-shot (``chat_mends.oddities``); empty if nothing."""
     tools: list[dict[str, Any]] | None = None
     tool_choice: Any = None
-    messages: tuple[Mapping[str, Any], ...] = ()
+    names: Mapping[str, str] = MappingProxyType({})
+    """The sent name of each tool that is not sent with its own (``tool_names.py``)."""
+    mends: tuple[str, ...] = ()
+    """The names of the mends of these parts: for all destinations, or for one (``at_destination.py``)."""
+    plans: dict[Any, Any] = msgspec.field(default_factory=dict)
+    """Plans of windows with these parts (``plan.py``), by what they were asked with."""
     _own_tokens: dict[Vocabulary, list[int]] = msgspec.field(default_factory=dict)
-    _sent: dict[str, tuple[Declared, Any]] = msgspec.field(default_factory=dict)
+    _declared: dict[str, tuple[Declared, Any]] = msgspec.field(default_factory=dict)
 
-    def message_costs(self, model: Model) -> tuple[int, int]:
-        """Tokens of the system prompt and of the few-shots."""
-        own_tokens, split = self._own_tokens_in(model.vocabulary), len(self.system)
-        return (
-            sum(messages_tokens(self.system, model, own_tokens[:split] if own_tokens else None)),
-            sum(messages_tokens(self.few_shots, model, own_tokens[split:] if own_tokens else None)),
+    def with_few_shots(self, few_shots: Sequence[Mapping[str, Any]]) -> "FixedParts":
+        """The parts with these examples."""
+        measured = tuple(map(measure, few_shots))
+        odd = tuple(each.extra.odd if each.extra is not None else 0 for each in measured)
+        return msgspec.structs.replace(
+            self,
+            messages=(*self.messages[: len(self.system)], *few_shots),
+            few_shots=measured,
+            sent_few_shots=tuple(map(_encode, few_shots)),
+            odd_shots=odd if any(odd) else (),
+            plans={},
+            _own_tokens={},
         )
 
-    def _own_tokens_in(self, vocabulary: Vocabulary | None) -> list[int] | None:
+    def with_tools(self, tools: list[dict[str, Any]], choice: Any) -> "FixedParts":
+        """The parts with these definitions and this choice."""
+        return msgspec.structs.replace(self, tools=tools or None, tool_choice=choice, plans={}, _declared={})
+
+    @cached_property
+    def chat_end(self) -> bytes:
+        """What stands behind the messages of a chat completion's request."""
+        if not self.tools:
+            return b"]}"
+        choice = b',"tool_choice":' + _encode(self.tool_choice) if self.tool_choice is not None else b""
+        return b'],"tools":' + _encode(self.tools) + choice + b"}"
+
+    def own_tokens(self, vocabulary: Vocabulary | None) -> list[int] | None:
         """Tokens of each message's text in a vocabulary. They are counted once, because every window has the same parts."""
-        if vocabulary is None or not self.messages:
+        if vocabulary is None:
             return None
         if vocabulary not in self._own_tokens:
             self._own_tokens[vocabulary] = [spoken_tokens(message, vocabulary) for message in self.messages]
         return self._own_tokens[vocabulary]
-
-    def defines(self, model: Model) -> bool:
-        """Whether a request may have definitions, or is billed as if it had."""
-        return bool(self.tools or bare_calls_tokens(model)) or stand_in_tool(model.format) is not None
-
-    def tools_tokens(self, model: Model, messages: Sequence[Measure], *, calls: bool = True) -> int:
-        """Tokens of the definitions in a request of the fixed parts and ``messages``; ``calls``: some message may call."""
-        if not self.defines(model):
-            return 0
-        given = [*self.system, *self.few_shots, *messages]
-        if not PROVIDERS[model.format].is_chat_form:
-            given = [each for each in given if not is_left_out(row_of(each), model.format, ONE)]
-        # System texts are sent before the messages, except in the provider's own form.
-        if PROVIDERS[model.format].fills:
-            given.sort(key=lambda each: each.role > DEVELOPER or came_in(each, model.format))
-        first = first_system(given, model.rules)
-        tools: Declared | list[dict[str, Any]] | None
-        tools, choice = self.declared(model.format)
-        bare = 0
-        if not tools.functions and (calls or any(map(has_calls, (*self.system, *self.few_shots)))):
-            stand_in = stand_in_tool(model.format)
-            tools, bare = ([stand_in], 0) if stand_in is not None else (tools, bare_calls_tokens(model))
-        return bare + tools_tokens(model, tools=tools, tool_choice=choice, first_system=first)
 
     def declared(self, form: str) -> tuple[Declared, Any]:
         """The definitions and the choice as a request in ``form`` has them. It may add members, or leave tools out.
 
         They are read once, because every window has the same.
         """
-        found = self._sent.get(form)
+        found = self._declared.get(form)
         if found is None:
             tools, choice = self.tools, self.tool_choice
             if tools and not PROVIDERS[form].is_chat_form:
                 with suppress(FormatCannotCarry):  # refused when the messages are rendered, with their own writing
                     sent = read_request(form, render_request(form, (), tools=tools, tool_choice=choice))
                     tools, choice = sent.tools, sent.tool_choice
-            found = self._sent[form] = declared(tools), choice
+            found = self._declared[form] = declared(tools), choice
         return found

@@ -33,9 +33,9 @@ def costs_beside(view: View, plan: Plan, lines: Sequence[Line | Summary]) -> Win
     ``lines`` stand between the few-shots and the messages. Those of definitions may depend on the request's first message.
     If that is not known (no fixed message, no line, and the first message may be left out), the larger cost is taken.
     """
-    model, fixed, fills = plan.model, plan.parts.fixed, PROVIDERS[plan.model.format].fills
+    model, fills = plan.model, PROVIDERS[plan.model.format].fills
     records = view.history.records
-    required = view.required_rows if fixed.defines(model) or model.lone else []
+    required = view.required_rows if plan.defines or model.lone else []
     is_oldest = bool(required) and view.history.seqs[required[0]] == 1
     if fills and required:  # a later system text is a note among the messages
         runs = [row for at, row in enumerate(required) if row == at] if is_oldest else []
@@ -48,7 +48,7 @@ def costs_beside(view: View, plan: Plan, lines: Sequence[Line | Summary]) -> Win
         # A tool that stands in is reserved in every window, the cost of calls without definitions where a message may call.
         calls=not plan.bare_calls or any(records.calls) or max(records.roles, default=0) >= TOOL or records.marked,
         is_oldest=is_oldest,
-        joints=texts if fixed.system or not texts or joined_systems(view, model) else texts - 1,
+        joints=texts if plan.parts.system or not texts or joined_systems(view, model) else texts - 1,
     )
 
 
@@ -62,4 +62,4 @@ def tools_beside(view: View, plan: Plan, rows: Sequence[int], lines: Sequence[Li
     known = rows[:1] if not view.systems else first_rows(rows, records.roles, plan.model, view.systems)
     beside = [each.measure for each in (*lines, *(records[row] for row in known)) if each is not None]
     calls = plan.stands_in and any(has_calls(records[row].measure) for row in rows)
-    return plan.parts.fixed.tools_tokens(plan.model, beside, calls=calls)
+    return plan.tools_tokens(beside, calls=calls)

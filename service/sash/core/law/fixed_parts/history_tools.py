@@ -7,23 +7,18 @@ same tokens whichever message it is: digits never join the text beside them, and
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
-
 from sash.core.counts.costs.over_limits import tool_name
-from sash.core.law.fixed_parts.conversation_settings import FixedParts, encode_settings
+from sash.core.law.fixed_parts.fixed import FixedParts
 from sash.problems import Unprocessable
 
 SEARCH: Final = "history_search"
 READ: Final = "history_read"
 NAMES: Final = (SEARCH, READ)
-_WIDTH: Final = 6
-_WIDE: Final = 9
-"""Digits of a message's number, of a conversation with a million messages or more."""
 
 
 def check_names(parts: FixedParts) -> None:
     """Raise Unprocessable if the conversation has a tool of the same name."""
-    for name in map(tool_name, parts.fixed.tools or ()):
+    for name in map(tool_name, parts.tools or ()):
         if name in NAMES:
             detail = f"The conversation has a tool {name} of its own: rename it, or leave history_tools out"
             raise Unprocessable.at("#/query/history_tools", detail)
@@ -34,12 +29,9 @@ def with_history_tools(parts: FixedParts, first_seen: int, length: int) -> Fixed
 
     ``first_seen`` is the seq after the last message that is left out, and ``length`` the conversation's.
     """
-    number = f"{first_seen:0{_WIDTH if length < 10**_WIDTH else _WIDE}}"
-    own = [tool for tool in parts.fixed.tools or () if tool_name(tool) not in NAMES]
-    told = history_tools(f" You see message {number} and later ones.")
-    tools = [*own, *({"type": "function", "function": each} for each in told)]
-    fixed = msgspec.structs.replace(parts.fixed, tools=tools, _sent={})
-    return msgspec.structs.replace(parts, fixed=fixed, tools=encode_settings(tools), plans={})
+    own = [tool for tool in parts.tools or () if tool_name(tool) not in NAMES]
+    told = history_tools(f" You see message {first_seen:0{6 if length < 1_000_000 else 9}} and later ones.")
+    return parts.with_tools([*own, *({"type": "function", "function": each} for each in told)], parts.tool_choice)
 
 
 def history_tools(what_is_seen: str = "", *, of_owner: bool = False) -> list[dict[str, Any]]:

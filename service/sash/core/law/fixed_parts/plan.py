@@ -5,32 +5,38 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, reduce
 from math import ceil, inf
 from operator import or_
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from sash.core.counts.costs.counting import (
     bare_calls_tokens,
+    first_system,
+    has_calls,
     instructs,
     is_estimate,
     messages_tokens,
     plain_text_tokens,
     reasoning_tokens,
+    tools_tokens,
 )
+from sash.core.counts.costs.definitions import Declared
+from sash.core.counts.costs.message_cost import is_left_out
 from sash.core.counts.costs.over_limits import over_limits
 from sash.core.counts.costs.request_shapes import defined_parts, has_stood, parts_of, shape_of
 from sash.core.counts.measures.measures import Measure
+from sash.core.counts.measures.rows import row_of
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, SYSTEM, USER
 from sash.core.counts.models.models import Model
-from sash.core.law.documents.document_costs import Source
+from sash.core.counts.text.numbers import ONE
 from sash.core.law.documents.documents import Documents
-from sash.core.law.fixed_parts.conversation_settings import FixedParts
 from sash.core.law.fixed_parts.cost import InputPrices, input_prices
-from sash.core.law.fixed_parts.fixed import stand_in_tool
+from sash.core.law.fixed_parts.fixed import FixedParts, stand_in_tool
 from sash.core.law.history.enclosing import MESSAGE_BYTES
 from sash.core.law.history.fillers import (
     bare_opening,
     blank_line_tokens,
+    came_in,
     few_shots_fillers,
     filler_tokens,
     puts_user_first,
@@ -69,21 +75,19 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     budget: int
 
     @cached_property
-    def has_system(self) -> bool:
-        """Whether a fixed part is a system text, so that a template adds none of its own."""
-        return any(map(instructs, (*self.parts.fixed.system, *self.parts.fixed.few_shots)))
-
-    @cached_property
     def message_costs(self) -> tuple[int, int]:
         """Tokens of the system prompt and of the few-shots."""
-        system, few_shots = self.parts.fixed.message_costs(self.model)
-        few_shots += few_shots_fillers(self.parts.fixed.few_shots, self.model) + self.joint * self.few_shot_systems
+        model, parts, first = self.model, self.parts, len(self.parts.system)
+        own = parts.own_tokens(model.vocabulary)
+        system = sum(messages_tokens(parts.system, model, own and own[:first]))
+        few_shots = sum(messages_tokens(parts.few_shots, model, own and own[first:]))
+        few_shots += few_shots_fillers(parts.few_shots, model) + self.joint * self.few_shot_systems
         return system, few_shots
 
     @cached_property
     def few_shot_systems(self) -> int:
         """The number of few-shots that are system messages."""
-        return sum(each.role <= DEVELOPER for each in self.parts.fixed.few_shots)
+        return sum(each.role <= DEVELOPER for each in self.parts.few_shots)
 
     @cached_property
     def bare_costs(self) -> WindowTokens:
@@ -104,32 +108,63 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
         ``is_oldest``: the first of these is the history's oldest, so that none stands before it. ``calls``: a message may
         call. ``joints`` is the number of blank lines between system texts.
         """
-        model, fixed, (system, few_shots) = self.model, self.parts.fixed, self.message_costs
+        model, (system, few_shots) = self.model, self.message_costs
         measures = [line.measure for line in lines]
         beside = (*measures, *required)
-        tools = fixed.tools_tokens(model, beside, calls=calls)
+        tools = self.tools_tokens(beside, calls=calls)
         if required and not is_oldest and model.rules.joins_leading_system:
-            tools = max(tools, fixed.tools_tokens(model, measures, calls=calls))
-        is_lone = not self.has_system and not any(map(instructs, beside))
+            tools = max(tools, self.tools_tokens(measures, calls=calls))
+        # A template adds a system text of its own where there is none.
+        is_lone = model.lone and not any(map(instructs, (*self.parts.system, *self.parts.few_shots, *beside)))
         # A provider's compaction comes before the few-shots.
         is_compacted = bool(lines) and measures[0].role == ASSISTANT
         between = len(lines) * self.joint or (joints and joints * blank_line_tokens(model))
-        priming = model.priming + is_lone * model.lone + (bare_opening(model) if is_compacted else 0)
+        priming = model.priming + (model.lone if is_lone else 0) + (bare_opening(model) if is_compacted else 0)
         few_shots += 0 if is_compacted else self.opening
         summary = sum(messages_tokens(measures, model, [line.own_tokens for line in lines])) + between
         total = priming + system + few_shots + tools + summary
         return WindowTokens(total, priming, system, few_shots, tools, summary, 0, 0, 0)
 
+    def tools_tokens(self, messages: Sequence[Measure], *, calls: bool) -> int:
+        """Tokens of the definitions in a request of the fixed parts and ``messages``; ``calls``: some message may call."""
+        if not self.defines:
+            return 0
+        model, form, fixed = self.model, PROVIDERS[self.model.format], (*self.parts.system, *self.parts.few_shots)
+        given = [*fixed, *messages]
+        if not form.is_chat_form:
+            given = [each for each in given if not is_left_out(row_of(each), model.format, ONE)]
+        # System texts are sent before the messages, except in the provider's own form.
+        if form.fills:
+            given.sort(key=lambda each: each.role > DEVELOPER or came_in(each, model.format))
+        tools: Declared | list[dict[str, Any]]
+        (tools, choice), bare = self.declared, 0
+        if self.stands_in and (calls or any(map(has_calls, fixed))):
+            stand_in = stand_in_tool(model.format)
+            tools, bare = ([stand_in], 0) if stand_in is not None else (tools, bare_calls_tokens(model))
+        return bare + tools_tokens(
+            model, tools=tools, tool_choice=choice, first_system=first_system(given, model.rules)
+        )
+
+    @property
+    def declared(self) -> tuple[Declared, Any]:
+        """The definitions and the choice as the request has them."""
+        return self.parts.declared(self.model.format)
+
+    @cached_property
+    def defines(self) -> bool:
+        """Whether a request may have definitions, or is billed as if it had."""
+        return bool(self.parts.tools) or self.stands_in
+
     @cached_property
     def opening(self) -> int:
         """Tokens of a turn of the user's before few-shots that begin with the assistant's."""
-        first = next((each.role for each in self.parts.fixed.few_shots if each.role > DEVELOPER), USER)
+        first = next((each.role for each in self.parts.few_shots if each.role > DEVELOPER), USER)
         return filler_tokens(self.model) if first == ASSISTANT and puts_user_first(self.model) else 0
 
     @cached_property
     def is_opened(self) -> bool:
         """Whether the request may cost more if the first message of the history is the assistant's."""
-        are_first = all(each.role <= DEVELOPER for each in self.parts.fixed.few_shots)
+        are_first = all(each.role <= DEVELOPER for each in self.parts.few_shots)
         return are_first and puts_user_first(self.model)
 
     @cached_property
@@ -141,12 +176,12 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     def stands_in(self) -> bool:
         """Whether no tool is given, and calls still cost definitions: Sash sends a tool, or the provider bills some."""
         costs_some = stand_in_tool(self.model.format) is not None or bare_calls_tokens(self.model) > 0
-        return costs_some and not self.parts.fixed.declared(self.model.format)[0].functions
+        return costs_some and not self.declared[0].functions
 
     @cached_property
     def fixed_messages(self) -> int:
         """The most messages beside the history's: a prompt, few-shots, and ``ASIDE_MESSAGES``."""
-        return len(self.parts.fixed.system) + len(self.parts.fixed.few_shots) + ASIDE_MESSAGES
+        return len(self.parts.system) + len(self.parts.few_shots) + ASIDE_MESSAGES
 
     @cached_property
     def most_messages(self) -> float:
@@ -161,19 +196,20 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
         None if only the limit of tokens can matter; less than 0 if few-shots have media, or tools are over a limit, so that
         all limits are looked at.
         """
-        limits, fixed = self.model.limits, self.parts.fixed
+        limits, parts = self.model.limits, self.parts
         if limits is NO_LIMITS and self.query.images_kept is None:
             return None
-        has_media = any(each.extra is not None and each.extra.media for each in fixed.few_shots)
-        if has_media or over_limits((), fixed.tools or (), limits):
+        has_media = any(each.extra is not None and each.extra.media for each in parts.few_shots)
+        if has_media or over_limits((), parts.tools or (), limits):
             return -1
         return inf if limits.bytes is None else limits.bytes - self.fixed_bytes
 
     @cached_property
     def fixed_bytes(self) -> int:
         """Bytes of the parts beside the messages, with the pictures of few-shots."""
-        parts, pieces = self.parts, self.fixed_messages + len(self.parts.fixed.tools or ())
-        size = sum(map(len, (*parts.system, *parts.few_shots, parts.tools, parts.tool_choice)))
+        parts, pieces = self.parts, self.fixed_messages + len(self.parts.tools or ())
+        given = (msgspec.json.encode(each) for each in (parts.tools, parts.tool_choice) if each is not None)
+        size = sum(map(len, (*parts.sent_system, *parts.sent_few_shots, *given)))
         return ASIDE_BYTES + size + MESSAGE_BYTES * pieces
 
     @cached_property
@@ -182,14 +218,9 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
         return msgspec.structs.replace(self, query=msgspec.structs.replace(self.query, summary="always"))
 
     @cached_property
-    def names_files(self) -> bool:
-        """Whether files get names, and stand beside words."""
-        return "file_names" in self.wanted
-
-    @cached_property
     def is_recounted(self) -> bool:
         """Whether windows may cost less than their messages were chosen by: bounds are reserved for what a form adds."""
-        return PROVIDERS[self.model.format].fills or self.names_files or self.joint > 0
+        return PROVIDERS[self.model.format].fills or "file_names" in self.wanted or self.joint > 0
 
     @cached_property
     def is_dearer(self) -> bool:
@@ -258,24 +289,18 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     @cached_property
     def fixed_bits(self) -> int:
         """The bits of what the prompt and the few-shots have, by ``parts_of``."""
-        return reduce(or_, map(parts_of, (*self.parts.fixed.system, *self.parts.fixed.few_shots)), 0)
-
-    @cached_property
-    def defined(self) -> str:
-        """What the definitions are in the request's shape; empty without any."""
-        fixed = self.parts.fixed
-        return defined_parts(*fixed.declared(self.model.format)) if fixed.tools else ""
+        return reduce(or_, map(parts_of, (*self.parts.system, *self.parts.few_shots)), 0)
 
     @cached_property
     def fixed_is_exact(self) -> bool:
         """Whether what the fixed parts cost is what the provider bills."""
-        model, fixed = self.model, self.parts.fixed
+        model, parts = self.model, self.parts
         if not PROVIDERS[model.format].has_exact_bills:
             return False
-        if fixed.tools and (model.is_resold or not fixed.declared(CHAT)[0].is_priced):
+        if parts.tools and (model.is_resold or not parts.declared(CHAT)[0].is_priced):
             return False
         return not any(
-            is_estimate(each, model) or reasoning_tokens(each, model, model.format) for each in fixed.few_shots
+            is_estimate(each, model) or reasoning_tokens(each, model, model.format) for each in parts.few_shots
         )
 
     @cached_property
@@ -285,7 +310,8 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     def has_stood(self, bits: int) -> bool:
         """Whether bills have shown a request with parts of these ``bits``, and with these definitions."""
-        return has_stood(shape_of(self.model.format, self.model.rules.family, bits, self.defined))
+        model = self.model
+        return has_stood(shape_of(model.format, model.rules.family, bits, defined_parts(*self.declared)))
 
     @cached_property
     def flat_prices(self) -> InputPrices | None:
@@ -294,14 +320,10 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def no_documents(self) -> Documents:
-        """The documents of a window whose messages have none."""
-        return self.documents({})
-
-    def documents(self, sources: Mapping[int, Source]) -> Documents:
-        """The documents that a window may send, with the query's limits."""
+        """The documents of a window whose messages have none, with the query's limits."""
         query = self.query
         return Documents(
-            sources=sources,
+            sources={},
             template=self.parts.template,
             max_tokens=query.grounding_max_tokens,
             overflow=query.grounding_overflow,

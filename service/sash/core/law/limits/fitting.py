@@ -51,7 +51,7 @@ _LIMITS: Final = frozenset(RequestLimits.__struct_fields__)
 
 def fitted(view: View, spec: WindowSpec) -> Window | NeedOlder:
     """The window inside the limits, or NeedOlder. Raises WindowDoesNotFit with the limit that required parts are over."""
-    check_tools(spec.plan.parts.fixed.tools or (), spec.plan.model)
+    check_tools(spec.plan.parts.tools or (), spec.plan.model)
     media = HistoryMedia(view, spec.plan)
     fitting = _Fitting(media, spec)
     if spec.plan.query.stable:

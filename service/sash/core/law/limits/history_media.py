@@ -45,7 +45,7 @@ class HistoryMedia:
         ]
         self.refused: Left = {each.key: name for each in found if (name := self._why_line(each))}
         self.found = [each for each in found if each.key not in self.refused]
-        few_shots = ((each.role, each.extra.media) for each in plan.parts.fixed.few_shots if each.extra is not None)
+        few_shots = ((each.role, each.extra.media) for each in plan.parts.few_shots if each.extra is not None)
         shots = [each for role, media in few_shots for each in media if is_sent(each, role, model.format)]
         size = plan.fixed_bytes + told_bytes(history, plan.query)  # with that of the few-shots
         self.fixed = Load().and_of(shots, self.limits)._replace(bytes=size)

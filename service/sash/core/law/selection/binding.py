@@ -109,7 +109,7 @@ def _behind_compaction(history: History, spec: WindowSpec, rows: Sequence[int], 
     between = [row for row in rows if history.seqs[row] <= stands and roles[row] > DEVELOPER]
     # Another question had other recalled messages before it.
     asked = history.asked + 1 if spec.recall_reserve else 0
-    if not (between or spec.plan.parts.fixed.few_shots):
+    if not (between or spec.plan.parts.few_shots):
         return asked
     if not summary.seq:  # it was put at an unknown time
         return len(roles)

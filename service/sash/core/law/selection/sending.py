@@ -177,7 +177,7 @@ def _sent_and_whole(
 def _with_fillers(view: View, plan: Plan) -> View:
     """The view with costs that include the words sent in the model's form for the user's empty messages, and the blank lines
     between system texts, or the words before them."""
-    records, model, names_files = view.history.records, plan.model, plan.names_files
+    records, model, names_files = view.history.records, plan.model, "file_names" in plan.wanted
     is_empty = (records.tokens(0) <= names_files) & (np.frombuffer(records.roles, np.uint8) == USER)
     indexes = {*np.flatnonzero(is_empty).tolist()}
     if names_files and records.details:
@@ -191,7 +191,7 @@ def _with_fillers(view: View, plan: Plan) -> View:
     if systems := joined_systems(view, model):  # whether they stand first depends on the cut
         blank = blank_line_tokens(model)
         costs[systems] += [max(blank, as_note_tokens(records[row], model)) for row in systems]
-        if not plan.parts.fixed.system and stands_first(view.history, systems[0]):
+        if not plan.parts.system and stands_first(view.history, systems[0]):
             costs[systems[0]] = view.costs[systems[0]]
     return msgspec.structs.replace(view, priced=costs)
 
