@@ -81,7 +81,7 @@ def test_trim(template: str, separator: str, content: str, documents: list[str],
         return
     added = count_text(sent_text(chosen, content), encoding) - count_text(content, encoding)
     assert added == chosen.tokens == chosen.cost <= room
-    *whole, last = documents[: chosen.kept]
+    *whole, last = documents[: len(chosen.places)]
     ends = range(1, len(last)) if chosen.cut else [len(last)]
     assert (chosen.before, chosen.after) in [parsed.around([*whole, last[:end]]) for end in ends]
 
@@ -102,7 +102,7 @@ def test_trim_takes_whole_documents_first() -> None:
     """The first documents are whole, and the one that is cut is the last that is sent."""
     chosen = trimmed(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR, "?", [words(10), words(10), words(10)], 20)
     assert chosen is not None
-    assert (chosen.kept, chosen.cut) == (2, True)
+    assert (len(chosen.places), chosen.cut) == (2, True)
     assert chosen.after.startswith(f"\n\nSources:\n{words(10)}\n---\nday")
 
 
@@ -132,7 +132,7 @@ def test_own_budget(template: str, separator: str, content: str, documents: list
     found = talk(grounded(content, *documents), grounding_template=template, document_separator=separator)
     documents = [document for document in documents if document.strip()]
     chosen = found.documents(max_tokens=most, dedupe=False).choose(1, found.stored[0][0], Ask().model, 10_000)
-    parsed, kept = found.parts.template, chosen.kept if chosen else 0
+    parsed, kept = found.parts.template, len(chosen.places) if chosen else 0
     if chosen:
         assert sent_text(chosen, content) == rendered(template, separator, content, documents[:kept])
         assert chosen.cost == added_tokens(parsed, content, documents[:kept], "o200k_base") <= most
@@ -147,7 +147,7 @@ def test_a_document_that_joins_a_word() -> None:
     assert added_tokens(found.parts.template, "to", ["day"], "o200k_base") == 0
     chosen = found.documents(max_tokens=0).choose(1, found.stored[0][0], Ask().model, 100)
     assert chosen is not None
-    assert (chosen.kept, chosen.cost) == (1, 0)
+    assert (len(chosen.places), chosen.cost) == (1, 0)
 
 
 def test_a_separator_that_ends_a_word() -> None:
@@ -158,7 +158,7 @@ def test_a_separator_that_ends_a_word() -> None:
     assert added_tokens(parsed, "?", ["gove"], "o200k_base") > room
     chosen = trimmed(template, separator, "?", ["gove", "zzz"], room)
     assert chosen is not None
-    assert (chosen.kept, chosen.after.lstrip()) == (1, "gov")
+    assert (len(chosen.places), chosen.after.lstrip()) == (1, "gov")
 
 
 CONTENT = TEXT | st.lists(TEXT.map(lambda text: {"type": "text", "text": text}), min_size=1, max_size=3)
@@ -211,7 +211,7 @@ def test_drop() -> None:
     """``drop`` sends all documents or none."""
     found = talk(grounded("?", words(50), words(49)))
     whole = found.window(Ask(limits={"overflow": "drop"})).tokens.total
-    assert found.window(Ask(budget=whole, limits={"overflow": "drop"})).grounding[1].kept == 2
+    assert len(found.window(Ask(budget=whole, limits={"overflow": "drop"})).grounding[1].places) == 2
     assert found.window(Ask(budget=whole - 1, limits={"overflow": "drop"})).grounding == {}
 
 
@@ -219,7 +219,7 @@ def test_error() -> None:
     """``error`` refuses to trim, and the problem's costs, which include the documents, sum to what is needed."""
     found = talk(said("user", "hi"), grounded("?", words(50)), system="Be brief.")
     whole = found.window(Ask(options=WindowQuery(limit=1))).tokens.total
-    assert found.window(Ask(budget=whole, limits={"overflow": "error"})).grounding[2].kept == 1
+    assert len(found.window(Ask(budget=whole, limits={"overflow": "error"})).grounding[2].places) == 1
     with pytest.raises(WindowDoesNotFit) as caught:
         found.window(Ask(budget=whole - 7, limits={"overflow": "error"}))
     members = caught.value.members

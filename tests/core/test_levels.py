@@ -137,7 +137,7 @@ def test_levels_come_before_an_error(overflow: str) -> None:
     found = talk(grounded("?", *(Document(text=words(90), short=words(9)) for _ in range(2))))
     sent = chosen(found, "gpt-4o-mini", 40, overflow=overflow)
     assert sent is not None
-    assert (sent.kept, sent.levels) == (2, (1, 1))
+    assert (len(sent.places), sent.levels) == (2, (1, 1))
     assert chosen(found, "gpt-4o-mini", 12, overflow="drop") is None
 
 

@@ -204,7 +204,7 @@ def _grounding_of(plan: Plan, window: Window, documents: Documents) -> WindowGro
     if plan.query.grounding == "none":
         return NO_DOCUMENTS
     given = sum(len(source.grounding.documents) for seq, source in sources.items() if seq in sent)
-    kept = sum(chosen.kept for chosen in window.grounding.values())
+    kept = sum(len(chosen.places) for chosen in window.grounding.values())
     cut = any(chosen.cut for chosen in window.grounding.values())
     shortened = sum(level > 0 for chosen in window.grounding.values() for level in chosen.levels)
     is_less = kept < given or cut or shortened > 0

@@ -13,7 +13,7 @@ from sash.core.law.fixed_parts.conversation_settings import ConversationSettings
 from sash.core.law.fixed_parts.fixed import FixedParts
 from sash.core.law.fixed_parts.history_tools import with_history_tools
 from sash.core.law.fixed_parts.plan import Plan
-from sash.core.law.limits.request_size import check_tools
+from sash.core.law.limits.fitting import check_tools
 from sash.core.law.recall import Recollection
 from sash.core.law.records.figures import Dropped, WindowTokens
 from sash.core.law.records.parameters import WindowQuery

@@ -12,7 +12,7 @@ from sash.core.law.history.enclosing import MESSAGE_BYTES, text_bytes
 from sash.core.law.history.notes import summary_message
 from sash.core.law.history.view import History, view_history
 from sash.core.law.limits.fitting import fitted
-from sash.core.law.limits.request_size import told_bytes
+from sash.core.law.limits.history_media import told_bytes
 from sash.core.law.limits.unreadable import has_unreadable
 from sash.core.law.records.need_older import NeedOlder
 from sash.core.law.selection.choice import choose

@@ -8,9 +8,8 @@ A window's sum has the message's own tokens already, so documents cost what is b
 what is sent, whatever the documents would cost by themselves.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from functools import cache, cached_property
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -21,7 +20,6 @@ from sash.core.counts.measures.measures import Extra, Measure, Part
 from sash.core.counts.measures.without_media import joined_mix
 from sash.core.counts.models.models import Model
 from sash.core.counts.text import Pair, both, mix_of
-from sash.core.counts.text.unicode_scripts import Mix
 from sash.core.law.documents.grounding import content_texts
 from sash.core.law.records.costs import record_cost
 from sash.core.stored.record import Record
@@ -37,33 +35,33 @@ class Source(msgspec.Struct, frozen=True):
 
 class Joining:
     """A message and its documents, for one model. ``record`` is the message's as it is sent without documents, with this
-    ``content``. ``known`` are tokens that texts before and after it add, if these were counted before."""
+    ``content``. ``known`` are the tokens that texts before and after it add, in both encodings, as far as they were counted.
+    """
 
-    def __init__(
-        self, record: Record, content: Any, model: Model, known: Mapping[tuple[str, str], Pair] = MappingProxyType({})
-    ) -> None:
-        self._record, self._model, self._known = record, model, known
+    def __init__(self, record: Record, content: Any, model: Model) -> None:
+        self._record, self._model = record, model
         texts, extra = content_texts(content), record.measure.extra
         self._text, self._texts = "".join(texts), sum(map(bool, texts))
         # In a provider's own form its content may be a string or a list, whatever it is in chat form.
         is_own, is_list = extra is not None and extra.native_in(model.format) is not None, isinstance(content, list)
         self._has_parts, self._is_joined = is_own or is_list, is_own or not is_list
         self._parts: list[Any] = content if isinstance(content, list) else _text_part(self._text)
-        self.cost, self.added = cache(self._cost), cache(self._added)
+        self.cost = cache(self._cost)
+        self.known: dict[tuple[str, str], Pair] = {}
 
     def _cost(self, before: str, after: str) -> int:
         """The tokens by which the message costs more with texts before and after its own, as it is sent."""
         own_tokens = self._own_tokens(before, after)
         ways = self._ways(before, after, self.added(before, after))
-        sent = max(message_tokens(each, self._model, own_tokens=own_tokens) for each in ways)
-        return sent - record_cost(self._record, self._model)
+        cost = max(message_tokens(each, self._model, own_tokens=own_tokens) for each in ways)
+        return cost - record_cost(self._record, self._model)
 
-    def _added(self, before: str, after: str) -> Pair:
+    def added(self, before: str, after: str) -> Pair:
         """The tokens that texts add, in both encodings."""
-        if (before, after) in self._known:
-            return self._known[before, after]
-        sent, own = both(before + self._text + after), self._pair
-        return sent[0] - own[0], sent[1] - own[1]
+        if (before, after) not in self.known:
+            sent, own = both(before + self._text + after), self._pair
+            self.known[before, after] = sent[0] - own[0], sent[1] - own[1]
+        return self.known[before, after]
 
     @cached_property
     def _pair(self) -> Pair:
@@ -74,7 +72,11 @@ class Joining:
         measure = self._record.measure
         extra, pair = measure.extra or Extra(), (measure.o200k + added[0], measure.cl100k + added[1])
         own = extra.parts or (((measure.o200k, measure.cl100k, extra.mix),) if measure.o200k else ())
-        mix = self._mix(before, after, pair, own[self._texts :]) if self._model.ratios is not None else None
+        mix, lines = None, own[self._texts :]  # lines stand for pictures and files
+        if self._model.ratios is not None:
+            text = pair[0] - sum(line[0] for line in lines), pair[1] - sum(line[1] for line in lines)
+            mix = mix_of(before + self._text + after, *text)
+            mix = joined_mix(mix, text, lines) if lines else mix
         joined = Measure(measure.role, *pair, msgspec.structs.replace(extra, mix=mix, parts=()))
         if self._has_parts:
             parts = (*_part(before), *own, *_part(after))
@@ -83,20 +85,13 @@ class Joining:
         if self._is_joined:
             yield joined
 
-    def _mix(self, before: str, after: str, pair: Pair, lines: Sequence[Part]) -> Mix | None:
-        """The mix of the text that is sent, which has these tokens. ``lines`` stand in it for pictures and files."""
-        pair = pair[0] - sum(line[0] for line in lines), pair[1] - sum(line[1] for line in lines)
-        mix = mix_of(before + self._text + after, *pair)
-        return joined_mix(mix, pair, lines) if lines else mix
-
     def _own_tokens(self, before: str, after: str) -> int | None:
         """The tokens of all that the message says, in the model's own vocabulary, if that counted it."""
         own_tokens, vocabulary = self._record.own_tokens, self._model.vocabulary
         if own_tokens is None or vocabulary is None:
             return None
-        sent: Any = before + self._text + after
-        if self._has_parts:
-            sent = [*_text_part(before), *self._parts, *_text_part(after)]
+        parts = [*_text_part(before), *self._parts, *_text_part(after)]
+        sent: Any = parts if self._has_parts else before + self._text + after
         sent_tokens, own = (
             spoken_tokens({"role": "user", "content": each}, vocabulary) for each in (sent, self._parts)
         )
@@ -104,10 +99,8 @@ class Joining:
 
 
 def _part(text: str) -> tuple[Part, ...]:
-    if not text:
-        return ()
     pair = both(text)
-    return ((*pair, mix_of(text, *pair)),)
+    return ((*pair, mix_of(text, *pair)),) if text else ()
 
 
 def _text_part(text: str) -> list[dict[str, Any]]:

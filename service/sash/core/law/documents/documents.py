@@ -53,25 +53,21 @@ class Documents(msgspec.Struct, frozen=True):
         model: Model,
         room: int,
         seen: AbstractSet[StoredDocument] = frozenset(),
-        *,
         spent: int = 0,
     ) -> Grounded | None:
-        """The documents of message ``seq`` that add at most ``room`` of the model's tokens; None if none fits.
+        """The documents of message ``seq`` that add at most ``room`` of the model's tokens, except those ``seen``.
 
-        ``record`` is the message's as it is sent without documents. Documents in ``seen`` are left out. ``spent`` are the
-        tokens of ``max_tokens`` that other messages' documents took.
-        With ``overflow=error`` the documents are not trimmed and may add more than ``room``; the caller must check.
+        ``record`` is the message's as it is sent without documents. ``spent`` are the tokens of ``max_tokens`` that other
+        messages' documents took. With ``overflow=error`` they may add more than ``room``; the caller must check.
         """
         source = self.sources.get(seq)
-        fresh = self._fresh(source.grounding.documents, seen) if source is not None else []
-        if source is None or not fresh:
+        if source is None or not (fresh := self._fresh(source.grounding.documents, seen)):
             return None
         stored = source.grounding
         content = msgspec.json.decode(source.content) if source.content else None
-        known = {}  # what all whole documents add was counted at the append
-        if record.grounding is not None and stored.template == self.template.digest:
-            known = {self.template.around(sent_texts(stored)): record.grounding}
-        message = Joining(record, content, model, known)
+        message = Joining(record, content, model)
+        if record.grounding is not None and stored.template == self.template.digest:  # all were counted at the append
+            message.known[self.template.around(sent_texts(stored))] = record.grounding
 
         def cost(texts: Sequence[str]) -> int:
             return message.cost(*self.template.around(texts))
@@ -81,36 +77,41 @@ class Documents(msgspec.Struct, frozen=True):
             own_room = max(0, self.max_tokens - spent)
             given = given[: highest(len(given), own_room, lambda number: cost(step_at(given, number).texts))]
             room = min(room, own_room)
-        (texts, levels), is_cut = self._fitting(given, room, cost, model.encoding)
-        if not texts:
+        step = self._fitting(given, room, cost, model.encoding)
+        if not step.texts:
             return None
-        before, after = self.template.around(texts)
-        places = tuple(fresh[: len(texts)])
+        before, after = self.template.around(step.texts)
+        places = tuple(fresh[: len(step.texts)])
         return Grounded(
             before=before,
             after=after,
             tokens=message.added(before, after)[model.column],
             cost=message.cost(before, after),
-            cut=is_cut,
+            cut=step.cut,
             documents=tuple(stored.documents[place] for place in places),
             places=places,
-            levels=levels,
+            levels=step.levels,
             allowed=len(given),
         )
 
     def _fitting(
         self, given: Leveled, room: int, cost: Callable[[Sequence[str]], int], encoding: Encoding
-    ) -> tuple[LevelStep, bool]:
-        """The highest step that ``overflow`` allows in this room; and whether its last document is cut."""
+    ) -> LevelStep:
+        """The highest step that ``overflow`` allows in this room, with the beginning of the next document for ``trim``."""
         count = len(given)
         first = {"drop": count, "error": count + 1}.get(self.overflow, 1)
         number = highest(sum(map(len, given)), room, lambda number: cost(step_at(given, number).texts), first=first)
         step = step_at(given, 0 if number < count and self.overflow == "drop" else number)
-        if number < count and self.overflow == "trim":
-            cut = _beginning(given[number][-1], room, lambda text: cost([*step.texts, text]), encoding)
-            if cut:
-                return LevelStep([*step.texts, cut], (*step.levels, len(given[number]) - 1)), True
-        return step, False
+        if number >= count or self.overflow != "trim":
+            return step
+        shortest = given[number][-1]
+
+        def with_beginning(tokens: int) -> list[str]:
+            return [*step.texts, cut_text(shortest, encoding, tokens)]
+
+        most = highest(count_text(shortest, encoding), room, lambda tokens: cost(with_beginning(tokens)))
+        sent = with_beginning(most)
+        return LevelStep(sent, (*step.levels, len(given[number]) - 1), cut=True) if sent[-1] else step
 
     def fates(self, seq: int, sent: Mapping[int, Grounded], mode: str, *, is_asked: bool) -> list[Fate]:
         """What became of each document of message ``seq`` in a window that ``sent`` these.
@@ -152,12 +153,3 @@ class Documents(msgspec.Struct, frozen=True):
             counted += record.digits if model.ratios in SINGLE_DIGITS | CAPITALS_APART else 0
         tokens = math.ceil(counted * model.margin)
         return tokens if self.max_tokens is None else min(tokens, self.max_tokens)
-
-
-def _beginning(text: str, room: int, cost: Callable[[str], int], encoding: Encoding) -> str:
-    """The longest beginning of a text that costs at most ``room``; empty if no character does."""
-
-    def of(tokens: int) -> str:
-        return cut_text(text, encoding, tokens)
-
-    return of(highest(count_text(text, encoding), room, lambda tokens: cost(of(tokens))))

@@ -1,20 +1,18 @@
 """Documents as text: the template that writes them, and a message's JSON with their text in it.
 
-Documents are stored apart from their question, and added to it only while it is the newest: later, the answer already
-contains what mattered from them. A template gives the text, which is spliced into the message's stored JSON, before
-and after the content's value, so the body is never decoded.
+The text is spliced into the message's stored JSON before and after the content's value, so the body is never decoded.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import Any
 
 import msgspec
 
 from sash.core.counts.measures.attachments import text_in
-from sash.core.stored.stored_grounding import StoredDocument, StoredGrounding
+from sash.core.stored.stored_grounding import DocumentSource, StoredDocument, StoredGrounding
 from sash.problems import BadRequest
 
 DEFAULT_TEMPLATE = "{content}\n\nSources:\n{documents}"
@@ -42,22 +40,19 @@ class Template(msgspec.Struct, frozen=True):
             return stored
         documents, shorter = [], []
         for index, (identity, text) in enumerate(stored.documents):
-            source = stored.source(index)
-            said = {"title": source.title, "url": source.url, "id": identity}
-            documents.append((identity, self._written(text, said)))
-            levels = stored.shorter[index] if stored.shorter else ()
-            shorter.append([self._written(level, said) for level in levels])
+            write = partial(self._written, identity, stored.source(index))
+            documents.append((identity, write(text)))
+            shorter.append([*map(write, stored.shorter[index])] if stored.shorter else [])
         return msgspec.structs.replace(stored, documents=documents, shorter=shorter if any(shorter) else [])
 
-    def _written(self, text: str, said: Mapping[str, str | None]) -> str:
+    def _written(self, identity: str | None, source: DocumentSource, text: str) -> str:
         """One text in the form. A line that names what the document does not have is left out, but for that of the text."""
-        values = {**said, "text": text}
-
-        def is_said(line: str) -> bool:
-            names = _NAME.findall(line)
-            return "text" in names or all(values[name] for name in names)
-
-        lines = filter(is_said, self.form.split("\n"))
+        values = {"title": source.title, "url": source.url, "id": identity, "text": text}
+        lines = [
+            line
+            for line in self.form.split("\n")
+            if _TEXT_ALONE in line or all(values[name] for name in _NAME.findall(line))
+        ]
         return _NAME.sub(lambda found: values[found[1]] or "", "\n".join(lines)).strip("\n")
 
     def around(self, texts: Sequence[str]) -> tuple[str, str]:
@@ -96,8 +91,9 @@ def check_template(template: str | None, separator: str | None) -> None:
 class Grounded(msgspec.Struct, frozen=True, kw_only=True):
     """A message's documents that are sent: the texts around its content, and the tokens of the encoding that they add.
 
-    ``documents`` are those of which at least a character is sent, and ``places`` are theirs among the message's. If ``cut``,
-    the last one is not whole. ``cost`` are the tokens by which their message costs more for the model.
+    ``documents`` are those of which at least a character is sent, ``places`` are theirs among the message's, and ``levels``
+    which of their texts is sent; 0 is the longest. If ``cut``, the last one is not whole. ``cost`` are the tokens by which
+    their message costs more for the model. ``allowed`` is the number of documents that their own budget allows.
     """
 
     before: str
@@ -108,14 +104,7 @@ class Grounded(msgspec.Struct, frozen=True, kw_only=True):
     documents: tuple[StoredDocument, ...]
     places: tuple[int, ...]
     levels: tuple[int, ...]
-    """The level of each, of which 0 is its longest text."""
     allowed: int
-    """The number of documents that their own budget allows; with fewer sent, the others do not fit the window."""
-
-    @property
-    def kept(self) -> int:
-        """The number of documents that are sent."""
-        return len(self.places)
 
 
 def sent_texts(written: StoredGrounding) -> list[str]:
@@ -130,7 +119,7 @@ def splice(body: bytes, start: int, end: int, before: str, after: str) -> bytes:
     """
     value = body[start:end]
     if value[:1] == b"[":
-        value = b"[" + b",".join((*_part(before), *filter(None, (value[1:-1],)), *_part(after))) + b"]"
+        value = b"[" + b",".join(filter(None, (_part(before), value[1:-1], _part(after)))) + b"]"
     else:  # a string, or null
         said = value[1:-1] if value[:1] == b'"' else b""
         value = b'"' + _escaped(before) + said + _escaped(after) + b'"'
@@ -141,8 +130,8 @@ def _escaped(text: str) -> bytes:
     return msgspec.json.encode(text)[1:-1]
 
 
-def _part(text: str) -> tuple[bytes, ...]:
-    return (msgspec.json.encode({"type": "text", "text": text}),) if text else ()
+def _part(text: str) -> bytes:
+    return msgspec.json.encode({"type": "text", "text": text}) if text else b""
 
 
 def content_texts(content: Any) -> list[str]:

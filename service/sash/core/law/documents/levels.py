@@ -24,10 +24,11 @@ Leveled = Sequence[Sequence[str]]
 
 
 class LevelStep(NamedTuple):
-    """The documents of a step: their texts, and the level of each, of which 0 is the longest."""
+    """The documents of a step: their texts, and the level of each; 0 is the longest. If ``cut``, the last text is."""
 
     texts: list[str]
     levels: tuple[int, ...]
+    cut: bool = False
 
 
 def step_at(documents: Leveled, number: int) -> LevelStep:

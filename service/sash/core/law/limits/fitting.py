@@ -13,17 +13,21 @@ again with fewer pictures if it is too large. Each time, less room is given to p
 to fewer messages, nor to fewer pictures beside as many messages.
 
 With ``stable`` the beginning of the request must stay as it is. Then the cut is found first, and pictures become lines when
-it moves, or else in steps (``media_steps``).
+it moves, or else in steps (``HistoryMedia.in_steps``).
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final, TypeVar
+from operator import itemgetter
+from typing import Any, Final, TypeVar
 
 import msgspec
 
+from sash.core.counts.costs.over_limits import tool_name
 from sash.core.counts.measures.media_facts import IMAGE
 from sash.core.counts.measures.without_media import without_media
+from sash.core.counts.models.models import Model
 from sash.core.law.fixed_parts.plan import WindowSpec
 from sash.core.law.history.enclosing import bytes_of, with_records
 from sash.core.law.history.lines import medium_lines
@@ -31,22 +35,35 @@ from sash.core.law.history.results import Edit
 from sash.core.law.history.view import History, View
 from sash.core.law.limits.history_media import HistoryMedia
 from sash.core.law.limits.media_room import Left, Room, newest_first
-from sash.core.law.limits.media_steps import lines_in_steps
-from sash.core.law.limits.request_size import check_tools
 from sash.core.law.limits.unreadable import told_among
 from sash.core.law.records.costs import record_cost
-from sash.core.law.records.figures import Explained
 from sash.core.law.records.need_older import NeedOlder
 from sash.core.law.selection.choice import choose
 from sash.core.law.selection.stable import Cut
-from sash.core.law.selection.window import Allowed, Stop, Window
+from sash.core.law.selection.window import ALL, Allowed, Window
 from sash.core.providers.form.request_limits import RequestLimits
 from sash.core.stored.record import Record
 from sash.problems import WindowDoesNotFit
 
 T = TypeVar("T", int, str)
+_replace = msgspec.structs.replace
 _LIMITS: Final = frozenset(RequestLimits.__struct_fields__)
 """Reasons for a line that are limits of a request."""
+
+
+def check_tools(tools: Sequence[Mapping[str, Any]], model: Model, pointer: str = "") -> None:
+    """Raise WindowDoesNotFit for more tools than the model's provider takes, or for a name that is too long.
+
+    ``pointer`` is the place of the tools in a request that sets them.
+    """
+    most, longest = model.limits.tools, model.limits.tool_name
+    if most is not None and len(tools) > most:
+        raise WindowDoesNotFit.over("tools", most, {"tools": len(tools)}, pointer)
+    for index, tool in enumerate(tools):
+        size = len(tool_name(tool) or "")
+        if longest is not None and size > longest:
+            place = f"{pointer}/{index}/{tool['type']}/name" if pointer else ""
+            raise WindowDoesNotFit.over("tool_name", longest, {"tool_name": size}, place)
 
 
 def fitted(view: View, spec: WindowSpec) -> Window | NeedOlder:
@@ -67,16 +84,16 @@ class _Fitting:
 
     def stable(self) -> Window | NeedOlder:
         """The window with a stable cut, which is found first."""
-        first = choose(self.spec, self._dearest(), self._allowed({}))
+        first = choose(self.spec, self._dearest(), self._allowed({}, ALL))
         if isinstance(first, NeedOlder):
             return first
         cut = first.cut or Cut(self.history.oldest_bound, None)
-        left, changed = lines_in_steps(self.media, cut)
-        return self.settled(left, cut, changed)
+        left, changed = self.media.in_steps(cut)
+        return self.settled(left, Allowed(cut=cut, changed_row=changed))
 
-    def settled(self, left: Left, cut: Cut | None = None, changed: int = -1) -> Window | NeedOlder:
-        """The window with these media and more as lines, until the request is not too large."""
-        media, begins = self.media, cut.row if cut is not None else 0
+    def settled(self, left: Left, known: Allowed = ALL) -> Window | NeedOlder:
+        """The window with these media and more as lines, until the request is not too large. ``known`` has a stable cut."""
+        media, begins = self.media, known.cut.row if known.cut is not None else 0
         whole = [each for each in media.found if each.key not in left]
         held = media.loaded(each for each in whole if each.row in media.required)
         ordinary = [each for each in whole if each.row not in media.required and each.row >= begins]
@@ -84,37 +101,26 @@ class _Fitting:
         while True:
             lines = left | newest_first(ordinary, held, Room(media.limits, media.most_bytes - text))
             records = self._records(lines)
-            allowed = self._allowed(lines, documents, cut, changed)
+            allowed = self._allowed(lines, known, documents)
             window = choose(self.spec, with_records(self.history, records), allowed)
             if isinstance(window, NeedOlder):
                 return window
-            size = self._bytes(window, lines)
+            sent, texts, grounding = {*window.rows}, media.text(window.rows), _documents_bytes(window)
+            shown = (each for each in media.found if each.row in sent and each.key not in lines)
+            size = texts + grounding + media.loaded(shown).bytes  # an upper bound
             if size <= media.most_bytes:
                 return self._told(window, lines, records)
-            more = max(documents, _documents_bytes(window))
-            longer = max(text, more + media.text(window.rows))
+            more = max(documents, grounding)
+            longer = max(text, more + texts)
             if (more, longer) == (documents, text):  # all else has given way
                 parts = {"text": size - documents, "documents": documents}
                 raise WindowDoesNotFit.over("bytes", int(media.most_bytes), parts)
             documents, text = more, longer  # one of these is larger each time, and none than all that was read
 
-    def _bytes(self, window: Window, lines: Left) -> int:
-        """Bytes of the request of a window: an upper bound."""
-        media, sent = self.media, set(window.rows)
-        whole = (each for each in media.found if each.row in sent and each.key not in lines)
-        texts = media.text(window.rows) + _documents_bytes(window)
-        return texts + media.fixed.bytes + sum(bytes_of(each.medium) for each in whole)
-
-    def _allowed(self, lines: Left, documents: int = 0, cut: Cut | None = None, changed: int = -1) -> Allowed:
+    def _allowed(self, lines: Left, known: Allowed, documents: int = 0) -> Allowed:
         """What the limits of bytes and of messages allow. ``documents`` are the bytes of those that are sent."""
-        messages, size = self.media.oldest_by_number(), self.media.oldest_by_bytes(documents)
-        firsts: list[tuple[Stop, int]] = [] if messages is None else [("limit", messages)]
-        return Allowed(
-            firsts=firsts if size is None else [*firsts, ("bytes", size)],
-            cut=cut,
-            is_lined=len(lines) > len(self.media.refused),
-            changed_row=changed,
-        )
+        firsts, is_lined = self.media.firsts(documents), len(lines) > len(self.media.refused)
+        return _replace(known, firsts=firsts, is_lined=is_lined)
 
     def _dearest(self) -> History:
         """The history with the records that cost more: with media, or with lines in their place."""
@@ -136,14 +142,14 @@ class _Fitting:
         record: Record = self.history.records[row]
         measure, extra, media = record.measure, record.measure.extra, tuple(record.enclosed)
         if extra is not None and media != extra.media:
-            measure = msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, media=media))
+            measure = _replace(measure, extra=_replace(extra, media=media))
         seq = self.history.seqs[row]
         told = told_among(media, numbers, self.model, self.history.now)
         lines = medium_lines(record, numbers, seq, self.spec.path, self.history.lost.get(seq, ()), told)
         own_tokens = record.own_tokens
         if own_tokens is not None and self.model.vocabulary is not None:
             own_tokens += sum(map(self.model.vocabulary.count, lines.values())) + 2 * len(lines)
-        return msgspec.structs.replace(record, measure=without_media(measure, lines), own_tokens=own_tokens)
+        return _replace(record, measure=without_media(measure, lines), own_tokens=own_tokens)
 
     def _told(self, window: Window, lines: Left, records: Mapping[int, Record]) -> Window:
         """The window with the lines among its edits and its figures. ``records`` have them."""
@@ -153,26 +159,23 @@ class _Fitting:
             return window
         numbers, edits = _by_row(told), dict(window.edits)
         for row, each in numbers.items():
-            edits[row] = msgspec.structs.replace(edits.get(row, Edit()), media=each)
+            edits[row] = _replace(edits.get(row, Edit()), media=each)
         media = [self.history.records[row].enclosed[number] for row, number in told]
-        images = sum(medium.kind == IMAGE for medium in media)
+        images, size = sum(medium.kind == IMAGE for medium in media), sum(map(bytes_of, media))
         stop, why = window.stop_reason, _LIMITS.intersection(told.values())
         if stop == "complete" and why:
             stop = "bytes" if "bytes" in why else "images"
-        reasons = _by_row((seqs[row], reason) for (row, _), reason in told.items())
-        return msgspec.structs.replace(
+        left_out = _by_row((seqs[row], reason) for (row, _), reason in sorted(told.items(), key=itemgetter(1)))
+        counted = {seq: dict(Counter(reasons)) for seq, reasons in left_out.items()}
+        explain = window.explain and [_replace(line, left_out=counted.get(line.seq, {})) for line in window.explain]
+        return _replace(
             window,
             edits=edits,
             path=self.spec.path,
             lined={row: records[row] for row in numbers},
             stop_reason=stop,
-            explain=window.explain and [_explained(line, reasons.get(line.seq, ())) for line in window.explain],
-            dropped=msgspec.structs.replace(
-                window.dropped,
-                images=images,
-                files=len(media) - images,
-                media_bytes=sum(map(bytes_of, media)),
-            ),
+            explain=explain,
+            dropped=_replace(window.dropped, images=images, files=len(media) - images, media_bytes=size),
         )
 
 
@@ -182,13 +185,6 @@ def _by_row(pairs: Iterable[tuple[int, T]]) -> dict[int, list[T]]:
     for row, item in pairs:
         found.setdefault(row, []).append(item)
     return found
-
-
-def _explained(line: Explained, reasons: Sequence[str]) -> Explained:
-    """A message's line with the number of its media that are sent as lines, by reason."""
-    if not (reasons and line.kept):
-        return line
-    return msgspec.structs.replace(line, left_out={reason: reasons.count(reason) for reason in sorted(set(reasons))})
 
 
 def _documents_bytes(window: Window) -> int:

@@ -1,22 +1,38 @@
-"""A history with what its messages enclose, and the bytes of a request of them."""
+"""A history with what its messages enclose, the bytes of a request of them, and the room that limits leave beside them."""
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from typing import Final
 
+import msgspec
 import numpy as np
 
 from sash.core.counts.measures.media_facts import IMAGE, Medium
 from sash.core.counts.models.families import USER
 from sash.core.law.fixed_parts.plan import ASIDE_MESSAGES, Plan
-from sash.core.law.history.enclosing import Enclosed, bytes_of, enclosures, is_sent, text_bytes
-from sash.core.law.history.view import View
-from sash.core.law.limits.media_room import LOST, Left, Load, Room, refused
-from sash.core.law.limits.request_size import told_bytes
+from sash.core.law.history.enclosing import Enclosed, enclosures, is_sent, text_bytes
+from sash.core.law.history.view import History, View
+from sash.core.law.limits.media_room import LOST, Left, Load, Room, newest_first, refused
 from sash.core.law.limits.unreadable import why_unreadable
+from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.reasons import Reason
 from sash.core.law.records.units import unit_at
 from sash.core.law.selection.sending import begins_turn
+from sash.core.law.selection.stable import Cut
+from sash.core.law.selection.window import Stop
 from sash.problems import WindowDoesNotFit
+
+_DOCUMENTS_SHARE: Final = 1 / 32
+"""The share of the bytes that a stable window keeps free for the documents of any question."""
+_TOKEN_BYTES: Final = 16
+"""Bytes of a token of recalled text, which is hardly ever longer."""
+
+
+def told_bytes(history: History, query: WindowQuery) -> int:
+    """Bytes of what a window says of messages that it leaves out: a summary, and recalled messages."""
+    summary = history.summary
+    told = len(msgspec.json.encode((summary.text, summary.compaction))) if summary is not None else 0
+    return told + _TOKEN_BYTES * query.recall_max_tokens
 
 
 class HistoryMedia:
@@ -58,12 +74,11 @@ class HistoryMedia:
         if each.number in self.history.lost.get(self.history.seqs[each.row], ()):
             return LOST
         mend = why_unreadable(each.medium, self.plan.model, self.history.now)
-        return mend.name if mend else refused(each.medium, self.limits)
+        return mend.name if mend else next(iter(refused(each.medium, self.limits)), None)
 
     def _check(self, shots: Sequence[Medium], must: Sequence[Enclosed]) -> None:
         for medium in shots:
-            if name := refused(medium, self.limits):
-                size = medium.side if name == "image_side" else bytes_of(medium)
+            for name, size in refused(medium, self.limits).items():
                 raise WindowDoesNotFit.over(name, getattr(self.limits, name), {"few_shots": size})
         most = self.limits.messages
         needed = self._messages_beside - (0 if self.history.recalled else ASIDE_MESSAGES)  # recall gives way at once
@@ -92,7 +107,43 @@ class HistoryMedia:
 
     # ---- what must be, and what may be
 
-    def required_at(self, row: int) -> AbstractSet[int]:
+    def in_steps(self, cut: Cut) -> tuple[Left, int]:
+        """What is a line of a stable window since its cut, so that the request's beginning stays; and the newest row whose
+        message changed that, -1 for none.
+
+        The messages since the cut are gone through, each as if it were the newest. Once the media that are whole are over a
+        limit, so many become lines that the newest take up ``1 - stable_step`` of it, and the next ones have room. Where the
+        cut moved, ``images_kept`` is applied, and holds until it moves again.
+        """
+        limits, records = self.limits, self.history.records
+        since = min(cut.row if cut.since is None else max(cut.row, cut.since), len(records) - 1)
+        steady = {row for row, why in self.required.items() if not why.moves or row < cut.row}
+        found = [each for each in self.found if each.row >= cut.row and each.row not in steady]
+        older = [each for each in found if each.row <= since]
+        left = self.beyond_kept(older, self._required_at(since)) if cut.since is not None else {}
+        load = held = self.loaded(each for each in self.found if each.row in steady)
+        whole: list[Enclosed] = []
+        coming = [each for each in reversed(found) if each.key not in left]
+        behind = self.texts.copy()
+        behind[: max(0, cut.row, records.front)] = 0
+        texts = self.text(row for row in steady if row < cut.row) + np.cumsum(behind)
+        most, share, changed = self.most_bytes * (1 - _DOCUMENTS_SHARE), 1 - self.plan.query.stable_step, -1
+        for row in range(max(0, since), len(records)):
+            while coming and coming[-1].row <= row:
+                whole.append(coming.pop())
+                load = load.and_of((whole[-1].medium,), limits)
+            if Room(limits, most - texts[row]).over(load, load) is None:
+                continue
+            exempt = self._required_at(row)
+            kept = held.and_of((each.medium for each in whole if each.row in exempt), limits)
+            narrow = Room(limits, most * share - texts[row], share)
+            left |= newest_first([each for each in whole if each.row not in exempt], kept, narrow)
+            whole = [each for each in whole if each.key not in left]
+            load = held.and_of((each.medium for each in whole), limits)
+            changed = row
+        return self.refused | left, changed
+
+    def _required_at(self, row: int) -> AbstractSet[int]:
         """The messages that were required while this one was the newest, beside those that always are."""
         records = self.history.records
         if row < records.front:
@@ -101,10 +152,6 @@ class HistoryMedia:
         groups = {unit_at(self.units, each) for each in (row, asked) if each >= 0}
         return frozenset(self.units.members(sorted(groups)))
 
-    def steady(self, cut: int) -> AbstractSet[int]:
-        """The messages that are required in every window, and those before a cut that are required in this one."""
-        return {row for row, why in self.required.items() if not why.moves or row < cut}
-
     def beyond_kept(self, found: Sequence[Enclosed], exempt: AbstractSet[int]) -> Left:
         """The pictures before the newest ``images_kept``, except those of ``exempt`` messages."""
         pictures = [each for each in found if each.medium.kind == IMAGE]
@@ -112,24 +159,21 @@ class HistoryMedia:
         old = [] if kept is None else pictures[: max(0, len(pictures) - kept)]
         return {each.key: "images_kept" for each in old if each.row not in exempt}
 
-    def oldest_by_bytes(self, documents: int) -> int | None:
-        """The oldest row from which all texts fit, with lines in place of all media that need not be whole; None for all.
+    def firsts(self, documents: int) -> list[tuple[Stop, int]]:
+        """The first rows from which the messages are not too many, and from which all texts fit, if not all do.
 
-        ``documents`` are the bytes of those that are sent.
+        Lines count in place of missing results, and of all media that need not be whole. ``documents`` are the bytes of
+        those that are sent.
         """
+        count, oldest, most = len(self.texts), self.history.oldest_bound, self.limits.messages
+        row = oldest if most is None else count - max(0, most - self._messages_beside)
         room = self.most_bytes - self.held.bytes - self.required_bytes - documents
         ordinary = self.texts.copy()
         ordinary[[*self.required]] = 0
         ordinary = ordinary[self.history.records.front :]
         taken = int(np.searchsorted(np.cumsum(ordinary[::-1]), room, side="right"))
-        return None if taken == len(ordinary) else len(self.texts) - taken
-
-    def oldest_by_number(self) -> int | None:
-        """The oldest row from which the messages are not too many, with the lines in place of missing results; None for
-        all."""
-        most = self.limits.messages
-        row = len(self.texts) - max(0, most - self._messages_beside) if most is not None else self.history.oldest_bound
-        return row if row > self.history.oldest_bound else None
+        found: list[tuple[Stop, int]] = [("limit", row)] if row > oldest else []
+        return found if taken == len(ordinary) else [*found, ("bytes", count - taken)]
 
     @property
     def _messages_beside(self) -> int:

@@ -27,7 +27,8 @@ class Load(NamedTuple):
 
     def and_of(self, media: Iterable[Medium], limits: RequestLimits) -> "Load":
         """This load, and these media."""
-        each = [(one.kind == IMAGE, one.pages, bytes_of(one), _is_large(one, limits)) for one in media]
+        side = sys.maxsize if limits.many_images_side is None else limits.many_images_side
+        each = [(one.kind == IMAGE, one.pages, bytes_of(one), one.kind == IMAGE and one.side > side) for one in media]
         return Load(*map(sum, zip(self, *each, strict=True)))
 
 
@@ -54,19 +55,10 @@ class Room(msgspec.Struct, frozen=True):
         return "bytes" if part.bytes and load.bytes > self.bytes else None
 
 
-def _is_large(medium: Medium, limits: RequestLimits) -> bool:
-    """Whether a picture has more pixels a side than one of many pictures may have."""
-    return medium.kind == IMAGE and limits.many_images_side is not None and medium.side > limits.many_images_side
-
-
-def refused(medium: Medium, limits: RequestLimits) -> str | None:
-    """The limit of one picture that this one is over; None if it is over none."""
-    if medium.kind != IMAGE:
-        return None
-    if limits.image_side is not None and medium.side > limits.image_side:
-        return "image_side"
-    is_heavy = limits.image_bytes is not None and bytes_of(medium) > limits.image_bytes
-    return "image_bytes" if is_heavy else None
+def refused(medium: Medium, limits: RequestLimits) -> dict[str, int]:
+    """The limits of one picture that this one is over, each with the picture's figure."""
+    figures = {"image_side": medium.side, "image_bytes": bytes_of(medium)} if medium.kind == IMAGE else {}
+    return {name: size for name, size in figures.items() if (most := getattr(limits, name)) is not None and size > most}
 
 
 def newest_first(found: Sequence[Enclosed], load: Load, room: Room) -> Left:
@@ -78,10 +70,8 @@ def newest_first(found: Sequence[Enclosed], load: Load, room: Room) -> Left:
     for each in reversed(found):
         own = Load().and_of((each.medium,), room.limits)
         more = Load(*map(add, load, own))
-        reason = room.over(more, own)
-        if reason is None:
-            load = more
-        else:
+        if reason := room.over(more, own):
             left[each.key] = reason
-            load = load._replace(**{reason: sys.maxsize}) if reason in ("pages", "bytes") else load
+            more = load._replace(**{reason: sys.maxsize}) if reason in ("pages", "bytes") else load
+        load = more
     return left

@@ -27,7 +27,7 @@ def why_unreadable(medium: Medium, model: Model, now: int) -> Mend | None:
         return FOREIGN_REFERENCE
     if 0 < medium.until < now:
         return ENDED_REFERENCE
-    is_form_known = not (sent_in.is_chat_form and model.provider != sent_in.maker)
+    is_form_known = not sent_in.is_chat_form or model.provider == sent_in.maker
     if medium.kind in _NAMES and not medium.issuer and is_form_known:
         is_link = medium.is_linked and medium.size > 0
         if mend := sent_in.takes.mend_of(_NAMES[medium.kind], medium.media_type, is_link=is_link):
