@@ -79,8 +79,7 @@ def choose(
 ) -> list[Candidate]:
     """The best candidates that fit into ``room`` tokens. No content comes twice.
 
-    ``said`` are digests of the contents that the window has already. ``records`` and ``costs`` are the messages' records and
-    tokens by seq.
+    ``said`` are digests of the contents that the window has already. ``costs`` are the messages' tokens by seq.
     """
     taken: list[Candidate] = []
     chosen: set[int] = set()

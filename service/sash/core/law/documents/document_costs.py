@@ -35,8 +35,7 @@ class Source(msgspec.Struct, frozen=True):
 
 class Joining:
     """A message and its documents, for one model. ``record`` is the message's as it is sent without documents, with this
-    ``content``. ``known`` are the tokens that texts before and after it add, in both encodings, as far as they were counted.
-    """
+    ``content``. ``known`` are tokens that texts before and after it add, as far as they were counted."""
 
     def __init__(self, record: Record, content: Any, model: Model) -> None:
         self._record, self._model = record, model
@@ -92,9 +91,8 @@ class Joining:
             return None
         parts = [*_text_part(before), *self._parts, *_text_part(after)]
         sent: Any = parts if self._has_parts else before + self._text + after
-        sent_tokens, own = (
-            spoken_tokens({"role": "user", "content": each}, vocabulary) for each in (sent, self._parts)
-        )
+        said = ({"role": "user", "content": each} for each in (sent, self._parts))
+        sent_tokens, own = (spoken_tokens(message, vocabulary) for message in said)
         return own_tokens + sent_tokens - own
 
 

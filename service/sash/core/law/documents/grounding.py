@@ -25,14 +25,13 @@ _TEXT_ALONE = "{text}"
 
 
 class Template(msgspec.Struct, frozen=True):
-    """A parsed grounding template: the texts before and after the content, one of which has the documents' place."""
+    """A parsed grounding template: the texts before and after the content, one with the documents' place, and their form."""
 
     before: str
     after: str
     separator: str
     digest: bytes
     form: str = _TEXT_ALONE
-    """How each document is written."""
 
     def written(self, stored: StoredGrounding) -> StoredGrounding:
         """The documents with all their texts as the form writes them: with title, address and id where it names them."""
@@ -122,12 +121,8 @@ def splice(body: bytes, start: int, end: int, before: str, after: str) -> bytes:
         value = b"[" + b",".join(filter(None, (_part(before), value[1:-1], _part(after)))) + b"]"
     else:  # a string, or null
         said = value[1:-1] if value[:1] == b'"' else b""
-        value = b'"' + _escaped(before) + said + _escaped(after) + b'"'
+        value = msgspec.json.encode(before)[:-1] + said + msgspec.json.encode(after)[1:]
     return body[:start] + value + body[end:]
-
-
-def _escaped(text: str) -> bytes:
-    return msgspec.json.encode(text)[1:-1]
 
 
 def _part(text: str) -> bytes:

@@ -101,8 +101,7 @@ class _Fitting:
         while True:
             lines = left | newest_first(ordinary, held, Room(media.limits, media.most_bytes - text))
             records = self._records(lines)
-            allowed = self._allowed(lines, known, documents)
-            window = choose(self.spec, with_records(self.history, records), allowed)
+            window = choose(self.spec, with_records(self.history, records), self._allowed(lines, known, documents))
             if isinstance(window, NeedOlder):
                 return window
             sent, texts, grounding = {*window.rows}, media.text(window.rows), _documents_bytes(window)
@@ -153,7 +152,7 @@ class _Fitting:
 
     def _told(self, window: Window, lines: Left, records: Mapping[int, Record]) -> Window:
         """The window with the lines among its edits and its figures. ``records`` have them."""
-        sent, seqs = set(window.rows), self.history.seqs
+        sent, seqs = {*window.rows}, self.history.seqs
         told = {key: lines[key] for key in sorted(lines) if key[0] in sent}
         if not told:
             return window

@@ -39,7 +39,8 @@ class HistoryMedia:
     """The media of the messages that can be in a window, in the order of the messages, and the required rows.
 
     ``refused`` are those that the provider takes in no request, or that are lost, and ``found`` the others. ``texts`` are
-    the bytes of each message with lines in place of its media. ``fixed`` is what the parts before the messages have, and
+    the bytes of each message with lines in place of its media, ``messages_beside`` the most messages beside those that may
+    give way: fixed ones, lines, required and recalled ones. ``fixed`` is what the parts before the messages have, and
     ``held`` that with the media of required messages. Raises WindowDoesNotFit if the required parts are over a limit.
     """
 
@@ -50,6 +51,8 @@ class HistoryMedia:
         # Recalled messages are shortened like others.
         required = {unit: why for unit, why in view.required.items() if why is not Reason.RECALLED}
         self.required = {row: why for unit, why in required.items() for row in units.members([unit])}
+        lines = sum(map(len, history.order.missing["line"].values())) if history.order else 0
+        self.messages_beside = plan.fixed_messages + lines + len(self.required.keys() | {*history.recalled})
         self.texts = text_bytes(history.records, model)
         thinks_from = {"all": -1, "turn": begins_turn(history)}.get(plan.query.reasoning, len(history.records) - 1) + 1
         # A message that is not required is in no window if it is an unanswered call, or a reply in progress.
@@ -81,7 +84,7 @@ class HistoryMedia:
             for name, size in refused(medium, self.limits).items():
                 raise WindowDoesNotFit.over(name, getattr(self.limits, name), {"few_shots": size})
         most = self.limits.messages
-        needed = self._messages_beside - (0 if self.history.recalled else ASIDE_MESSAGES)  # recall gives way at once
+        needed = self.messages_beside - (0 if self.history.recalled else ASIDE_MESSAGES)  # recall gives way at once
         if most is not None and needed > most:
             raise WindowDoesNotFit.over("messages", most, {"messages": needed})
         load = self.held._replace(bytes=self.held.bytes + self.required_bytes)
@@ -166,7 +169,7 @@ class HistoryMedia:
         those that are sent.
         """
         count, oldest, most = len(self.texts), self.history.oldest_bound, self.limits.messages
-        row = oldest if most is None else count - max(0, most - self._messages_beside)
+        row = oldest if most is None else count - max(0, most - self.messages_beside)
         room = self.most_bytes - self.held.bytes - self.required_bytes - documents
         ordinary = self.texts.copy()
         ordinary[[*self.required]] = 0
@@ -174,10 +177,3 @@ class HistoryMedia:
         taken = int(np.searchsorted(np.cumsum(ordinary[::-1]), room, side="right"))
         found: list[tuple[Stop, int]] = [("limit", row)] if row > oldest else []
         return found if taken == len(ordinary) else [*found, ("bytes", count - taken)]
-
-    @property
-    def _messages_beside(self) -> int:
-        """The most messages beside those that may give way: fixed ones, lines, required ones and recalled ones."""
-        order = self.history.order
-        lines = sum(map(len, order.missing["line"].values())) if order else 0
-        return self.plan.fixed_messages + lines + len(self.required.keys() | {*self.history.recalled})
