@@ -8,9 +8,8 @@ from typing import Any
 import msgspec
 
 from sash.core.counts.models.models import NO_WINDOW, Model, find_model, unknown_model
-from sash.core.law.fixed_parts.at_destination import at_destination
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings
-from sash.core.law.fixed_parts.fixed import FixedParts
+from sash.core.law.fixed_parts.fixed import FixedParts, at_destination
 from sash.core.law.fixed_parts.history_tools import with_history_tools
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.limits.fitting import check_tools

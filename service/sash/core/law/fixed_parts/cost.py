@@ -39,7 +39,7 @@ class Cost(msgspec.Struct, frozen=True):
 
 def input_prices(model: Model, total: int) -> InputPrices | None:
     """The prices of a request of ``total`` input tokens; None if they are unknown."""
-    prices = model.prices_at(total) if model.price_tiers else model
+    prices = model.prices_at(total)
     uncached, first = prices.input_price or model.input_price, model.input_price
     if not uncached or not first:
         return None

@@ -36,31 +36,26 @@ def with_history_tools(parts: FixedParts, first_seen: int, length: int) -> Fixed
 
 def history_tools(what_is_seen: str = "", *, of_owner: bool = False) -> list[dict[str, Any]]:
     """Return the two tools, of one conversation or of all of an owner, as functions with a JSON Schema."""
-    whole = "all conversations" if of_owner else "this whole conversation"
-    where = {"conversation": ("string", "The conversation's id, as history_search gives it.")} if of_owner else {}
+    where: dict[str, tuple[str, str]] = {}
+    one, whole = "this", "this whole conversation"
+    if of_owner:
+        where = {"conversation": ("string", "The conversation's id, as history_search gives it.")}
+        one, whole = "a", "all conversations"
+    search = f"Search {whole} for what was said, decided, read or run before. Messages are found with their numbers."
+    read = f"Read messages of {one} conversation word for word, by their numbers."
+    words = {
+        "query": ("string", "Words to look for, such as names, paths and commands."),
+        "limit": ("integer", "The largest number of messages, from 1 to 50. By default 10."),
+    }
+    numbers = {
+        **where,
+        "first": ("integer", "The number of the first message."),
+        "last": ("integer", "The number of the last message. By default the same."),
+        "skip": ("integer", "Characters of the first message that were read before. By default 0."),
+    }
     return [
-        _function(
-            SEARCH,
-            f"Search {whole} for what was said, decided, read or run before. Messages are found with their numbers."
-            + what_is_seen,
-            {
-                "query": ("string", "Words to look for, such as names, paths and commands."),
-                "limit": ("integer", "The largest number of messages, from 1 to 50. By default 10."),
-            },
-            ["query"],
-        ),
-        _function(
-            READ,
-            f"Read messages of {'a' if of_owner else 'this'} conversation word for word, by their numbers."
-            + what_is_seen,
-            {
-                **where,
-                "first": ("integer", "The number of the first message."),
-                "last": ("integer", "The number of the last message. By default the same."),
-                "skip": ("integer", "Characters of the first message that were read before. By default 0."),
-            },
-            [*where, "first"],
-        ),
+        _function(SEARCH, search + what_is_seen, words, ["query"]),
+        _function(READ, read + what_is_seen, numbers, [*where, "first"]),
     ]
 
 

@@ -92,30 +92,18 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     @cached_property
     def bare_costs(self) -> WindowTokens:
         """Tokens of the fixed parts, beside messages of which none is a system message."""
-        return self.costs_beside((), (), calls=not self.bare_calls)
+        return self.costs_beside((), (), self.tools_tokens((), calls=not self.bare_calls))
 
     def costs_beside(
-        self,
-        lines: Sequence[Line | Summary],
-        required: Sequence[Measure],
-        *,
-        calls: bool,
-        is_oldest: bool = False,
-        joints: int = 0,
+        self, lines: Sequence[Line | Summary], required: Sequence[Measure], tools: int, joints: int = 0
     ) -> WindowTokens:
-        """The same beside ``lines``, between the few-shots and the messages, and beside ``required`` messages.
-
-        ``is_oldest``: the first of these is the history's oldest, so that none stands before it. ``calls``: a message may
-        call. ``joints`` is the number of blank lines between system texts.
-        """
-        model, (system, few_shots) = self.model, self.message_costs
-        measures = [line.measure for line in lines]
-        beside = (*measures, *required)
-        tools = self.tools_tokens(beside, calls=calls)
-        if required and not is_oldest and model.rules.joins_leading_system:
-            tools = max(tools, self.tools_tokens(measures, calls=calls))
+        """The same beside ``lines``, between the few-shots and the messages, and beside ``required`` messages; with the
+        tokens of ``tools``, and with ``joints``, the number of blank lines between system texts."""
+        model, (system, few_shots), measures = self.model, self.message_costs, [line.measure for line in lines]
         # A template adds a system text of its own where there is none.
-        is_lone = model.lone and not any(map(instructs, (*self.parts.system, *self.parts.few_shots, *beside)))
+        is_lone = model.lone and not any(
+            map(instructs, (*self.parts.system, *self.parts.few_shots, *measures, *required))
+        )
         # A provider's compaction comes before the few-shots.
         is_compacted = bool(lines) and measures[0].role == ASSISTANT
         between = len(lines) * self.joint or (joints and joints * blank_line_tokens(model))
@@ -127,7 +115,7 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     def tools_tokens(self, messages: Sequence[Measure], *, calls: bool) -> int:
         """Tokens of the definitions in a request of the fixed parts and ``messages``; ``calls``: some message may call."""
-        if not self.defines:
+        if not (self.parts.tools or self.stands_in):
             return 0
         model, form, fixed = self.model, PROVIDERS[self.model.format], (*self.parts.system, *self.parts.few_shots)
         given = [*fixed, *messages]
@@ -137,23 +125,13 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
         if form.fills:
             given.sort(key=lambda each: each.role > DEVELOPER or came_in(each, model.format))
         tools: Declared | list[dict[str, Any]]
-        (tools, choice), bare = self.declared, 0
+        (tools, choice), bare = self.parts.declared(model.format), 0
         if self.stands_in and (calls or any(map(has_calls, fixed))):
             stand_in = stand_in_tool(model.format)
             tools, bare = ([stand_in], 0) if stand_in is not None else (tools, bare_calls_tokens(model))
         return bare + tools_tokens(
             model, tools=tools, tool_choice=choice, first_system=first_system(given, model.rules)
         )
-
-    @property
-    def declared(self) -> tuple[Declared, Any]:
-        """The definitions and the choice as the request has them."""
-        return self.parts.declared(self.model.format)
-
-    @cached_property
-    def defines(self) -> bool:
-        """Whether a request may have definitions, or is billed as if it had."""
-        return bool(self.parts.tools) or self.stands_in
 
     @cached_property
     def opening(self) -> int:
@@ -164,8 +142,7 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     @cached_property
     def is_opened(self) -> bool:
         """Whether the request may cost more if the first message of the history is the assistant's."""
-        are_first = all(each.role <= DEVELOPER for each in self.parts.few_shots)
-        return are_first and puts_user_first(self.model)
+        return self.few_shot_systems == len(self.parts.few_shots) and puts_user_first(self.model)
 
     @cached_property
     def bare_calls(self) -> bool:
@@ -176,12 +153,12 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
     def stands_in(self) -> bool:
         """Whether no tool is given, and calls still cost definitions: Sash sends a tool, or the provider bills some."""
         costs_some = stand_in_tool(self.model.format) is not None or bare_calls_tokens(self.model) > 0
-        return costs_some and not self.declared[0].functions
+        return costs_some and not self.parts.declared(self.model.format)[0].functions
 
     @cached_property
     def fixed_messages(self) -> int:
         """The most messages beside the history's: a prompt, few-shots, and ``ASIDE_MESSAGES``."""
-        return len(self.parts.system) + len(self.parts.few_shots) + ASIDE_MESSAGES
+        return len(self.parts.messages) + ASIDE_MESSAGES
 
     @cached_property
     def most_messages(self) -> float:
@@ -310,8 +287,8 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     def has_stood(self, bits: int) -> bool:
         """Whether bills have shown a request with parts of these ``bits``, and with these definitions."""
-        model = self.model
-        return has_stood(shape_of(model.format, model.rules.family, bits, defined_parts(*self.declared)))
+        model, defined = self.model, defined_parts(*self.parts.declared(self.model.format))
+        return has_stood(shape_of(model.format, model.rules.family, bits, defined))
 
     @cached_property
     def flat_prices(self) -> InputPrices | None:
@@ -333,9 +310,7 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
 
 def below_a_tier(query: WindowQuery, model: Model, budget: int) -> int:
     """The tokens that a window may have, with ``price=auto`` without reaching a higher price tier."""
-    if query.price != "auto" or not model.price_tiers:
-        return budget
-    return min(budget, model.price_tiers[0].above)
+    return min(budget, model.price_tiers[0].above) if query.price == "auto" and model.price_tiers else budget
 
 
 class WindowSpec(msgspec.Struct, frozen=True, kw_only=True):
