@@ -50,16 +50,13 @@ def newest_summary(
     """
     found = _summary_of(*appended, form) if appended is not None else None
     summary, found = (each and _as_read(each, form, view, model) for each in (summary, found))
-    if found is None:
-        return summary
-    if summary is not None and summary.through_seq >= found.seq:
+    if summary is not None and found is not None and summary.through_seq >= found.seq:
         return msgspec.structs.replace(summary, replaces=True)
-    return found
+    return found or summary
 
 
 def _as_read(summary: Summary, form: str, view: str | None, model: Model | None) -> Summary | None:
-    """The summary in this format: its compaction if the model can read it, else its words. None without either, or where
-    the agent of a view may not see it."""
+    """The summary as a window has it: its compaction, else its words, else None."""
     if view is not None and not summary.is_seen(view):
         return None
     issuer = issuer_of(summary.compaction) if summary.compaction is not None else ""
@@ -74,11 +71,10 @@ def _summary_of(seq: int, record: Record, body: bytes, form: str) -> Summary | N
     found = compaction_of(message)
     if found is None:
         return None
-    own = found.form == form
     return Summary(
         text=found.words,
         through_seq=seq,
-        measure=record.measure if own else measure(summary_message(found.words)),
+        measure=record.measure if found.form == form else measure(summary_message(found.words)),
         compaction=message,
         compaction_measure=record.measure,
         seq=seq,
@@ -87,10 +83,7 @@ def _summary_of(seq: int, record: Record, body: bytes, form: str) -> Summary | N
 
 
 def compacted(history: History, options: WindowQuery) -> History | None:
-    """The history without the messages that a compaction stands for.
-
-    None if older messages are needed to tell which of them stay.
-    """
+    """The history without the messages that a compaction stands for; None if older ones are needed to tell which stay."""
     summary = history.summary
     if summary is None or not summary.stands or options.summary == "never":
         return history
@@ -99,15 +92,14 @@ def compacted(history: History, options: WindowQuery) -> History | None:
     stays = _stays(history, count)
     if stays is None:
         return None
-    if covered := [front + index for index in range(count) if index not in stays]:
-        history = msgspec.structs.replace(history, records=history.records.with_flag(covered, WindowFlags.COVERED))
     asked, records, seqs = history.asked, history.records, history.seqs
-    if asked < 0 or seqs[asked] > last:
-        return msgspec.structs.replace(history, covered=last)
-    if asked < front and not (asked in history.recalled or records[asked].pinned):
+    if covered := [front + index for index in range(count) if index not in stays]:
+        records = records.with_flag(covered, WindowFlags.COVERED)
+    if 0 <= asked < front and seqs[asked] <= last and not (asked in history.recalled or records[asked].pinned):
         kept = [row for row in range(len(seqs)) if row != asked]
         records, seqs = records.taken(np.array(kept)), [seqs[row] for row in kept]
-    return msgspec.structs.replace(history, records=records, seqs=seqs, asked=-1, covered=last)
+    asked = asked if asked >= 0 and history.seqs[asked] > last else -1
+    return msgspec.structs.replace(history, records=records, seqs=seqs, asked=asked, covered=last)
 
 
 def _stays(history: History, count: int) -> set[int] | None:
@@ -118,5 +110,5 @@ def _stays(history: History, count: int) -> set[int] | None:
     if not history.is_whole and any(records.roles[index] == TOOL for index in reached):
         return None
     stays = {index for index in range(count) if records.roles[index] <= DEVELOPER}
-    stays |= {row - front for row in history.recalled if front <= row < front + count}
+    stays |= {row - front for row in history.recalled}
     return stays.union(np.flatnonzero(np.isin(heads[:count], reached)).tolist())

@@ -58,13 +58,10 @@ def with_filler(measure: Measure, cost: int, model: Model) -> int:
 def unseen_tokens(measure: Measure, model: Model) -> int:
     """Return the tokens that a message's linked pictures cost more if their sizes are not known."""
     extra = measure.extra
-    if extra is None or not extra.media:
+    if extra is None or not any(each.is_linked for each in extra.media):
         return 0
-    pictures = (each for each in extra.media if each.kind == IMAGE and not each.form)
-    known = extra.images
-    images = tuple((0, 0, image[2]) if each.is_linked else image for each, image in zip(pictures, known, strict=False))
-    if images == known:
-        return 0
+    pictures = zip((each for each in extra.media if each.kind == IMAGE and not each.form), extra.images, strict=False)
+    images = tuple((0, 0, image[2]) if each.is_linked else image for each, image in pictures)
     unseen = msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, images=images))
     return max(0, message_tokens(unseen, model) - message_tokens(measure, model))
 

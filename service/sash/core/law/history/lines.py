@@ -16,7 +16,6 @@ NO_RESULT: Final = "No result was recorded: the call was interrupted."
 _KINDS: Final = ("image", "file", "audio", "audio")
 _LONGEST: Final = 300
 """Characters of an address in a line."""
-_CHARACTER: Final = "~"
 
 
 def medium_lines(
@@ -25,8 +24,7 @@ def medium_lines(
     """The texts in place of a message's media of these numbers: what each is, its size, and where it is kept, or that it is
     ``lost``. Of those that are ``told``, because their type is not taken, what they are; of an address, as many characters.
 
-    ``path`` is that of the conversation's messages, or empty. A line depends on the stored message alone, so that a
-    provider's prompt cache holds.
+    ``path`` is that of the conversation's messages, or empty.
     """
     lines, left_out = {}, f"left out; it is at {path}{seq}" if path else "left out"
     for number in sorted(numbers):
@@ -34,7 +32,7 @@ def medium_lines(
         kind, sides = _KINDS[medium.kind], f"{medium.width}x{medium.height}" if medium.width else ""
         size = "" if medium.is_linked else f"{-(-medium.size * 3 // 4000)} kB"  # of four characters three are bytes
         if number in told:
-            facts = filter(None, (medium.name, medium.media_type, size or _CHARACTER * min(medium.size, _LONGEST)))
+            facts = filter(None, (medium.name, medium.media_type, size or "~" * min(medium.size, _LONGEST)))
             lines[number] = f"[{kind}: {', '.join(facts)}]\n"
         else:
             facts = filter(None, (kind, medium.name, medium.media_type, sides, size))

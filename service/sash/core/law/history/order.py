@@ -14,7 +14,7 @@
   line, or is left out; calls at the very end wait. A late result whose call is not in the tail is left out where it is.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 import msgspec
@@ -40,10 +40,10 @@ def arranged(history: History, *, drops: bool) -> History | None:
         return None
     if not records.details or _is_in_order(history.tail, is_whole=is_whole):
         return history
-    groups, apart, interrupted = _read(records, is_whole=is_whole)
-    if not is_whole and _is_one_required(records, apart):
+    read = _read(records, is_whole=is_whole)
+    if not is_whole and _is_one_required(records, read.apart):
         return None  # its call is before the tail
-    return _reordered(history, groups, apart, interrupted, drops=drops)
+    return _reordered(history, read, drops=drops)
 
 
 def last_reply(view: View) -> int | None:
@@ -86,26 +86,20 @@ def _is_one_required(records: Records, apart: AbstractSet[int]) -> bool:
 
     A result in the form before tool calls is not: its call would be right before it.
     """
-    may_be_sent = (
-        row
-        for row in reversed(range(records.front, len(records)))
-        if not (records.unsent[row] or (row in apart and records.roles[row] == FUNCTION))
-    )
-    return next(may_be_sent, None) in apart or any(records.flags[row] & Flags.PINNED for row in apart)
+    functions = {row for row in apart if records.roles[row] == FUNCTION}
+    rows = reversed(range(records.front, len(records)))
+    newest = next((row for row in rows if not records.unsent[row] and row not in functions), None)
+    return newest in apart or not apart.isdisjoint(records.where(Flags.PINNED))
 
 
 class _Group(msgspec.Struct):
-    """A message with calls: its row, the links of its calls, and the row of each one's newest result, by its number.
-
-    Results of calls that came with one id answer them in their order. ``members`` are the rows of the message and all
-    results. ``late`` are the results that do not stand directly behind the message, or are not a call's first.
-    """
+    """A message with calls: its row and those of all its results, the links of its calls, and each one's newest result by
+    its number. Results of calls that came with one id answer them in their order."""
 
     head: int
     links: Sequence[str]
     members: list[int]
     results: dict[int, int] = {}
-    late: set[int] = set()
 
     @property
     def missing(self) -> tuple[int, ...]:
@@ -118,16 +112,19 @@ class _Group(msgspec.Struct):
         return next((number for number in alike if number not in self.results), alike[-1])
 
 
-def _read(records: Records, *, is_whole: bool) -> tuple[list[_Group], set[int], dict[int, tuple[int, int]]]:
-    """The tail's tool groups; the results that are apart, without their call here or with a newer result; and the messages
-    that came while calls waited, each with the message that called, and the number of calls. All are rows of the log.
+class _Read(msgspec.Struct):
+    """The tail's tool groups, and the results that are ``apart``: without their call here, or with a newer result. The rest
+    is as in ``Order``. All are rows of the log."""
 
-    A result in the form before tool calls has no id. It answers the message right before it, or nothing.
-    """
     groups: list[_Group] = []
-    makers: dict[str, _Group] = {}
     apart: set[int] = set()
     interrupted: dict[int, tuple[int, int]] = {}
+    brings: dict[int, Sequence[int]] = {}
+
+
+def _read(records: Records, *, is_whole: bool) -> _Read:
+    """A result in the form before tool calls has no id. It answers the message right before it, or nothing."""
+    read, makers = _Read(), dict[str, _Group]()
     leading = records.front + records.leading_results  # the call of results before this row may be before the tail
     before = -1  # the newest message that is no result
     newest: _Group | None = None  # if no other message that may be sent came behind its calls
@@ -137,42 +134,32 @@ def _read(records: Records, *, is_whole: bool) -> tuple[list[_Group], set[int], 
         if role not in RESULTS:
             before = row
             if newest is not None and newest.missing and not records.unsent[row]:
-                interrupted[row] = newest.head, len(newest.missing)
+                read.interrupted[row] = newest.head, len(newest.missing)
             newest = newest if records.unsent[row] else None
             if is_caller[row]:
-                groups.append(newest := _Group(row, links_in(records.details[row].links), [row]))
+                read.groups.append(newest := _Group(row, links_in(records.details[row].links), [row]))
                 makers |= dict.fromkeys(newest.links, newest)
             continue
         is_late, link = role == TOOL and bool(records.flags[row] & Flags.LATE), records.details[row].links
         maker = makers.get(link) if role == TOOL else newest
         if role == FUNCTION and maker is not None and (maker.head < row - 1 or records.calls[maker.head]):
             maker = None
-        if left_out[row]:
-            apart.add(row)
-        elif maker is not None:
+        if maker is not None and not left_out[row]:
             number = maker.answered(link) if role == TOOL else 0
-            apart |= {maker.results[number]} if number in maker.results else set()  # an older result of the call
+            read.apart |= {maker.results[number]} if number in maker.results else set()  # an older result of the call
             maker.results[number] = row
+            if is_late or maker.head != before:
+                read.brings[row] = [*maker.members]
             maker.members.append(row)
-            maker.late |= {row} if is_late or maker.head != before else set()
-        elif is_late or is_whole or row >= (leading if role == TOOL else records.front + 1):
-            apart.add(row)
-    return groups, apart, interrupted
+        elif left_out[row] or is_late or is_whole or row >= (leading if role == TOOL else records.front + 1):
+            read.apart.add(row)
+    return read
 
 
-def _reordered(
-    history: History,
-    groups: Sequence[_Group],
-    apart: AbstractSet[int],
-    interrupted: Mapping[int, tuple[int, int]],
-    *,
-    drops: bool,
-) -> History:
-    records = history.records
-    heads = list(range(len(records)))
-    for group in groups:
-        for result in group.results.values():
-            heads[result] = group.head
+def _reordered(history: History, read: _Read, *, drops: bool) -> History:
+    records, apart = history.records, read.apart
+    answers = {result: group.head for group in read.groups for result in group.results.values()}
+    heads = [answers.get(row, row) for row in range(len(records))]
     log_rows = sorted(range(len(records)), key=lambda row: (heads[row], row))
     row_of: list[int] = np.argsort(log_rows).tolist()
     last_head = max((heads[row] for row in log_rows if row not in apart and not records.unsent[row]), default=-1)
@@ -180,7 +167,7 @@ def _reordered(
     packed[np.frombuffer(records.roles, np.uint8) >= TOOL, 0] &= 255 - Flags.LATE
     packed[list(apart), 0] |= Flags.LATE  # late are those that are left out
     missing: dict[Way, dict[int, Sequence[int]]] = {"line": {}, "dropped": {}, "gone": {}, "waiting": {}}
-    for group in groups:
+    for group in read.groups:
         if group.missing:
             way, row = _way(records, group, last_head, drops=drops), row_of[group.head]
             missing[way][row] = group.missing
@@ -191,9 +178,9 @@ def _reordered(
     order = Order(
         original=history,
         missing=missing,
-        late=frozenset(row_of[row] for group in groups for row in group.late - apart),
-        interrupted=interrupted,
-        brings={late: [row for row in group.members if row < late] for group in groups for late in group.late},
+        late=frozenset(row_of[row] for row in read.brings.keys() - apart),
+        interrupted=read.interrupted,
+        brings=read.brings,
     )
     return msgspec.structs.replace(
         history,
@@ -205,11 +192,10 @@ def _reordered(
 
 
 def _way(records: Records, group: _Group, last_head: int, *, drops: bool) -> Way:
-    """What becomes of a group's calls without a result. ``last_head`` is the row of the message that is sent last, or
-    whose results are."""
-    says = bool(records.tokens(0)[group.head])
+    """What becomes of a group's missing results. ``last_head`` is the row of the last message that is sent, or calls."""
     if group.head == last_head:
         return "waiting"
+    says = bool(records.tokens(0)[group.head])
     if not drops or not (records.calls[group.head] or says):  # a legacy call is all that its message has
         return "line"
     return "dropped" if group.results or says else "gone"

@@ -8,11 +8,9 @@
     seq     1 user   2 triage calls   3 result   4 triage: "…"   5 for refunds   6 billing: "…"
     row     0        ─ another agent's tool group ─  1            ─ for others   2
 
-A message with an audience is left out of the views of others. Its author sees it. Another agent's tool group becomes its
-text: calls and results are left out, and what the calling message said is sent as an assistant's message. It is left out
-once the same agent said something later in the same turn, so that a group's last text stays. A group of which one result is
-for others becomes its text too. A summary is in the views of those who may see every message that it covers; a compaction
-that was appended, in its author's.
+Another agent's tool group becomes its text: calls and results are left out, and what the calling message said is sent as an
+assistant's message. It is left out once the same agent said something later in the same turn, so that a group's last text
+stays. A group of which one result is for others becomes its text too.
 
 A view looks back to the beginning of the second block before the newest one (``choice.BLOCK``), however few messages it may
 see, so that it costs what a window costs. Blocks do not move as messages are appended, nor does a stable cut then. A tool
@@ -36,44 +34,40 @@ from sash.core.counts.text.numbers import Number
 from sash.core.law.history.view import History, Perspective
 from sash.core.law.history.visibility import Visible, taken, visible_to
 from sash.core.law.recall import bound
-from sash.core.law.records.costs import message_costs, reference_costs
+from sash.core.law.records.costs import message_costs
 from sash.core.law.records.need_older import NeedOlder
 from sash.core.law.records.records import Records
 from sash.core.law.records.units import heads_of, late_orphans
 from sash.core.stored.record import RESULTS, Flags
 
 HORIZON_BLOCKS: Final = 2
-"""Blocks before the newest one to which a view looks back."""
 
 
 def as_seen_by(history: History, view: str, model: Model, block: int) -> History | None:
     """The history without what this agent may not see; None if older messages are needed to tell.
 
-    ``block`` are the reference tokens of a stable cut's block. The messages are counted for ``model`` before they are taken,
-    all at once.
+    ``block`` are the reference tokens of a stable cut's block. The messages are counted before they are taken, all at once.
     """
     records, front, seqs = history.records, history.records.front, np.array(history.seqs)
     message_costs(records, model)
-    lengths = reference_costs(records, history.column)[front:]
-    starts = history.tokens - np.cumsum(lengths[::-1])[::-1]
+    starts = history.tokens - np.cumsum(history.log_lengths()[::-1])[::-1]
     horizon = _horizon(history, block)
-    is_whole = history.first_seq == 1 or (horizon > 0 and len(starts) > 0 and int(starts[0]) <= horizon)
+    is_whole = history.first_seq == 1 or bool(horizon and (starts[:1] <= horizon).any())
     heads = heads_of(records)
     visible, apart = visible_to(records, heads, view), set[int]()
     if history.first_seq > 1:  # the call of these results may be another agent's: they count as before the tail
-        leading, late = range(front, front + records.leading_results), late_orphans(records)
-        apart = {*leading, *late}
-        if not is_whole and any(index >= leading.stop for index in late):
-            return None
+        leading = range(front, front + records.leading_results)
+        apart = {*leading, *late_orphans(records)}
         is_of_required = leading and history.first_seq - 1 in history.seqs[:front]
-        if is_of_required or not apart.isdisjoint(records.where(Flags.PINNED)):
-            return None  # their group must be in the window, whole
+        must_be_in = is_of_required or not apart.isdisjoint(records.where(Flags.PINNED))  # their group, whole
+        if must_be_in or (not is_whole and apart.difference(leading)):
+            return None
     kept = np.flatnonzero(visible.kept)
     question, newest = _question(history, kept, seqs), _newest(history, kept, heads, apart)
     if question is None or newest is None:
         return None
     visible.kept[[*apart]] = False
-    if horizon and is_whole:
+    if is_whole:
         is_near = _must_be_in(history, heads, [each for each in (question, newest) if each >= 0])
         is_near[front:] |= starts[np.maximum(0, heads[front:] - front)] >= horizon
         _add_before_functions(is_near, records, np.flatnonzero(visible.kept))
@@ -82,21 +76,20 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
     tail = kept[kept >= front]
     if not (is_whole or len(tail)):
         return None
-    begins = starts[tail - front]
     # What is left out before the first one that it sees counts as before the tail.
     first = history.seqs[tail[0]] if len(tail) else history.length + 1
     return msgspec.structs.replace(
         history,
         first_seq=first,
-        records=taken(records, visible.kept, visible.texts, visible.pinned),
+        records=taken(records, visible.kept, visible.texts & visible.kept, visible.pinned),
         seqs=seqs[kept].tolist(),
         asked=int(np.searchsorted(kept, question)) if question >= 0 else -1,
         seen=Perspective(
-            lengths=np.diff(begins, append=history.tokens),
-            retired=taken(records, visible.retired, visible.left, visible.pinned),
+            lengths=np.diff(starts[tail - front], append=history.tokens),
+            retired=taken(records, visible.retired, visible.texts & ~visible.kept, visible.pinned),
             behind=np.minimum(np.searchsorted(tail, np.flatnonzero(visible.retired)), len(tail) - 1),
             is_whole=is_whole,
-            horizon=history.first_seq + int(np.count_nonzero(starts < horizon)) if horizon and is_whole else 1,
+            horizon=history.first_seq + int(np.count_nonzero(starts < horizon)) if is_whole else 1,
         ),
     )
 
@@ -137,27 +130,24 @@ def _question(history: History, kept: Number, seqs: Number) -> int | None:
 
 
 def _newest(history: History, kept: Number, heads: Number, apart: AbstractSet[int]) -> int | None:
-    """The index of the newest message that can be sent to the agent, -1 without one; None if it may be before the tail.
+    """The index of the newest message that can be sent to the agent, as ``_question``.
 
     The group of results that are ``apart`` would be in the window, if the call can be sent.
     """
     records, front, last = history.records, history.records.front, bound(history.length)
-    newest_first: list[int] = kept[::-1].tolist()
-    for index in newest_first:
+    for index in kept[::-1].tolist():
         if index < front or (index in apart and history.first_seq > last and not records.unsent[index]):
             break
         if index in apart or records.unsent[index] or records.roles[heads[index]] in RESULTS:
             continue
         if heads[index] < front or history.seqs[heads[index]] >= last:
-            return index
+            return int(index)
     return -1 if history.first_seq <= last else None
 
 
 def _must_be_in(history: History, heads: Number, indexes: list[int]) -> Number:
-    """Which messages are in every window, as an array: these, those before the tail, and pinned, system and recalled ones.
-
-    All are in it with their tool groups.
-    """
+    """Which messages are in every window, with their tool groups: these, those before the tail, and pinned, system and
+    recalled ones."""
     records = history.records
     is_in = np.frombuffer(records.sent_roles, np.uint8) <= DEVELOPER
     is_in[: records.front] = True

@@ -15,7 +15,7 @@ import numpy as np
 
 from sash.core.counts.costs.counting import whole_row
 from sash.core.counts.costs.message_cost import COLUMNS, message_cost
-from sash.core.counts.measures.measures import Extra, Measure, Part, measure
+from sash.core.counts.measures.measures import Measure, measure
 from sash.core.counts.measures.rows import Row, column_of_mixes, of_these, row_of
 from sash.core.counts.models.models import Model
 from sash.core.counts.text import Encoding, count_text, cut_text
@@ -67,40 +67,26 @@ class Edit(msgspec.Struct, frozen=True):
 
 
 def left_out_line(tokens: int, seq: int, path: str, what: str = "this tool result", *, lost: Sequence[str] = ()) -> str:
-    """Return the line in place of left-out tokens, and of ``lost`` kinds of part, such as an image.
-
-    ``path`` is that of the conversation's messages, or empty.
-    """
+    """Return the line in place of left-out tokens, and of ``lost`` kinds of part, such as an image."""
     where = f"; the whole is at {path}{seq}" if path else ""
     missing = [f"{tokens} tokens"] if tokens or not lost else []
     return f"[… {' and '.join([*missing, *map('the {}'.format, lost)])} of {what} left out{where} …]"
 
 
 def line_costs(
-    records: Records,
-    places: Sequence[int],
-    seqs: Sequence[int],
-    path: str,
-    model: Model,
-    *,
-    alone: bool,
+    records: Records, places: Sequence[int], seqs: Sequence[int], path: str, model: Model, *, alone: bool
 ) -> list[int]:
-    """Return the model's tokens of each of these results as one line, with its images and files unless it is sent ``alone``.
-
-    ``places`` are their indexes in ``records``, and ``seqs`` their seqs.
-    """
+    """Return the model's tokens of each of these results as one line, with images and files unless it is sent ``alone``."""
     at = np.array(places, np.int64)
     columns = of_these(records.columns, at)
-    counts = columns[f"text{model.column}"].tolist()
+    told = (columns[f"text{model.column}"].tolist(), seqs)
     # A number's tokens are its own, up to three digits each, so lines with as many digits cost the same.
-    kinds: dict[tuple[int, int], int] = {}
-    digits = ((len(str(tokens)), len(str(seq))) for tokens, seq in zip(counts, seqs, strict=True))
-    which = np.array([kinds.setdefault(pair, len(kinds)) for pair in digits], np.int64)
-    lines = [_row_of_line(left_out_line(10 ** (tokens - 1), 10 ** (seq - 1), path)) for tokens, seq in kinds]
+    alike = ([10 ** (len(str(number)) - 1) for number in numbers] for numbers in told)
+    lines = [_row_of_line(left_out_line(tokens, seq, path)) for tokens, seq in zip(*alike, strict=True)]
     row = _beside_text(columns, alone=alone)
-    row.update(zip(_OF_TEXT, np.array([_numbers_of_text(line) for line in lines], np.int64)[which].T, strict=True))
+    row.update(zip(_OF_TEXT, np.array([_numbers_of_text(line) for line in lines], np.int64).T, strict=True))
     if model.ratios is not None:
-        row["mix"] = column_of_mixes([lines[kind].get("mix") for kind in which])
+        row["mix"] = column_of_mixes([line.get("mix") for line in lines])
     costs: list[int] = for_each(message_cost(row, model, MANY, parallel=records.parallel[at]), len(places)).tolist()
     for number, place in enumerate(places):
         if place in records.with_parts:  # its line names them
@@ -115,24 +101,18 @@ def _line_cost(record: Record, seq: int, path: str, model: Model, *, alone: bool
     row.update(_row_of_line(line), role=measured.role)
     extra = measured.extra
     if extra is not None and (own := extra.native_in(model.format)) is not None and own.told:
-        _add_told(row, measured, extra, own.told_parts)
+        # The lines that tell the provider's own parts stand beside it.
+        texts = measured.o200k, measured.cl100k
+        parts = own.told_parts or extra.parts or ((*texts, extra.mix),)  # where it is not told which texts, all may be
+        row["parts"] = ((row["text0"], row["text1"], row.get("mix")), *parts)
+        if extra.mix is not None:
+            row["mix"] = extra.mix
+        told = map(sum, zip(*(part[:2] for part in parts), strict=True))
+        for column, tokens, text, listed in zip(COLUMNS, told, texts, extra.listed, strict=True):
+            row["text" + column] += tokens
+            row["listed" + column] += tokens + max(0, listed - text)
     cost: int = message_cost(row, model, ONE, parallel=record.parallel)
     return cost
-
-
-def _add_told(row: Row, measured: Measure, extra: Extra, parts: Sequence[Part]) -> None:
-    """Add the lines that tell the provider's own parts, which a cut result has beside its text.
-
-    ``parts`` are these lines. Where a record does not say which of the texts they are, all may be.
-    """
-    told = parts or extra.parts or ((measured.o200k, measured.cl100k, extra.mix),)
-    row["parts"] = ((row["text0"], row["text1"], row.get("mix")), *told)
-    if extra.mix is not None:
-        row["mix"] = extra.mix
-    for column, lines in zip(COLUMNS, ([part[0] for part in told], [part[1] for part in told]), strict=True):
-        escaped = max(0, extra.listed[int(column)] - (measured.cl100k if int(column) else measured.o200k))
-        row["text" + column] += sum(lines)
-        row["listed" + column] += sum(lines) + escaped
 
 
 @lru_cache(maxsize=4096)

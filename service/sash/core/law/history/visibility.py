@@ -23,46 +23,36 @@ class Visible(NamedTuple):
     """Which messages an agent sees, as arrays of truth values: ``kept``, and of ``texts`` the text alone.
 
     ``pinned`` are those of the texts whose tool groups are in every window. ``retired`` are those that its earlier windows
-    had, and later ones do not have any more: of ``left`` the text, the others whole, as a tool group that has a message for
-    others now.
+    had, and later ones do not have any more: texts that are not kept, and whole messages, as of a tool group that has a
+    message for others now.
     """
 
     kept: Number
     texts: Number
     pinned: Number
-    left: Number
     retired: Number
 
 
 def visible_to(records: Records, heads: Number, view: str) -> Visible:
     """What the agent ``view`` sees of these messages. Their details must have been read; ``heads`` are by ``heads_of``."""
-    count = len(records)
-    nothing = np.zeros(count, bool)
-    if 1 not in records.having(Flags.NAMED):
-        return Visible(~nothing, nothing, nothing, nothing, nothing)
     numbers, parties = records.parties()
     is_seen = np.array([party.is_seen(view) for party in parties])[numbers]
     is_others = np.array([party.is_others(view) for party in parties])[numbers]
     roles = np.frombuffer(records.roles, np.uint8)
-    is_unsent = np.frombuffer(records.unsent, np.uint8) != 0
-    is_call = callers(records)
+    is_call, is_before = callers(records), np.arange(len(records)) < records.front
     # A tool group that is another agent's, or has a message for others, is not sent as one.
     gone = is_others | ~is_seen
     np.logical_or.at(gone, heads, ~is_seen)
     is_gone = gone[heads] & is_call[heads]
-    says = is_seen & (records.tokens(0) > 0) & (roles == ASSISTANT) & ~is_unsent
+    says = is_seen & (records.tokens(0) > 0) & (roles == ASSISTANT) & (np.frombuffer(records.unsent, np.uint8) == 0)
     is_text = is_gone & is_call & says
-    is_pinned = np.arange(count) < records.front
+    is_pinned = is_before.copy()
     is_pinned[heads[list(records.where(Flags.PINNED))]] = True  # a pinned member pins its group
-    is_later = nothing
-    if is_text.any():
-        authors = {party.author: number for number, party in enumerate(parties)}
-        author = np.array([authors[party.author] for party in parties])[numbers]
-        asks = np.flatnonzero((np.frombuffer(records.sent_roles, np.uint8) == USER) & is_seen)
-        is_later = ~is_pinned & _superseded(is_text & is_others, says & (is_text | ~is_call), author, asks)
-    is_text &= ~is_later
-    is_retired = is_later | is_gone & is_seen & ~is_others[heads] & (np.arange(count) >= records.front)
-    return Visible(is_seen & ~is_gone | is_text, is_text, is_text & is_pinned, is_later, is_retired)
+    author = np.unique([party.author or "" for party in parties], return_inverse=True)[1][numbers]
+    asks = np.flatnonzero((np.frombuffer(records.sent_roles, np.uint8) == USER) & is_seen)
+    is_later = ~is_pinned & _superseded(is_text & is_others, says & (is_text | ~is_call), author, asks)
+    is_retired = is_later | is_gone & is_seen & ~is_others[heads] & ~is_before
+    return Visible(is_seen & ~is_gone | is_text & ~is_later, is_text, is_text & is_pinned, is_retired)
 
 
 def _superseded(is_text: Number, says: Number, author: Number, asks: Number) -> Number:
@@ -90,25 +80,14 @@ def taken(records: Records, kept: Number, texts: Number, pinned: Number) -> Reco
     # Where no row tells it, a text is not plain.
     is_plain: Number = ~(is_pinned | part.details.is_rare[at] | part.details.rows.have(at, _OF_TEXTS))
     others = zip(at[~is_plain].tolist(), is_pinned[~is_plain].tolist(), strict=True)
-    if alone := {row: text_record(part[row], is_pinned=is_pinned) for row, is_pinned in others}:
-        part = part.replaced(alone)
+    part = part.replaced({row: text_record(part[row], is_pinned=is_pinned) for row, is_pinned in others})
     return part.as_plain(at[is_plain], _KEPT_FLAGS)
 
 
 def text_record(record: Record, *, is_pinned: bool = False) -> Record:
-    """The record of a message that is sent as its text alone: an upper bound of its cost.
-
-    ``is_pinned``: it is in every window, as another message of its group is.
-    """
+    """The record of a message that is sent as its text alone: an upper bound of its cost. ``is_pinned``: its group is."""
     given = record.measure.extra or _PLAIN
     extra = Extra(name=given.name, mix=given.mix, parts=given.parts, odd=given.odd & NAMES)
     measure = msgspec.structs.replace(record.measure, extra=extra if extra != _PLAIN else None)
-    return msgspec.structs.replace(
-        record,
-        flags=record.flags & _KEPT_FLAGS | (Flags.PINNED if is_pinned else 0),
-        measure=measure,
-        calls=0,
-        digits=0,
-        links="",
-        media=(),
-    )
+    flags = record.flags & _KEPT_FLAGS | (Flags.PINNED if is_pinned else 0)
+    return msgspec.structs.replace(record, flags=flags, measure=measure, calls=0, digits=0, links="", media=())
