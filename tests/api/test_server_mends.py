@@ -170,6 +170,22 @@ async def test_an_empty_question_has_words(
     assert (await window(client, conversation, model="deepseek-chat"))["request"]["messages"][-1]["content"] != "…"
 
 
+@pytest.mark.parametrize("model", ["kimi-k2.5", "glm-5.1", "claude-opus-5-5"])
+@pytest.mark.parametrize(("role", "left"), [("user", ["…"]), ("assistant", []), ("system", [])])
+async def test_a_message_of_blank_parts_says_nothing(
+    client: httpx.AsyncClient, conversation: str, model: str, role: str, left: list[str]
+) -> None:
+    """Servers that take no blank parts take no message without its parts either: it is mended as one that came empty."""
+    blank = {"role": role, "content": [{"type": "text", "text": " \n"}, {"type": "text", "text": ""}]}
+    await append(client, conversation, user("q"), {"message": blank}, user("r"))
+
+    made = await sent(client, conversation, model)
+
+    assert [message["content"] for message in made["request"]["messages"]] == ["q", *left, "r"]
+    assert made["mended"]["messages"] == 1
+    assert await counted(client, made, "openai") == made["tokens"]["total"]
+
+
 BRIEF = {"role": "system", "content": [{"type": "text", "text": "Be brief."}, {"type": "text", "text": " Be kind."}]}
 
 

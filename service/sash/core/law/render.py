@@ -22,6 +22,7 @@ from sash.core.providers.openai.chat_mends import CALLED, EMPTY_CONTENT, IDS, se
 from sash.core.providers.openai.server_mends import (
     IDENTITY,
     LISTS,
+    WORDLESS,
     has_list,
     in_alternation,
     mended_for_servers,
@@ -180,7 +181,7 @@ def _as_taken(body: Body, odd: int, marked: Marked, seq: int) -> Body:
         return body
     body, mends = whole_body(body), marked.mends
     message, changes = sent_as_chat(msgspec.json.decode(body), odd, marked.maker, marked.model)
-    left, more = mended_for_servers(message, odd)
+    left, more = mended_for_servers(message, odd | marked.refused & WORDLESS)  # its words may have been blanks
     if not (changes or more):
         return body
     mends.add_names((mend.name for mend in (*changes, *more)), seq)

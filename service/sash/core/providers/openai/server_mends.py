@@ -122,6 +122,8 @@ _TEXTS: Final = {"system": PARTS, "all": TEXTS}
 """The bit of each value of ``texts``."""
 LISTS: Final = PARTS | TEXTS
 """The bits of contents that are lists, as their bodies tell."""
+WORDLESS: Final = EMPTY | SILENT
+"""The bits of messages that say nothing, or nothing once other changes are made."""
 _JOINED_ROLES: Final = ("user", "assistant")
 OPENING: Final = msgspec.json.encode({"role": "user", "content": NOTHING_SAID})
 UNSAID: Final = {"role": "assistant", "content": NOTHING_SAID}
