@@ -232,6 +232,19 @@ async def test_llama_gets_one_call_at_a_time(client: httpx.AsyncClient, conversa
     assert made["mended"]["reasons"] == {"calls_apart": 1}
 
 
+async def test_calls_of_gemini_fit_in_llamas_budget_one_at_a_time(client: httpx.AsyncClient, conversation: str) -> None:
+    """Each signature is sent with its call, so that its estimate is rounded up by itself."""
+    signed = calling("a", "b")
+    for call in signed["message"]["tool_calls"]:
+        call["extra_content"] = {"google": {"thought_signature": ""}}
+    await append(client, conversation, user("q"), signed, result("a"), result("b"), user("r"))
+
+    made = await sent(client, conversation, "llama-3.3-70b")
+
+    assert made["tokens"]["reasoning"] > 0
+    assert made["mended"]["reasons"] == {"calls_apart": 1}
+
+
 @pytest.mark.parametrize("unanswered", ["note", "drop"])
 async def test_llama_gets_a_call_that_waits_last(client: httpx.AsyncClient, conversation: str, unanswered: str) -> None:
     """Where one of several calls waits, it stands last, so that its result can be put behind it."""

@@ -142,7 +142,8 @@ def _with_more(cost: Number, row: Row, model: Model, by: Arithmetic) -> Number:
         cost = cost + by.where((calls > 0) & (row["text0"] > 0), by.ceil(words * model.margin) + _ROUNDED, 0)
     if refused & SINGLE:
         around = by.ceil(model.rules.role_costs[ASSISTANT] * model.margin) + _ROUNDED
-        cost = cost + by.where(calls > 1, (calls - 1) * around, 0)
+        is_signed = row["signatures0"] > 0  # a signature is rounded up with its call
+        cost = cost + by.where(calls > 1, (calls - 1) * (around + is_signed), 0)
     return cost
 
 
