@@ -18,7 +18,6 @@ from sash.core.chat.messages import Entry
 from sash.core.counts.models.models import find_model
 from sash.core.counts.models.price_tiers import PriceTier
 from sash.core.law.fixed_parts.conversation_settings import fixed_parts
-from sash.core.law.records.costs import reference_cost
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.render import Bodies
 from sash.problems import WindowDoesNotFit
@@ -359,7 +358,7 @@ def test_what_it_leaves_out_are_messages(given: tuple[Entry, ...], view: str, bu
     kept = {line["seq"] for line in found["explain"] if line["kept"]}
     column = find_model(ways["model"]).column
     left = [record for seq, record in enumerate(Talk(given).stored[0], 1) if seq not in kept]
-    assert found["dropped"]["tokens"] == sum(reference_cost(record, column) for record in left)
+    assert found["dropped"]["tokens"] == sum(record.reference_tokens[column] for record in left)
 
 
 def test_a_view_looks_back_two_blocks() -> None:

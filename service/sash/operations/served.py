@@ -5,7 +5,6 @@ from typing import Any, Final
 
 import msgspec
 
-from sash.core.law.records.costs import reference_cost
 from sash.core.providers.destinations.destination import meet
 from sash.core.providers.destinations.refusals import refusals
 from sash.core.stored.record import Flags
@@ -81,4 +80,4 @@ def tokens_between(made: Made, first_seq: int, last_seq: int) -> int:
     """Tokens of the window's messages from ``first_seq`` to ``last_seq``, without documents."""
     history, sent = made.history, zip(made.window.rows, made.window.seqs, strict=True)
     wanted = (row for row, seq in sent if first_seq <= seq <= last_seq)
-    return sum(reference_cost(history.records[row], history.column) for row in wanted)
+    return sum(history.records[row].reference_tokens[history.column] for row in wanted)

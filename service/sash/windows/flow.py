@@ -29,7 +29,7 @@ from sash.core.law.recall import choose
 from sash.core.law.records.costs import message_costs
 from sash.core.law.records.need_older import NeedOlder, older
 from sash.core.law.render import Bodies, Body, chat_messages, chat_request
-from sash.core.law.selection.explain import short_of
+from sash.core.law.selection.explain import does_not_fit
 from sash.core.law.selection.window import Window
 from sash.core.providers.messages.pieces import Object
 from sash.core.search.words import said_in
@@ -227,7 +227,7 @@ def _enough(history: History, spec: WindowSpec, problem: WindowDoesNotFit) -> Wi
             break
         except WindowDoesNotFit as larger:
             tried = larger
-    return problem if tried is problem else short_of(tried, spec.plan.budget)
+    return problem if tried is problem else does_not_fit(spec.plan.budget, tried.members["costs"])
 
 
 def _documents_of(plan: Plan, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> Documents:

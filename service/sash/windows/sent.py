@@ -24,7 +24,6 @@ from sash.core.counts.models.families import DEVELOPER, ROLE_INDEX, SYSTEM, USER
 from sash.core.counts.models.models import Model
 from sash.core.counts.text import ENCODINGS, count_texts
 from sash.core.law.history.view import History
-from sash.core.law.records.costs import reference_cost
 from sash.core.law.records.records import Records, plain_records
 from sash.core.law.render import Bodies
 from sash.core.measured_entries import content_digest
@@ -81,7 +80,7 @@ class SentChat:
     @cached_property
     def _costs(self) -> dict[int, int]:
         """The tokens of each leading message in the history's total, by seq."""
-        return {seq: reference_cost(self._measured(seq)[0], self._model.column) for seq in self._leading}
+        return {seq: self._measured(seq)[0].reference_tokens[self._model.column] for seq in self._leading}
 
     @cached_property
     def _around(self) -> Sequence[int]:

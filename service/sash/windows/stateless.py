@@ -226,7 +226,7 @@ def records_of(kept: list[Measured], entries: list[Given], model: Model) -> Reco
     if (vocabulary := model.vocabulary) is None:
         return records
     said = [spoken_tokens(message, vocabulary) + 1 for _, message, _ in entries]
-    return records.with_own_tokens(said)
+    return Records(records.packed, records.details, said)
 
 
 def whole_history(

@@ -73,7 +73,7 @@ class GrowingTail(msgspec.Struct, eq=False):
         """The records of all messages that were read, those before the tail first, as they were counted."""
         records, tail = self.tail.records, self.tail
         if self.own_tokens:
-            records = records.with_own_tokens(self.own_tokens)
+            records = Records(records.packed, records.details, self.own_tokens)
         if tail.outside:
             before = [each.record for each in tail.outside]
             front = tail.front.counted([each.own_tokens for each in before])

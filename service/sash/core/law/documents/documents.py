@@ -27,11 +27,11 @@ from sash.core.law.records.reasons import (
     EMPTY,
     NO_ROOM,
     OVER_LIMIT,
+    SENT,
     SENT_LATER,
     TWICE,
     UNASKED,
     Fate,
-    at_level,
 )
 from sash.core.stored.record import Record
 from sash.core.stored.stored_grounding import StoredDocument
@@ -129,7 +129,8 @@ class Documents(msgspec.Struct, frozen=True):
             found[place] = OVER_LIMIT if chosen and number >= chosen.allowed else NO_ROOM
         if chosen:
             for place, level in zip(chosen.places, chosen.levels, strict=True):
-                found[place] = at_level(level, len(stored.levels(place)))
+                shown = f"level {level + 1} of {len(stored.levels(place))} fits"
+                found[place] = Fate("sent", shown) if level else SENT
             if chosen.cut:
                 found[chosen.places[-1]] = CUT
         return found

@@ -20,7 +20,7 @@ from sash.core.counts.measures.rows import Row, column_of_mixes, of_these, row_o
 from sash.core.counts.models.models import Model
 from sash.core.counts.text import Encoding, count_text, cut_text
 from sash.core.counts.text.numbers import MANY, ONE
-from sash.core.law.records.costs import for_each, written_cost
+from sash.core.law.records.costs import written_cost
 from sash.core.law.records.records import Records
 from sash.core.providers import PROVIDERS
 from sash.core.providers.messages.pieces import Object
@@ -87,7 +87,8 @@ def line_costs(
     row.update(zip(_OF_TEXT, np.array([_numbers_of_text(line) for line in lines], np.int64).T, strict=True))
     if model.ratios is not None:
         row["mix"] = column_of_mixes([line.get("mix") for line in lines])
-    costs: list[int] = for_each(message_cost(row, model, MANY, parallel=records.parallel[at]), len(places)).tolist()
+    found = message_cost(row, model, MANY, parallel=records.parallel[at])
+    costs: list[int] = np.full(len(places), found, np.int64).tolist()
     for number, place in enumerate(places):
         if place in records.with_parts:  # its line names them
             costs[number] = _line_cost(records[place], seqs[number], path, model, alone=alone)

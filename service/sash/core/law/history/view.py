@@ -292,7 +292,7 @@ def _required(history: History, units: Units, newest: int | None) -> dict[int, R
     for unit in sorted(front - recalled | pinned | question | {unit_at(units, index) for index in leading}):
         role = records.roles[units.starts[unit]]
         why = Reason.PINNED if unit in pinned or unit not in question else Reason.QUESTION
-        required[unit] = Reason.named(ROLES[role]) if role <= DEVELOPER else why
+        required[unit] = Reason(ROLES[role]) if role <= DEVELOPER else why
     if newest is not None:
         required.setdefault(newest, Reason.NEWEST)
     for unit in sorted(recalled):

@@ -170,7 +170,6 @@ class _Fitting:
         return _replace(
             window,
             edits=edits,
-            path=self.spec.path,
             lined={row: records[row] for row in numbers},
             stop_reason=stop,
             explain=explain,

@@ -42,17 +42,10 @@ def message_costs(records: Records, model: Model) -> Number:
 
 def _with_rare(records: Records, cost: Number, of_one: Callable[[Record], int]) -> Number:
     """The costs of rows as an array, with those of the messages whose costs do not follow from a row."""
-    costs = for_each(cost, len(records))
+    costs = np.full(len(records), cost, np.int64)
     for index in records.rare:
         costs[index] = of_one(records[index])
     return costs
-
-
-def for_each(numbers: Number, count: int) -> Number:
-    """The numbers of ``count`` messages as an array of integers; a single number is that of each."""
-    each = np.empty(count, np.int64)
-    each[:] = numbers  # np.broadcast_to takes ten times as long
-    return each
 
 
 def text_costs(model: Model) -> Sequence[int] | None:
@@ -102,13 +95,8 @@ def written_cost(message: Mapping[str, Any], model: Model, *, parallel: int = 0)
     return message_tokens(measure(message), model, parallel=parallel, own_tokens=own_tokens)
 
 
-def reference_cost(record: Record, column: int) -> int:
-    """One message's tokens in a conversation's totals: with reasoning, without documents and its place among results."""
-    return record.reference_tokens[column]
-
-
 def reference_costs(records: Records, column: int) -> Number:
-    """Each message's tokens in a conversation's totals, as ``reference_cost`` counts them."""
+    """Each message's tokens in a conversation's totals (``Record.reference_tokens``), as an array."""
     model = REFERENCE_MODELS[column]
     if records.whole is not None:
         return reference_costs(records.whole, column)

@@ -1,11 +1,11 @@
 """What an answer tells of its window: what it costs, what it leaves out, and with ``explain`` each message and document."""
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
 
-from sash.core.law.records.reasons import OUTCOMES
+from sash.core.law.records.reasons import Outcome
 
 
 class WindowTokens(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ class ExplainedDocument(msgspec.Struct, frozen=True):
 
     id: str | None
     outcome: Annotated[
-        Literal[OUTCOMES],  # type: ignore[valid-type] # the outcomes of core/law/records/reasons.py
+        Outcome,
         Meta(
             title="DocumentOutcome",
             description="`sent` at one of its levels, `cut` at its end, a `duplicate`, or `left out`.",

@@ -1,7 +1,7 @@
 """Why a message, or a document, is in a window, or is not."""
 
 from enum import StrEnum
-from typing import NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 
 class Reason(StrEnum):
@@ -10,8 +10,7 @@ class Reason(StrEnum):
     text: str
     __hash__ = str.__hash__
 
-    def __new__(cls, name: str, text: str) -> Self:
-        """A member without a text cannot be made."""
+    def __new__(cls, name: str, text: str = "") -> Self:
         reason = str.__new__(cls, name)
         reason._value_ = name
         reason.text = text
@@ -26,11 +25,6 @@ class Reason(StrEnum):
     def part(self) -> str:
         """What problems call the required messages of this reason."""
         return self.value if self.moves else f"{self} messages"
-
-    @classmethod
-    def named(cls, name: str) -> Self:
-        """The reason of this name. Raises ValueError if there is none."""
-        return cls(name)  # type: ignore[call-arg] # by its value, as every enumeration
 
     SYSTEM = "system", "always: system message"
     DEVELOPER = "developer", "always: developer message"
@@ -57,14 +51,16 @@ class Reason(StrEnum):
     START = "start", "before the first user message"
 
 
-class Fate(NamedTuple):
-    """What becomes of a document: ``outcome``, one of ``OUTCOMES``, and why."""
+Outcome = Literal["sent", "cut", "duplicate", "left out"]
 
-    outcome: str
+
+class Fate(NamedTuple):
+    """What becomes of a document, and why: ``documents.fates``."""
+
+    outcome: Outcome
     reason: str
 
 
-OUTCOMES = ("sent", "cut", "duplicate", "left out")
 SENT = Fate("sent", "fits")
 CUT = Fate("cut", "the rest of it does not fit")
 TWICE = Fate("duplicate", "the same id and text stands once in this message")
@@ -75,9 +71,3 @@ NO_ROOM = Fate("left out", "does not fit")
 EARLIER = Fate("left out", "grounding=latest sends the newest question's documents alone")
 UNASKED = Fate("left out", "grounding=none")
 APART_FROM = Fate("left out", "its message is left out")
-"""What becomes of a document, and why: ``documents.fates``."""
-
-
-def at_level(level: int, count: int) -> Fate:
-    """A document that is sent at one of its levels, of which 0 is the longest."""
-    return Fate("sent", f"level {level + 1} of {count} fits") if level else SENT

@@ -20,7 +20,6 @@ from sash.core.counts.models.families import ASSISTANT, FUNCTION, TOOL, USER
 from sash.core.counts.models.models import Model
 from sash.core.counts.text.numbers import Number
 from sash.core.law.lazily import lazy
-from sash.core.law.records.reasons import Reason
 from sash.core.law.records.units import Units, grouped
 from sash.core.stored.details import Details, StoredDetails, decode_details
 from sash.core.stored.identities import Identity
@@ -66,7 +65,6 @@ def _having(flags: int) -> tuple[int, bytes]:
 
 _LEGACY, _OUT = (_having(flags)[1] for flags in (Flags.LEGACY_CALL, UNSENT))
 _COVERED = bytes(1 if each & WindowFlags.COVERED else 0 for each in range(256))
-_WHY: Final = {getattr(Flags, name): Reason[name] for name in ("LEFT_OUT", "COMPACTION", "WORDLESS", "IN_PROGRESS")}
 _NOBODY = Identity("", 0, bytes(DIGEST_BYTES))
 _NOTHING = Details(_NOBODY.digest, "")
 _NO_DETAILS = StoredDetails.of([_NOTHING])
@@ -122,11 +120,7 @@ class Records(Sequence[Record]):
         """These records with their tokens in the model's own vocabulary, where these are known."""
         if all(each is None for each in tokens):
             return self
-        return self.with_own_tokens([0 if each is None else each + 1 for each in tokens])
-
-    def with_own_tokens(self, own_tokens: Sequence[int]) -> "Records":
-        """These records with these ``own_tokens``."""
-        return self._with(self.packed, self.details, own_tokens)
+        return self._with(self.packed, self.details, [0 if each is None else each + 1 for each in tokens])
 
     @classmethod
     def bare(cls, records: Iterable[Record]) -> "Records":
@@ -445,7 +439,3 @@ class Records(Sequence[Record]):
     def unsent(self) -> bytes:
         """1 for each message that no window has: withheld, a compaction, or covered by one. 0 for the others."""
         return bytes(np.frombuffer(self.having(UNSENT), np.uint8) | (self.of_window() & WindowFlags.COVERED != 0))
-
-    def why_unsent(self, index: int) -> Reason:
-        """Why no window has the message."""
-        return next((why for flag, why in _WHY.items() if self.having(flag)[index]), Reason.SUMMARY)

@@ -52,11 +52,6 @@ class Units(msgspec.Struct, frozen=True, dict=True):
         """The indexes of the units' first records, as an array."""
         return np.asarray(self.edges)[:-1]
 
-    @lazy
-    def ends(self) -> Number:
-        """Those of the records behind the units, as an array."""
-        return np.asarray(self.edges)[1:]
-
     def members(self, indexes: Sequence[int]) -> Sequence[int]:
         """The indexes of the records of these units, both ascending: a range for a run of units."""
         starts = self.starts
@@ -111,15 +106,15 @@ def heads_of(records: "Records") -> Number:
     call is not among the records have the index of a result.
     """
     units = records.units
-    heads = np.repeat(units.begins, units.ends - units.begins)
+    heads = np.repeat(units.begins, np.diff(units.edges))
     makers: dict[str, int] = {}
-    waiting = iter(np.flatnonzero(callers(records)).tolist())
-    caller = next(waiting, None)
-    for index in late_in(records):
-        while caller is not None and caller < index:
-            makers |= dict.fromkeys(links_in(records.details[caller].links), caller)
-            caller = next(waiting, None)
-        heads[index] = makers.get(records.details[index].links, index)
+    late = late_in(records)
+    for index in sorted([*np.flatnonzero(callers(records)).tolist(), *late]) if late else ():
+        links = records.details[index].links
+        if records.roles[index] == TOOL:
+            heads[index] = makers.get(links, index)
+        else:
+            makers |= dict.fromkeys(links_in(links), index)
     return heads
 
 

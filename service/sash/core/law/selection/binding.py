@@ -30,10 +30,7 @@ from sash.core.stored.stored_summary import Summary
 
 
 def accepted_of(thoughts: Thoughts, taken: Walk, spec: WindowSpec, allowed: Allowed, room: int) -> tuple[Thoughts, int]:
-    """The reasoning as the provider accepts it, and the first row whose reasoning it accepts.
-
-    ``room`` is the budget minus the fixed parts, in tokens.
-    """
+    """The reasoning as the provider accepts it, and the first row whose reasoning it accepts."""
     if not binds_reasoning(spec.plan.model.known_as):
         return thoughts, 0
     accepted = _accepted_from(taken, spec, allowed, room)
@@ -59,9 +56,8 @@ def _accepted_from(taken: Walk, spec: WindowSpec, allowed: Allowed, room: int) -
     # Recalled messages and a summary may be new, and then so is the text before the reasoning.
     cut = None if spec.recall_reserve or (summary is not None and not stood) else taken.cut
     behind = len(history.records)
-    if not is_whole and cut is None:
-        return behind
-    if options.dedupe == "messages" or (stood and history.recalled):  # a message removes an earlier equal one
+    # With dedupe=messages, a message removes an earlier equal one.
+    if (not is_whole and cut is None) or options.dedupe == "messages" or (stood and history.recalled):
         return behind
     stands = max(_behind_changes(view, spec, room, stood), allowed.changed_row + 1)
     if history.order is not None and history.order.late:  # earlier reasoning was made without these results

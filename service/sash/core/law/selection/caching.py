@@ -6,7 +6,6 @@ Each provider's rules stand in its file. Others with a price for cached tokens a
 
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TypeVar
 
 import msgspec
 
@@ -15,9 +14,6 @@ from sash.core.law.fixed_parts.plan import below_a_tier
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.providers import PROVIDERS
 from sash.core.providers.form.cache_marks import CachePrices, Caching
-
-_KEY_BYTES = 16
-Q = TypeVar("Q", bound=WindowQuery)
 
 
 @lru_cache(maxsize=1024)
@@ -39,7 +35,7 @@ def caching_of(model: Model) -> Caching | None:
 
 def cache_key(name: str, life: str) -> str:
     """A conversation's ``prompt_cache_key``: a digest keyed by its random life, from which no id can be derived."""
-    return blake2b(name.encode(), key=life.encode()[:64], digest_size=_KEY_BYTES).hexdigest()
+    return blake2b(name.encode(), key=life.encode()[:64], digest_size=16).hexdigest()
 
 
 _STEPS = (0.1, 0.25, 0.5)
@@ -47,7 +43,7 @@ _TURNS_A_BUDGET = 64
 """About the number of turns that fill a budget. The size of a turn decides how often a cut moves."""
 
 
-def settled(query: Q, model: Model, budget: int) -> Q:
+def settled(query: WindowQuery, model: Model, budget: int) -> WindowQuery:
     """The query with ``stable=auto`` decided: the model's cheapest step, or no stable cut without a prompt cache."""
     if query.stable != "auto":
         return query

@@ -280,8 +280,9 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
 
     def _refusal(self, summary: Summary | None) -> WindowDoesNotFit:
         """The problem with each part that a window must have, so that a budget of its ``needed`` is enough."""
-        fixed = self._fixed(summary).plus("priming", self._least_opening)
-        return does_not_fit(self.budget, fixed.parts, self.view.required_costs(), self._whole_documents())
+        fixed = self._fixed(summary).plus("priming", self._least_opening).parts
+        required = {why.part: cost for why, cost in self.view.required_costs().items()}
+        return does_not_fit(self.budget, {**fixed, **required, "grounding": self._whole_documents()})
 
     def _ask(self, taken: Walk) -> None:
         """Step 3: the newest question with its documents. Raises WindowDoesNotFit."""

@@ -79,7 +79,7 @@ def cleared(view: View, spec: WindowSpec, newest: int) -> View:
     Groups are counted back from the row ``newest``. Results of required groups are not changed.
     """
     kept, starts = spec.plan.query.tool_results_kept or 0, view.units.starts
-    is_group = np.frombuffer(view.history.records.roles, np.uint8)[view.units.ends - 1] >= TOOL
+    is_group = np.frombuffer(view.history.records.roles, np.uint8)[np.asarray(view.units.edges)[1:] - 1] >= TOOL
     counted = [unit for unit in np.flatnonzero(is_group).tolist() if starts[unit] <= newest]
     if counted and newest < starts[counted[-1] + 1]:
         kept = max(kept, 1)  # the newest message is never cleared, and must not change until the cut moves

@@ -1,6 +1,7 @@
 """What a window tells: the reason for each message, what became of documents, and the parts that do not fit."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -10,8 +11,12 @@ from sash.core.law.records.figures import Explained, ExplainedDocument
 from sash.core.law.records.reasons import APART_FROM, Fate, Reason
 from sash.core.law.records.units import late_orphans
 from sash.core.law.selection.walk import Walk
+from sash.core.stored.record import Flags
 from sash.core.stored.stored_grounding import StoredGrounding
 from sash.problems import GroundingDoesNotFit, WindowDoesNotFit
+
+_UNSENT: Final = {getattr(Flags, name): Reason[name] for name in ("LEFT_OUT", "COMPACTION", "WORDLESS", "IN_PROGRESS")}
+"""Why no window has a message with this flag."""
 
 
 def documents_told(given: StoredGrounding, fates: Sequence[Fate] | None = None) -> list[ExplainedDocument]:
@@ -30,7 +35,7 @@ def explain(taken: Walk, accepted: Thoughts | None) -> list[Explained]:
     starts, thoughts, order, untold = view.units.starts, view.thoughts, history.order, set()
     if order is not None and not history.is_whole:
         untold = {order.original.seqs[row] for row in late_orphans(order.original.records)}
-    seqs, roles = history.seqs, history.records.roles
+    seqs, records, roles = history.seqs, history.records, history.records.roles
     is_kept, tokens = np.zeros(len(roles), bool), view.costs.copy()
     is_kept[taken.rows] = True
     reasoning = left_out = np.zeros_like(tokens)
@@ -40,15 +45,15 @@ def explain(taken: Walk, accepted: Thoughts | None) -> list[Explained]:
         tokens += reasoning - thoughts.sent
     for row in view.edits.keys() - taken.rows:
         tokens[row] += view.edits[row].saved
-    others = Reason.FITS if taken.rest == "complete" else Reason.named(taken.rest)
+    others = Reason.FITS if taken.rest == "complete" else Reason(taken.rest)
     told = [*zip(tokens.tolist(), is_kept.tolist(), reasoning.tolist(), left_out.tolist(), strict=True)]
     lines = []
     for unit, first in enumerate(starts[:-1]):
         if seqs[first] in untold or (view.headless and unit == view.units.front):
             continue
         why = view.required.get(unit) or (Reason.FITS if is_kept[first] else taken.reasons.get(unit, others))
-        if (why is Reason.UNANSWERED or unit in covered) and history.records.unsent[first]:
-            why = history.records.why_unsent(first)
+        if (why is Reason.UNANSWERED or unit in covered) and records.unsent[first]:
+            why = next((each for flag, each in _UNSENT.items() if records.having(flag)[first]), Reason.SUMMARY)
             is_summary = taken.summary is not None and taken.summary.seq == seqs[first]
             why = Reason.STANDS if why is Reason.COMPACTION and is_summary else why
         elif why is Reason.UNANSWERED and roles[first] >= TOOL:
@@ -59,16 +64,13 @@ def explain(taken: Walk, accepted: Thoughts | None) -> list[Explained]:
     return lines if order is None else sorted(lines, key=lambda line: line.seq)
 
 
-def does_not_fit(
-    budget: int, fixed: Mapping[str, int], always: Mapping[Reason, int], grounding: int = 0
-) -> WindowDoesNotFit:
+def does_not_fit(budget: int, parts: Mapping[str, int]) -> WindowDoesNotFit:
     """The problem with the tokens of each required part, which sum to ``needed``.
 
-    ``grounding`` are the documents' tokens, if they may not be trimmed. Where all fits without them, the problem is theirs.
+    ``grounding`` are documents that may not be trimmed. Where all fits without them, the problem is theirs.
     """
-    required = {why.part: cost for why, cost in always.items()}
-    costs = {name: cost for name, cost in {**fixed, **required, "grounding": grounding}.items() if cost}
-    needed = sum(costs.values())
+    costs = {name: cost for name, cost in parts.items() if cost}
+    needed, grounding = sum(costs.values()), costs.get("grounding", 0)
     said = ", ".join(f"{name} {cost}" for name, cost in costs.items())
     members = {"limit": "tokens", "budget": budget, "needed": needed, "shortfall": needed - budget, "costs": costs}
     if needed - grounding <= budget:
@@ -81,10 +83,3 @@ def does_not_fit(
         f"What must be in the window costs {needed} tokens ({said}) and the budget is {budget}: {needed - budget} over.",
         members=members,
     )
-
-
-def short_of(problem: WindowDoesNotFit, budget: int) -> WindowDoesNotFit:
-    """The problem of this budget, with the costs that a larger budget was refused for."""
-    costs = dict(problem.members["costs"])
-    grounding = costs.pop("grounding", 0)
-    return does_not_fit(budget, costs, {}, grounding)

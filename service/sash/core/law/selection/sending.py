@@ -8,7 +8,6 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -32,7 +31,6 @@ from sash.core.law.history.fillers import (
 from sash.core.law.history.lines import longest_lines
 from sash.core.law.history.results import Edit
 from sash.core.law.history.view import History, Order, Thoughts, View, view_history
-from sash.core.law.records.costs import for_each
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.selection.cutting import limited
 from sash.core.providers import CHAT, PROVIDERS
@@ -42,15 +40,11 @@ from sash.core.providers.openai.chat_mends import SEALED
 from sash.core.providers.openai.openai import OPENAI
 from sash.core.stored.record import Flags, WindowFlags
 
-Q = TypeVar("Q", bound=WindowQuery)
 
-
-def decided_reasoning(query: Q, model: Model) -> Q:
+def decided_reasoning(query: WindowQuery, model: Model) -> WindowQuery:
     """The query with ``reasoning=none`` for a destination that refuses reasoning."""
     values = meet(model.format, model.provider, model.known_as).values
-    if query.reasoning == "none" or values.get("reasoning") != "refused":
-        return query
-    return msgspec.structs.replace(query, reasoning="none")
+    return msgspec.structs.replace(query, reasoning="none") if values.get("reasoning") == "refused" else query
 
 
 def as_sent(view: View, spec: WindowSpec) -> View:
@@ -98,7 +92,7 @@ def edits_of(
     """The changes to messages before they are sent, by row. ``left`` are their tokens of reasoning that is left out; the
     model accepts reasoning from the row ``accepted`` on."""
     edits = {row: view.edits[row] for row in rows if row in view.edits}
-    order, seen, replace = view.history.order, view.history.seen, msgspec.structs.replace
+    order, replace = view.history.order, msgspec.structs.replace
     if any(left):
         # Signatures go with ``reasoning=none``, but those of the newest turn, and where the model refuses the reasoning.
         signed = max(accepted, begins_turn(view.history) + 1 if options.reasoning == "none" else 0)
@@ -107,10 +101,8 @@ def edits_of(
     if order is not None:
         for row in order.missing["dropped"].keys() & set(rows):
             edits[row] = replace(edits.get(row, Edit()), without_calls=order.missing["dropped"][row])
-    if seen is not None:
-        texts = {*view.history.records.flagged_rows(WindowFlags.TEXT_ONLY)}
-        edits |= {row: Edit(only_text=True) for row in rows if row in texts}
-    return edits
+    texts = {*view.history.records.flagged_rows(WindowFlags.TEXT_ONLY)}
+    return edits | {row: Edit(only_text=True) for row in rows if row in texts}
 
 
 def _with_reasoning(view: View, plan: Plan) -> View:
@@ -121,7 +113,7 @@ def _with_reasoning(view: View, plan: Plan) -> View:
     history, records, model = view.history, view.history.records, plan.model
     rule = partial(_thoughts, plan, begins_turn(history), history.asked)
     figures = rule(records.columns_for(model), np.arange(len(records)), MANY)
-    thoughts = Thoughts(*(for_each(each, len(records)) for each in figures))
+    thoughts = Thoughts(*(np.full(len(records), each, np.int64) for each in figures))
     for index in records.rare:
         one = rule(whole_row(records[index].measure, model), index, ONE)
         thoughts.sent[index], thoughts.left[index], thoughts.lasting[index], thoughts.passing[index] = one
@@ -148,18 +140,13 @@ def _sent_and_whole(
 
     ``is_old``: it is before the newest turn. ``is_before``: it is before the newest question.
     """
-    model, form, reasoning, maker = (
-        plan.model,
-        plan.model.format,
-        plan.query.reasoning,
-        PROVIDERS[plan.model.format].maker,
-    )
+    model, form, sent_in, reasoning = plan.model, plan.model.format, PROVIDERS[plan.model.format], plan.query.reasoning
     # Another provider's form may leave out a blank question.
-    knows_questions = PROVIDERS[form].is_chat_form or maker == model.provider
+    knows_questions = sent_in.is_chat_form or sent_in.maker == model.provider
     is_forgotten = is_before & (model.rules.forgets and knows_questions)
     tokens = reasoning_cost(row, model, form, by, is_forgotten=is_forgotten)
     whole = by.where(tokens > 0, tokens, reasoning_cost(row, model, CHAT, by, is_forgotten=is_forgotten))
-    if "odd" in row and not is_readable(OPENAI.maker, maker, model.provider, model.known_as):
+    if "odd" in row and not is_readable(OPENAI.maker, sent_in.maker, model.provider, model.known_as):
         tokens = by.where((row["odd"] & SEALED) != 0, 0, tokens)  # its issuer sealed it, and the model cannot read that
     if reasoning == "all":
         return tokens, whole
@@ -169,7 +156,7 @@ def _sent_and_whole(
         is_left, seals = is_old | True, by.where(is_old, 0, seals)
     if plan.wanted.get("reasoning") in ("with_calls", "filled"):
         is_left = by.where(row["calls"] > 0, False, is_left)  # noqa: FBT003 - a value of an array
-    if PROVIDERS[form].replies_are_items:  # free reasoning is left out too: it only makes the request longer
+    if sent_in.replies_are_items:  # free reasoning is left out too: it only makes the request longer
         whole = by.where(is_left, reasoning_cost(row, model, CHAT, by), whole)
     return by.where(is_left, seals, tokens), whole
 

@@ -20,7 +20,6 @@ the tail that was read is enough.
     kept                              |--------------------------------|
 """
 
-from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -59,25 +58,23 @@ class Spans(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """The row where history begins, and the row of the message that moved it there; None if nothing is left out."""
+    """The row where history begins, and the row of the message that moved it there; None if nothing is left out.
+
+    ``stable_cut`` tells both by the index of the unit.
+    """
 
     row: int
     since: int | None
 
 
 def cut_seq(view: View, room: int, step: float, block: int, spec: WindowSpec) -> Cut | NeedOlder:
-    """The stable cut, in the view's rows; NeedOlder if the tail is too short to find it.
-
-    ``room`` is the budget minus the fixed parts and ``step`` a length, both in the model's tokens; ``block`` is in reference
-    tokens.
-    """
+    """The stable cut, in the view's rows; all else is as in ``stable_cut``."""
     history, starts = view.history, view.units.starts
     spans, steady = _spans(view, room, spec)
     found = stable_cut(spans, end=history.tokens, room=room - steady, step=step, block=block, whole=history.is_whole)
     if isinstance(found, NeedOlder):
         return found
-    cut, since = found
-    return Cut(starts[cut], None if since is None else starts[since + 1] - 1)
+    return Cut(starts[found.row], None if found.since is None else starts[found.since + 1] - 1)
 
 
 def _spans(view: View, room: int, spec: WindowSpec) -> tuple[Spans, int]:
@@ -123,31 +120,19 @@ def _spans(view: View, room: int, spec: WindowSpec) -> tuple[Spans, int]:
     whole = uncut(view, query.tool_result_max_tokens) if view.edits else view.costs
     for unit in {unit_at(units, row) for row in view.edits if row >= records.front}:
         group = slice(*units.starts[unit : unit + 2])
-        while_open[unit] = _while_open(view.costs[group].tolist(), whole[group].tolist(), room)
+        grown, now = np.cumsum(whole[group]), int(view.costs[group].sum())
+        # Before its last results came, the group was sent whole if it fit; now its results are cut.
+        while_open[unit] = int(grown[grown <= room].max(initial=now)) - now if len(grown) > 1 else 0
     for row, tokens in view.brings.items():
         while_open[unit_at(units, row)] += tokens
     return Spans(cost, length, documents, is_question, passing, continues, while_open), steady
 
 
-def _while_open(now: list[int], whole: list[int], room: int) -> int:
-    """The tokens that a tool group has lost since its last results came, because its results are cut now.
+def stable_cut(spans: Spans, *, end: int, room: int, step: float, block: int, whole: bool) -> Cut | NeedOlder:
+    """The cut before the first kept span, or behind all. NeedOlder if the tail must begin earlier on the line.
 
-    Before, the group was sent ``whole`` if it fit into ``room``. ``now`` are its messages' tokens, and ``whole`` those
-    without the cut.
-    """
-    cost = sum(now)
-    longer = (tokens - cost for tokens in accumulate(whole) if cost < tokens <= room)
-    return max(longer, default=0) if len(now) > 1 else 0
-
-
-def stable_cut(
-    spans: Spans, *, end: int, room: int, step: float, block: int, whole: bool
-) -> tuple[int, int | None] | NeedOlder:
-    """The index of the first kept span, or their number if none is kept, and of the span that moved the cut there, None if
-    nothing is left out. NeedOlder if the tail must begin earlier on the line of reference tokens.
-
-    ``end`` is the line's length in reference tokens; the spans are its last part. ``room`` are the tokens for history and
-    documents. ``whole``: the spans are the whole history.
+    ``end`` and ``block`` are lengths in reference tokens; the spans are the line's last part. ``room`` are the model's
+    tokens for history and documents, and ``step`` is a number of them. ``whole``: the spans are the whole history.
     """
     begins = spans.question & ~spans.continues
     gone = np.append(0, np.cumsum(spans.cost))
@@ -156,7 +141,7 @@ def stable_cut(
     needs[:told] = 0
     need = int(needs.max(initial=0))
     if whole and not need:
-        return 0, None
+        return Cut(0, None)
     line = end - int(spans.length.sum())
     places = _places(spans, gone, line, step, block, whole=whole)
     before = gone[places]
@@ -166,7 +151,7 @@ def stable_cut(
         return NeedOlder(place=line // block * block)
     place = int(np.searchsorted(before, need))
     # The first span that needed a later cut than the previous place.
-    return int(np.append(places, len(spans.cost))[place]), int(np.argmax(needs > before[place - 1]))
+    return Cut(int(np.append(places, len(spans.cost))[place]), int(np.argmax(needs > before[place - 1])))
 
 
 def _places(spans: Spans, gone: Number, line: int, step: float, block: int, *, whole: bool) -> Number:
