@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 from rigs.dialogue import append, assistant, calling, history, user, window
-from validators import anthropic, converse, gemini
+from validators import anthropic, converse, gemini, interactions
 from validators.conversations import conversations
 from validators.judges import JUDGES
 from validators.logs import PIXEL
@@ -439,6 +439,49 @@ async def test_results_of_gemini_in_another_order_are_sorted(client: httpx.Async
     await append(client, conversation, *turns, format="gemini")
     made = await window(client, conversation, model="gemini-2.5-flash", format="gemini")
     assert [part["functionResponse"]["name"] for part in made["request"]["contents"][2]["parts"]] == ["a", "b"]
+
+
+async def test_a_result_of_gemini_goes_by_its_calls_id_and_name(client: httpx.AsyncClient, conversation: str) -> None:
+    """A result under another name than its call's is sent under the call's, which costs what a request with it costs."""
+    calls = [{"functionCall": {"id": name, "name": name, "args": {}}} for name in ("look", "find")]
+    found = [
+        {"functionResponse": {"id": name, "name": "the tool that was asked", "response": {}}}
+        for name in ("find", "look")
+    ]
+    turns = [
+        {"role": "user", "parts": [{"text": "q"}]},
+        {"role": "model", "parts": calls},
+        {"role": "user", "parts": found},
+    ]
+    await append(client, conversation, *turns, format="gemini")
+    made = await window(client, conversation, model="gemini-2.5-flash", format="gemini")
+    answers = [part["functionResponse"] for part in made["request"]["contents"][2]["parts"]]
+    assert [(answer["id"], answer["name"]) for answer in answers] == [("find", "find"), ("look", "look")]
+    assert gemini.refused(made["request"], "gemini-2.5-flash") == []
+    assert made["mended"]["reasons"]["result_name"] == 2
+    assert await counted(client, made) == made["tokens"]["total"]
+    kept = await history(client, conversation)
+    assert [own["parts"][0] for each in kept[2:] for own in restore(each["message"])] == found
+
+
+async def test_steps_of_one_id_get_ids_of_their_own(client: httpx.AsyncClient, conversation: str) -> None:
+    """Steps are appended as they come: each call of a request has another id, which its result has too."""
+    for question, ids in (("q", ("c", "d")), ("And now?", ("c", "d")), ("And then?", ("c", "c"))):
+        await append(client, conversation, {"type": "user_input", "content": [text(question)]}, format="interactions")
+        for identity in ids:
+            call = {"type": "function_call", "id": identity, "name": f"look_{identity}", "arguments": {}}
+            await append(client, conversation, call, format="interactions")
+        for identity in dict.fromkeys(ids):
+            found = {"type": "function_result", "call_id": identity, "name": f"look_{identity}", "result": question}
+            await append(client, conversation, found, format="interactions")
+    made = await window(client, conversation, model="gemini-2.5-flash", format="interactions")
+    steps = made["request"]["input"]
+    calls = {step["id"]: step["name"] for step in steps if step["type"] == "function_call"}
+    results = [(step["call_id"], step["name"]) for step in steps if step["type"] == "function_result"]
+    assert len(calls) == 6
+    assert sorted(calls.items()) == sorted(results)
+    assert interactions.refused(made["request"], "gemini-2.5-flash") == []
+    assert "call_id" in made["mended"]["reasons"]
 
 
 @pytest.mark.parametrize(("limit", "told"), [(2, None), (30, {"messages": 1, "reasons": {"unanswered_call": 1}})])

@@ -175,6 +175,12 @@ HISTORIES: Final[dict[str, tuple[str, list[Object]]]] = {
         {"functionCall": {"name": "look", "args": '{"a'}},
         after=({"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"a": 1}}}]},),
     ),
+    "a result of another name": contents(
+        {"functionCall": {"id": "c1", "name": "look", "args": {}}},
+        after=(
+            {"role": "user", "parts": [{"functionResponse": {"id": "c1", "name": "find it", "response": {"a": 1}}}]},
+        ),
+    ),
     "cut use": converses(
         {"toolUse": {"toolUseId": "c1", "name": "look", "input": '{"a'}},
         after={"toolResult": {"toolUseId": "c1", "content": [{"text": "7"}]}},

@@ -50,6 +50,12 @@ CONTENT_ROLE: Final = Mend(
     sent="The content with the role `user`",
     evidence="'Please use a valid role: user, model.' (ai.google.dev/api/caching, Content: `role` is 'user' or 'model')",
 )
+RESULT_NAME: Final = Mend(
+    name="result_name",
+    refused="A result with the id of a call and another name than the call's",
+    sent="The result under the call's name",
+    evidence="400 INVALID_ARGUMENT by Gemini 3.7, and none with the call's name (archestra-ai/archestra 7583)",
+)
 MENDS: Final = (
     BROKEN_ARGUMENTS,
     EMPTY_PART,
@@ -57,6 +63,7 @@ MENDS: Final = (
     FOREIGN_SIGNATURE,
     SYSTEM_CONTENT,
     CONTENT_ROLE,
+    RESULT_NAME,
     RESULT_ORDER,
     UNTAKEN,
     MEDIA_TYPE,
@@ -259,12 +266,13 @@ def _kept(part: Any) -> Any:
 
 
 def in_call_order(contents: Sequence[Block], writing: RequestWriting) -> Iterator[Block]:
-    """Yield the contents, with results in the order of the calls before them where these have no ids."""
+    """Yield the contents, with results under the names of the calls before them, and in their order if these have no ids."""
     calls: list[Any] = []
     for content in contents:
         parts = content.get("parts")
         parts = parts if isinstance(parts, list) else []
         answers = _of(parts, "functionResponse")
+        _name(parts, calls, writing)
         if calls and not all(call.get("id") for call in calls) and _names(calls) != _names(answers):
             sorted_parts = _sorted(parts, calls)
             if sorted_parts is not None:
@@ -273,6 +281,17 @@ def in_call_order(contents: Sequence[Block], writing: RequestWriting) -> Iterato
                 content = {**content, "parts": sorted_parts}  # noqa: PLW2901
         calls = _of(parts, "functionCall")
         yield content
+
+
+def _name(parts: Iterable[Any], calls: Iterable[Block], writing: RequestWriting) -> None:
+    """Give each result that has the id of one of the calls its name."""
+    names = {call["id"]: call["name"] for call in calls if call.get("id")}
+    for part in parts:
+        answer = part.get("functionResponse") or {}
+        name = names.get(answer.get("id"))
+        if name and name != answer["name"]:
+            answer["name"] = name
+            writing.mends.add(RESULT_NAME, writing.owners.get(id(part), 0))
 
 
 def _of(parts: Iterable[Any], kind: str) -> list[Any]:

@@ -48,6 +48,7 @@ from sash.core.providers.messages.pieces import (
 from sash.core.providers.writing.media import Media
 from sash.core.providers.writing.media_types import MEDIA_TYPE, UNTAKEN, Takes, medium_type
 from sash.core.providers.writing.native_messages import NativeMessages, Shape
+from sash.core.providers.writing.shared_mends import CALL_ID
 from sash.core.providers.writing.tools import Choice, read_choice, read_functions
 from sash.core.providers.writing.turns import (
     NOTHING_SAID,
@@ -296,7 +297,7 @@ def _write(
     """Return ``input`` and what stands beside it: the system text, the tools and the choice of a tool."""
     joins = not writing.model or "gemini" in writing.model.lower()  # others bill calls together and alone differently
     wordless = {each.seq for each in messages if joins and each.seq and _is_wordless(each.message)}
-    steps = list(_by_reply(read_steps(messages, _SHAPE, writing, takes=_MEDIA), wordless))
+    steps = list(_by_reply(read_steps(messages, _SHAPE, writing, renames=CALL_ID, takes=_MEDIA), wordless))
     history = in_place(steps, messages, writing)
     said = [step for step in history if not (isinstance(step, Said) and step.is_system)]
     sent = _signed(list(_with_media(said, writing)), writing)
@@ -418,7 +419,8 @@ def _sent(step: HistoryStep, writing: RequestWriting) -> Iterator[_Sent]:
                 kind = "user_input" if said["role"] == "user" else "model_output"
                 yield _Sent(0, {"type": kind, "content": [{"type": "text", "text": said["content"]}]})
         case NativeMessages():
-            yield from (_Sent(step.seq, own) for each in step.messages for own in _mended(each, step.seq, writing))
+            ids = iter(step.ids)
+            yield from (_Sent(step.seq, own) for each in step.messages for own in _mended(each, ids, step.seq, writing))
         case Result():
             yield _Sent(step.seq, _result(step, writing))
         case Said(role="assistant"):
@@ -445,7 +447,7 @@ def _result(result: Result, writing: RequestWriting) -> Block:
     return {"type": "function_result", "call_id": result.call.id, "name": result.call.name, "result": given}
 
 
-def _mended(step: Block, seq: int, writing: RequestWriting) -> Iterator[Block]:
+def _mended(step: Block, ids: Iterator[str], seq: int, writing: RequestWriting) -> Iterator[Block]:
     """Yield a step that came in this form as it is accepted: without empty texts, and not at all without content."""
     match step:
         case {"type": "thought"} if not step.get("signature"):
@@ -458,6 +460,8 @@ def _mended(step: Block, seq: int, writing: RequestWriting) -> Iterator[Block]:
                 writing.mends.add(EMPTY_PART, seq)
             if content or kind == "user_input":
                 yield {**step, "content": content or [{"type": "text", "text": NOTHING_SAID}]}
+        case {"type": "function_call", "id": given}:
+            yield with_object({**step, "id": next(ids, given)}, "arguments", seq, writing.mends)
         case {"arguments": _}:
             yield with_object(step, "arguments", seq, writing.mends)
         case _:
@@ -563,7 +567,7 @@ INTERACTIONS = Provider(
     of_reply=frozenset({"id"}),
     limits=GEMINI.limits,
     takes=_MEDIA,
-    mends=(BROKEN_ARGUMENTS, EMPTY_PART, MISSING_SIGNATURE, UNSIGNED_THOUGHT, UNTAKEN, MEDIA_TYPE),
+    mends=(BROKEN_ARGUMENTS, CALL_ID, EMPTY_PART, MISSING_SIGNATURE, UNSIGNED_THOUGHT, UNTAKEN, MEDIA_TYPE),
     has_system_messages=GEMINI.has_system_messages,
     needs_question="calls",
     one_string={"tool": "perhaps"},

@@ -45,7 +45,8 @@ CALL_ID: Final = Mend(
     name="call_id",
     is_free=True,
     refused="An id of a call that is too long: of more than 40 characters in chat completions, 64 elsewhere; one that two "
-    "calls of a message have; for Claude and Bedrock also one that is used twice, or is not of letters, digits, `_` and `-`",
+    "calls of a message have; for Claude, Bedrock and Interactions also one that is used twice; for Claude and Bedrock one "
+    "that is not of letters, digits, `_` and `-`",
     sent="Another id, alike in the call and in its results, which answer calls of one id in their order",
     evidence="OpenAI answers 400: 'Invalid messages[1].tool_calls[0].id: string too long. Expected a string with maximum "
     "length 40', 'input[2].call_id … maximum length 64'; Anthropic: '`tool_use` ids must be unique'; 'tool_use.id: String "
