@@ -16,7 +16,7 @@ import msgspec
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, FUNCTION, ROLES, USER
 from sash.core.law.records.figures import Explained
 from sash.core.law.records.records import Records
-from sash.core.law.records.units import unit_at
+from sash.core.law.records.units import Units, unit_at
 from sash.core.stored.record import Flags, Record
 
 BOUND = 20_000
@@ -64,14 +64,16 @@ def candidates(
 ) -> Iterator[Candidate]:
     """Candidates for recall, best first. ``ranked`` are places in ``records`` and scores, ``sent`` the window's seqs."""
     passed: set[int] = set()
+    units = records.units
     for place, score in ranked:
         is_new = place not in passed and records.roles[place] > DEVELOPER
-        if is_new and (unit := _unit_at(records, place)):
+        if is_new and (unit := _unit_at(records, units, place)):
             passed.update(unit)
-            found = tuple(first_seq + each for each in unit)
+            found = range(first_seq + unit.start, first_seq + unit.stop)
             if sent.isdisjoint(found):
-                others = {first_seq + each for each in _companion(records, unit)}
-                yield Candidate(score, found, (*found, *sorted(others - sent)))
+                companion = _companion(records, units, unit)
+                others = range(first_seq + companion.start, first_seq + companion.stop)
+                yield Candidate(score, (*found,), (*found, *[seq for seq in others if seq not in sent]))
 
 
 def choose(
@@ -110,12 +112,11 @@ def explained(
     return dict(sorted(lines.items()))
 
 
-def _unit_at(records: Records, place: int) -> range:
+def _unit_at(records: Records, units: Units, place: int) -> range:
     """The places of a message's tool group, or the message's own place; empty if it may not be sent.
 
     A call at the end of ``records`` does not wait for its results: newer messages came after it.
     """
-    units = records.units
     index = unit_at(units, place)
     start, end = units.starts[index], units.starts[index + 1]
     calls = records.calls[start] or int(bool(records.flags[start] & Flags.LEGACY_CALL))
@@ -123,7 +124,7 @@ def _unit_at(records: Records, place: int) -> range:
     return range(start, end) if is_whole else range(0)
 
 
-def _companion(records: Records, unit: range) -> range:
+def _companion(records: Records, units: Units, unit: range) -> range:
     """The places of a unit's question; for a question, those of its answer: the last unit before the next question."""
     roles = records.roles
     if roles[unit.start] != USER:
@@ -132,5 +133,5 @@ def _companion(records: Records, unit: range) -> range:
         return range(question, question + 1) if is_sent else range(0)
     following = roles.find(USER, unit.stop)
     last = (following if following >= 0 else len(roles)) - 1
-    answer = _unit_at(records, last) if last >= unit.stop else range(0)
+    answer = _unit_at(records, units, last) if last >= unit.stop else range(0)
     return answer if answer and roles[answer.start] == ASSISTANT else range(0)
