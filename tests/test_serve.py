@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
@@ -341,6 +342,29 @@ def test_a_vocabulary_is_loaded_in_a_process_of_its_own(tmp_path: Path) -> None:
         )
         assert memory_of(worker) - after[0] > _VOCABULARY_BYTES
         assert served.stop() == 0
+
+
+@pytest.mark.skipif("qwen3.5" not in INSTALLED, reason="Qwen's vocabulary is not installed")
+def test_others_are_answered_while_a_vocabulary_is_loaded(tmp_path: Path) -> None:
+    """A stored conversation's first window waits for its model's vocabulary; the worker answers others meanwhile."""
+    tool = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}
+    settings = {"id": "begun", "system": "Answer in a sentence.", "tools": [tool]}
+    message = {"messages": [{"message": {"role": "user", "content": "Guten Tag"}}]}
+    with running(tmp_path) as served, ThreadPoolExecutor() as pool:
+        (holder,) = (child for child, name in children_of(served) if name == "sash-vocabulary")
+        assert httpx.post(f"{served.url}/conversations", json=settings).status_code == 201
+        assert httpx.post(f"{served.url}/conversations/begun/messages", json=message).status_code == 201
+        os.kill(holder, signal.SIGSTOP)
+        try:
+            path = f"{served.url}/conversations/begun/window?model=qwen3.5-plus"
+            first = pool.submit(httpx.get, path, timeout=_PATIENCE_SECONDS)
+            for _ in range(5):
+                time.sleep(0.1)
+                assert httpx.get(f"{served.url}/livez", timeout=5).status_code == 200
+            assert not first.done()
+        finally:
+            os.kill(holder, signal.SIGCONT)
+        assert first.result().status_code == 200
 
 
 def memory_of(process: int) -> int:

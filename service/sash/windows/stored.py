@@ -177,6 +177,8 @@ class Windows:
         a name already.
         """
         model, state = plan.model, tail.state
+        if plan.is_estimate and model.waits:  # what a plan tells of itself is counted, too
+            await PROCESSOR.run(model.load)
         if receipt is None:
             rules = rules or self._rules.digest(model.id)
             receipt = partial(receipt_of, target, state, model.column, rules, plan.told)

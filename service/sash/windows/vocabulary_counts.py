@@ -80,8 +80,6 @@ class Counts:
         column = await self._columns.read(target, vocabulary.name, seqs[0], last, made=state.made)
         missing = [seq for seq in seqs if not column.counts[seq - column.first_seq]]
         if missing:
-            if not vocabulary.is_loaded:
-                await PROCESSOR.run(vocabulary.count, "")
             files = {seq for seq, found in read.media(missing).items() if any(each.is_text for each in found)}
             at_once = _count_at_once(column, missing, seqs, records.sizes().tolist(), read.bodies, vocabulary, files)
             await self._keep(target, column, missing[at_once:], state)

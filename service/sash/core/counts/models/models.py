@@ -127,6 +127,11 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Whether the next count takes half a second longer, because it loads the vocabulary."""
         return self.vocabulary is not None and not self.vocabulary.is_loaded
 
+    def load(self) -> None:
+        """Load the vocabulary, if the model has its own. Raises ValueError if its file is no vocabulary."""
+        if self.vocabulary is not None:
+            self.vocabulary.count("")
+
     @cached_property
     def counted_with(self) -> str:
         """The name of the vocabulary or encoding that counts its text."""
