@@ -345,8 +345,9 @@ def test_a_vocabulary_is_loaded_in_a_process_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif("qwen3.5" not in INSTALLED, reason="Qwen's vocabulary is not installed")
-def test_others_are_answered_while_a_vocabulary_is_loaded(tmp_path: Path) -> None:
-    """A stored conversation's first window waits for its model's vocabulary; the worker answers others meanwhile."""
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_others_are_answered_while_a_vocabulary_is_loaded(tmp_path: Path, *, is_stored: bool) -> None:
+    """The first window for a model waits for its vocabulary, stored or not; the worker answers others meanwhile."""
     tool = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}
     settings = {"id": "begun", "system": "Answer in a sentence.", "tools": [tool]}
     message = {"messages": [{"message": {"role": "user", "content": "Guten Tag"}}]}
@@ -356,8 +357,11 @@ def test_others_are_answered_while_a_vocabulary_is_loaded(tmp_path: Path) -> Non
         assert httpx.post(f"{served.url}/conversations/begun/messages", json=message).status_code == 201
         os.kill(holder, signal.SIGSTOP)
         try:
-            path = f"{served.url}/conversations/begun/window?model=qwen3.5-plus"
-            first = pool.submit(httpx.get, path, timeout=_PATIENCE_SECONDS)
+            path, given = "/conversations/begun/window?model=qwen3.5-plus", None
+            if not is_stored:
+                path, given = "/window", {"model": "qwen3.5-plus", "messages": [message["messages"][0]["message"]]}
+            method = "GET" if is_stored else "POST"
+            first = pool.submit(httpx.request, method, served.url + path, json=given, timeout=_PATIENCE_SECONDS)
             for _ in range(5):
                 time.sleep(0.1)
                 assert httpx.get(f"{served.url}/livez", timeout=5).status_code == 200

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from sash.api.context import Context
 from sash.api.headers import if_none_match
-from sash.api.incoming import Answer, Incoming, run_in_turn_if_large
+from sash.api.incoming import LONG_BYTES, Answer, Incoming, run_in_turn_if_large
 from sash.api.message_formats import window_form
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Window
@@ -169,7 +169,9 @@ async def build_window(request: Incoming) -> Answer:
     wanted, sent, built = read
     if built is None:
         models = await context.store.calibrations.correct(request.tenant, context.models, wanted.model)
-        built = await run_in_turn_if_large(len(body), _built, wanted, models, sent, send)
+        model = estimated(wanted.model, models)
+        size = LONG_BYTES if model is not None and model.waits else len(body)
+        built = await run_in_turn_if_large(size, _built, wanted, models, sent, send)
     if isinstance(built, WindowDoesNotFit):
         if not wanted.explain:
             context.watching.metrics.windows.does_not_fit(wanted.model or "")
