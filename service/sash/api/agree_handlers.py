@@ -53,7 +53,7 @@ from sash.store.data.script_calls import HistoryEdited
 from sash.windows.asked import limits_of
 
 _OWN = (b"format=", b"after_seq=", b"forget=", b"list=", b"view=")
-"""Parameters of an agreement, which ask for no window."""
+"""Parameters of an agreement that are not those of a window."""
 
 
 @put("/conversations/{conversation_id:str}/messages", operation_id="agreeMessages", status_code=200)

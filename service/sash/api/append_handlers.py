@@ -100,7 +100,7 @@ class AppendQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 _OWN = (b"format=", b"after_seq=", b"forget=")
-"""Parameters of an append, which ask for no window."""
+"""Parameters of an append that are not those of a window."""
 _append = msgspec.json.Decoder(AppendMessages)
 _append_native = msgspec.json.Decoder(AppendNative)
 

@@ -93,9 +93,7 @@ class Compactor:
     async def _standing(self, target: Target) -> tuple[State, Summary | None]:
         """The conversation's state, and the compaction that stands in windows of the form."""
         tail = await self._reader.tails.read(target, Reach(limit=1, compactions=readable(self.form)))
-        last = tail.compaction
-        appended = (last.seq, last.record, last.body) if last is not None else None
-        summary = newest_summary(tail.state.summary, appended, self.form)
+        summary = newest_summary(tail.state.summary, tail.appended, self.form)
         return tail.state, summary if summary is not None and summary.compaction is not None else None
 
     async def _asked(self, target: Target, request: dict[str, Any], model: str) -> Any:

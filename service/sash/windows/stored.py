@@ -245,10 +245,9 @@ class Windows:
             records = read.records
         if tail.outside:
             seqs = [*(each.seq for each in tail.outside), *seqs]
-        summary, last = state.summary, tail.compaction
-        if last is not None or summary is not None:
-            appended = (last.seq, last.record, last.body) if last is not None else None
-            summary = newest_summary(summary, appended, model.format, query.view, model)
+        summary = state.summary
+        if tail.compaction is not None or summary is not None:
+            summary = newest_summary(summary, tail.appended, model.format, query.view, model)
         history = History(
             first_seq=tail.first_seq,
             records=records,

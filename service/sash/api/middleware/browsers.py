@@ -19,7 +19,7 @@ _READ = ("ETag", "Idempotency-Replayed", "Link", "Location", "Retry-After", "X-R
 
 
 def loopback_hosts(host: str) -> Hosts:
-    """Says of a Host header whether it reaches a service on the loopback address ``host``, with any port.
+    """Return a function that tells if a Host header has ``host``, a loopback address or localhost, with any port.
 
     Another site can let its own name resolve to this machine (DNS rebinding). Its pages then have the same origin as the
     service, and the browser sends the site's name as Host. The latest answers are kept: a client sends one Host always.

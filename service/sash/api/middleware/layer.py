@@ -263,7 +263,7 @@ class Middleware:
         await self._send(exchange, {"type": "http.response.body", "body": body})
 
     async def _fail(self, exchange: Exchange, problem: Problem, scope: Scope) -> None:
-        """Answer with the problem. If the answer has begun already, make its connection end as broken."""
+        """Answer with the problem. If an answer has begun, break its connection, so that it does not seem whole."""
         exchange.deadline = math.inf
         if exchange.status:
             exchange.line["broke_off"] = problem.slug

@@ -119,6 +119,12 @@ class Tail(msgspec.Struct, frozen=True):
     indexed: Sequence[Any] = ()
     """As in the reply."""
 
+    @property
+    def appended(self) -> tuple[int, Record, bytes] | None:
+        """The seq, the record and the body of that compaction; None without one."""
+        last = self.compaction
+        return (last.seq, last.record, last.body) if last is not None else None
+
 
 class Page(msgspec.Struct, frozen=True):
     """Neighbouring messages, ascending; grounding and metadata by seq. ``made`` is as in a state."""

@@ -131,7 +131,7 @@ class Tails:
         return found
 
     async def read_unless(self, target: Target, reach: Reach, known: Sequence[str]) -> Tail | Known:
-        """Return the same; Known when the caller has this state: ``known`` are its entity tags."""
+        """Return the tail as ``read`` does, or Known if the state has one of the entity tags ``known``."""
         reply = await self._client.run(read_window(target.keys, reach, known))
         return reply if isinstance(reply, Known) else await self.opened(target, reply)
 

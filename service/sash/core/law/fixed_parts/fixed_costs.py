@@ -34,7 +34,7 @@ def costs_beside(view: View, plan: Plan, lines: Sequence[Line | Summary]) -> Win
     if fills and rows:  # a later system text is a note among the messages
         rows = _first_rows([row for at, row in enumerate(rows) if row == at] if is_oldest else [], view, model.format)
     measures, required = [line.measure for line in lines], [records[row].measure for row in rows]
-    # A tool that stands in is reserved in every window, the cost of calls without definitions where a message may call.
+    # Every window has room for a tool that stands in. Room for calls without definitions is needed where a message may call.
     calls = not plan.bare_calls or any(records.calls) or max(records.roles, default=0) >= TOOL or records.marked
     tools = plan.tools_tokens((*measures, *required), calls=calls)
     if required and not is_oldest and model.rules.joins_leading_system:

@@ -21,10 +21,11 @@ _LONGEST: Final = 300
 def medium_lines(
     record: Record, numbers: Iterable[int], seq: int, path: str, lost: Sequence[int] = (), told: Sequence[int] = ()
 ) -> dict[int, str]:
-    """The texts in place of a message's media of these numbers: what each is, its size, and where it is kept, or that it is
-    ``lost``. Of those that are ``told``, because their type is not taken, what they are; of an address, as many characters.
+    """The texts in place of the media of a message that have these numbers.
 
-    ``path`` is that of the conversation's messages, or empty.
+    A text tells what the medium is, its size, and where it is kept, or that it is ``lost``. ``path`` is that of the
+    conversation's messages, or empty. Of media that are ``told``, because their type is not taken, it tells only what they
+    are; in place of an address it has as many characters, at most _LONGEST.
     """
     lines, left_out = {}, f"left out; it is at {path}{seq}" if path else "left out"
     for number in sorted(numbers):

@@ -130,7 +130,7 @@ def _question(history: History, kept: Number, seqs: Number) -> int | None:
 
 
 def _newest(history: History, kept: Number, heads: Number, apart: AbstractSet[int]) -> int | None:
-    """The index of the newest message that can be sent to the agent, as ``_question``.
+    """The index of the newest message that can be sent to the agent, -1 without one; None if it may be before the tail.
 
     The group of results that are ``apart`` would be in the window, if the call can be sent.
     """

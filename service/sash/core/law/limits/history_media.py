@@ -29,7 +29,7 @@ _TOKEN_BYTES: Final = 16
 
 
 def told_bytes(history: History, query: WindowQuery) -> int:
-    """Bytes of what a window says of messages that it leaves out: a summary, and recalled messages."""
+    """The bytes of a window's summary, and the most bytes of its recalled messages."""
     summary = history.summary
     told = len(msgspec.json.encode((summary.text, summary.compaction))) if summary is not None else 0
     return told + _TOKEN_BYTES * query.recall_max_tokens

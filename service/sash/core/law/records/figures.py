@@ -22,7 +22,7 @@ class WindowTokens(msgspec.Struct, frozen=True):
     reasoning: int
 
     def plus(self, part: str, tokens: int) -> "WindowTokens":
-        """The figures with ``tokens`` more in this part, and so in the total."""
+        """These figures with ``tokens`` added to this part and to the total."""
         return msgspec.structs.replace(self, total=self.total + tokens, **{part: getattr(self, part) + tokens})
 
     @property

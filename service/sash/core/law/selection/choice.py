@@ -135,6 +135,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         if plan.is_opened and self._is_opened:  # leading few-shots are fixed costs
             self._open(taken)
         taken.rows = taken.kept if view.units.single else view.units.members(taken.kept)
+        taken.left_out = view.history.length - len(taken.rows) - (summary is not None and summary.is_message)
         return taken
 
     def composed(self, taken: Walk) -> Window:
@@ -162,10 +163,9 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
                 grounding_messages=history.grounding_messages - len(grounding),
                 grounding_tokens=max(0, history.grounding_tokens - sum(each.tokens for each in grounding.values())),
             )
-        missing = history.length - len(rows) - (summary is not None and summary.is_message)
-        if missing:
+        if taken.left_out:
             gone, said_again = self._tokens_left_out(taken), [*taken.reasons.values()].count(Reason.DUPLICATE)
-            dropped = _replace(dropped, messages=missing, tokens=gone, duplicates=said_again)
+            dropped = _replace(dropped, messages=taken.left_out, tokens=gone, duplicates=said_again)
         if left or view.edits or history.order is not None or history.seen is not None:
             edits = edits_of(view, rows, left, accepted, plan.query)
         return Window(
@@ -328,10 +328,8 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
 
     def _note(self, taken: Walk) -> int:
         """The number of messages in the note; 0 without a note."""
-        missing = self.view.history.length - len(taken.rows)
-        missing -= taken.summary is not None and taken.summary.is_message
         held = taken.spent + taken.cost + taken.opening
-        return missing if missing and self._room(taken.summary, self._longest_note()) >= held else 0
+        return taken.left_out if taken.left_out and self._room(taken.summary, self._longest_note()) >= held else 0
 
     def _longest_note(self) -> Line:
         return longest_note(self.view.history.length, self.spec.plan.model.vocabulary)

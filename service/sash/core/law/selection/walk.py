@@ -63,6 +63,8 @@ class Walk(msgspec.Struct):
     """Where a stable cut lets history begin."""
     opening: int = 0
     """The tokens that the request costs more because its first message is the assistant's."""
+    left_out: int = 0
+    """The number of messages that the window leaves out."""
     rows: Sequence[int] = ()
     """The rows of the window's messages, ascending."""
     summary: Summary | None = None
