@@ -25,7 +25,7 @@ from sash.store.data.append_refusals import refuse, refused_entry
 from sash.store.data.branches import NOTHING_SEALED, Branches, SealedTail, Took, sealed_tail
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.entries import NewEntry, seal_message
-from sash.store.data.layout import Target, id_field, new_name
+from sash.store.data.layout import PARTS, Keys, Target, id_field, new_name
 from sash.store.data.marked_storage import MarkedStorage
 from sash.store.data.media_contents import MediaContents
 from sash.store.data.media_erasures import MediaErasures
@@ -145,7 +145,7 @@ class _AppendRest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def append(
-    keys: Sequence[str],
+    keys: Keys,
     *,
     name: str,
     settings: bytes,
@@ -182,7 +182,7 @@ def append(
     columns = zip(*map(_entry_arguments, repeat(sealer), entries), strict=True)
     arguments.extend(chain.from_iterable(columns))
     script = SCRIPTS["append"] if reach is None else _APPEND_AND_READ
-    return ScriptCall(script, keys, arguments, partial(_read_append, entries))
+    return ScriptCall(script, keys.first(len(PARTS)), arguments, partial(_read_append, entries))
 
 
 def _entry_arguments(sealer: AnySealer, entry: NewEntry) -> tuple[bytes | int, ...]:

@@ -90,7 +90,7 @@ def read_past(keys: Keys, totals: PastTotals, reach: Reach) -> ScriptCall[PastRe
     """Read the tail of an earlier state. The call raises NotFound, ConversationDamaged."""
     length, tokens, grounded, grounding, question = totals
     arguments = (length, *tokens, grounded, *grounding, question, encode_reach(reach))
-    kept = keys[WITH_WORDS if reach.words else HISTORY]
+    kept = keys.first(WITH_WORDS if reach.words else HISTORY)
     return ScriptCall(SCRIPTS["read_past"], kept, arguments, if_ok(_read_past))
 
 

@@ -65,7 +65,7 @@ class Following:
         """
         try:
             reply = await self._client.run(
-                read_scripts.read_changes(target.keys[HISTORY], first_seq=first_seq, limit=limit)
+                read_scripts.read_changes(target.keys[:HISTORY], first_seq=first_seq, limit=limit)
             )
         except NotFound:
             return None

@@ -74,10 +74,11 @@ one.
 """
 
 import string
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from os import urandom
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -88,41 +89,70 @@ from sash.core.stored.identities import Identity
 from sash.core.stored.record import RECORD_BYTES, Record
 from sash.core.stored.stored_summary import Summary
 from sash.problems import Internal
+from sash.store.redis.lua import CallKeys
 
 PREFIX = "sash:"
 
 
-class Keys(NamedTuple):
-    """The keys of one conversation."""
+class _Part:
+    """A key of a conversation, called as the attribute."""
 
-    conversation: str
-    log: str
-    counts: str
-    details: str
-    ids: str
-    grounding: str
-    metadata: str
-    pinned: str
-    word_blocks: str
-    vector_blocks: str
-    columns: str
-    media: str
-    branches: str
-    done: str
+    def __set_name__(self, _: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, keys: "Keys", _: type) -> str:
+        return keys.beginning + self.name
+
+
+class Keys(msgspec.Struct, frozen=True):
+    """The keys of one conversation, which are made when they are asked for."""
+
+    beginning: str
+    """What all of them begin with."""
+
+    conversation = _Part()
+    log = _Part()
+    counts = _Part()
+    details = _Part()
+    ids = _Part()
+    grounding = _Part()
+    metadata = _Part()
+    pinned = _Part()
+    word_blocks = _Part()
+    vector_blocks = _Part()
+    columns = _Part()
+    media = _Part()
+    branches = _Part()
+    done = _Part()
+
+    def __getitem__(self, index: slice) -> list[str]:
+        return [*map(self.beginning.__add__, PARTS[index])]
+
+    def __iter__(self) -> Iterator[str]:
+        return map(self.beginning.__add__, PARTS)
 
     @property
-    def kept(self) -> tuple[str, ...]:
+    def kept(self) -> list[str]:
         """The keys whose time to live each write renews. Tokens of requests expire after a day at the latest."""
         return self[:-1]
 
+    def first(self, number: int) -> CallKeys:
+        """The first ``number`` keys, as a call has them."""
+        beginning = self.beginning.encode()
+        return CallKeys(number, _packed(len(beginning), number).replace(b"*", beginning))
 
-PARTS = Keys._fields
-_ALL_KEYS = "\n".join(f"{PREFIX}{{*}}:{part}" for part in PARTS)
-"""All keys of a conversation, with ``*`` for its name: one text is made, and split, in half the time of fourteen."""
-HISTORY = slice(8)
-"""The keys that a reading script needs, of a conversation's keys. Each key costs a script half a microsecond."""
-WITH_WORDS = slice(9)
+
+PARTS = tuple(name for name, part in vars(Keys).items() if isinstance(part, _Part))
+HISTORY = 8
+"""The number of keys that a reading script needs, of a conversation's keys. Each key costs a script half a microsecond."""
+WITH_WORDS = 9
 """The same, with the words of messages."""
+
+
+@lru_cache(maxsize=4096)
+def _packed(length: int, number: int) -> bytes:
+    """The first ``number`` keys as the socket takes them, with ``*`` for their beginning of ``length`` bytes."""
+    return "".join(f"${length + len(part)}\r\n*{part}\r\n" for part in PARTS[:number]).encode()
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -138,12 +168,12 @@ class Target(msgspec.Struct, frozen=True):
 def target_at(tenant: str, conversation: str) -> Target:
     """Return the target for these ids."""
     name = f"{tenant}/{conversation}"
-    return Target(tenant, conversation, name, keys_of(name))
+    return Target(tenant, conversation, name, Keys(f"{PREFIX}{{{name}}}:"))
 
 
 def keys_of(name: str) -> Keys:
     """Return the keys of the conversation called ``tenant/conversation``."""
-    return Keys(*_ALL_KEYS.replace("*", name).split("\n"))
+    return Keys(f"{PREFIX}{{{name}}}:")
 
 
 def check_identity(found: bytes | None, name: str) -> None:
@@ -154,8 +184,7 @@ def check_identity(found: bytes | None, name: str) -> None:
 
 def staged_keys(name: str, place: str) -> Keys:
     """Return the keys of a conversation that is being built (``staging.py``). ``place`` is where its media's objects are."""
-    tag = f"{PREFIX}{{{name}}}:staged-{place}:"
-    return Keys(*map(tag.__add__, PARTS))
+    return Keys(f"{PREFIX}{{{name}}}:staged-{place}:")
 
 
 _LIFE_LENGTH = 16

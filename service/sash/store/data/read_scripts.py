@@ -88,7 +88,7 @@ class StateReply(NamedTuple):
 
 def read_state(keys: Keys) -> ScriptCall[StateReply]:
     """Read a state. The call raises NotFound, ConversationDamaged."""
-    return ScriptCall(SCRIPTS["read_state"], keys[HISTORY], (), if_ok(StateReply))
+    return ScriptCall(SCRIPTS["read_state"], keys.first(HISTORY), (), if_ok(StateReply))
 
 
 class BranchesReply(NamedTuple):

@@ -183,7 +183,7 @@ class Reader:
     ) -> tuple[PageReply, list[bytes]]:
         """Return the same page as it is stored, and its bodies. Raises NotFound, ConversationDamaged."""
         call = read_scripts.read_page(
-            target.keys[HISTORY],
+            target.keys[:HISTORY],
             first_seq=first_seq,
             last_seq=last_seq,
             limit_bytes=limit_bytes,

@@ -11,7 +11,7 @@ repeated call changes nothing more; ``change`` is a random name for this write. 
 its keys, in the order of ``layout.Keys``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
@@ -23,7 +23,7 @@ from sash.problems import (
     PreconditionFailed,
 )
 from sash.store.data.layout import new_name
-from sash.store.redis.lua import SCRIPTS, ScriptCall
+from sash.store.redis.lua import SCRIPTS, ScriptCall, keys_as_sent
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -31,11 +31,11 @@ P = ParamSpec("P")
 
 def script(
     name: str, arguments: Callable[P, msgspec.Struct], read: Callable[[Any], T]
-) -> Callable[Concatenate[Sequence[str], P], ScriptCall[T]]:
+) -> Callable[Concatenate[Iterable[str], P], ScriptCall[T]]:
     """Return the function that makes a script's calls, of its keys and of its ``arguments``."""
 
-    def call(keys: Sequence[str], /, *values: P.args, **named: P.kwargs) -> ScriptCall[T]:
-        return ScriptCall(SCRIPTS[name], keys, argv(arguments(*values, **named)), read)
+    def call(keys: Iterable[str], /, *values: P.args, **named: P.kwargs) -> ScriptCall[T]:
+        return ScriptCall(SCRIPTS[name], keys_as_sent(keys), argv(arguments(*values, **named)), read)
 
     return call
 

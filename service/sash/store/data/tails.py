@@ -103,7 +103,7 @@ def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCa
     The call raises NotFound, ConversationDamaged.
     """
     tags = f" {'  '.join(known)} " if known else ""
-    kept = keys[WITH_WORDS if reach.words else HISTORY]
+    kept = keys.first(WITH_WORDS if reach.words else HISTORY)
     return ScriptCall(SCRIPTS["read_window"], kept, (tags, encode_reach(reach)), _read_tail)
 
 

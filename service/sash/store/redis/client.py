@@ -36,7 +36,7 @@ from sash.store.redis.cluster import Cluster
 from sash.store.redis.durability import Durability, Inspection, Level
 from sash.store.redis.lua import SCRIPTS, Effect, ScriptCall
 from sash.store.redis.permissions import denial, denied_call, is_denial
-from sash.store.redis.pipeline import Commands, NoObserver, Observer, key_of
+from sash.store.redis.pipeline import Commands, NoObserver, Observer, Plain, key_of
 from sash.store.redis.redis_parts import Connect, connect_to, connect_to_primary, key_slot, primary_of
 from sash.store.redis.servers import Health, NodeLost, Server, Setup
 from sash.store.redis.subscriptions import Place, Subscriptions
@@ -62,7 +62,6 @@ _READING = frozenset(
     | {"TIME", "PING", "INFO", "CONFIG", "ROLE"}
 )
 _REMOVING = frozenset({"DEL", "UNLINK", "ZREM", "HDEL", "SREM", "LTRIM", "PEXPIRE", "PERSIST"})
-_SOURCES = {script.sha: script.source for script in SCRIPTS.values()}
 _name = itemgetter(0)
 
 
@@ -229,12 +228,10 @@ class Client:
 
     async def run(self, call: ScriptCall[T]) -> T:
         """Run a script and return its result. Raises StoreUnavailable, StoreFull, and what the call raises."""
-        script, keys = call.script, call.keys
-        words = [("EVALSHA", script.sha, len(keys), *keys, *call.arguments)]
-        (reply,) = await self._answer(script.name, words, script.effect)
+        (reply,) = await self._answer(call.script.name, (call,), call.script.effect)
         return call.read(reply)
 
-    async def commands(self, words: Commands, *, erases: bool = False) -> list[Any]:
+    async def commands(self, words: Plain, *, erases: bool = False) -> list[Any]:
         """Return the replies to plain commands. Those of one slot are sent together, and run in order on one connection.
 
         A full disk refuses commands that write, unless all only remove, or they are what an erasure needs (``erases``).
@@ -411,7 +408,7 @@ class Client:
                 server.probe_when_due(now, self._timeout_seconds)
 
 
-def _effect(words: Commands) -> Effect:
+def _effect(words: Plain) -> Effect:
     """Return what plain commands do to the store."""
     adding = set(map(_name, words)) - _READING
     return "reads" if not adding else "erases" if adding <= _REMOVING else "adds"
@@ -432,7 +429,7 @@ def _with_sources(words: Commands) -> Commands:
     The whole batch is sent again: a call that runs twice does no harm. Scripts are not loaded first: another flush could
     come between the load and the call.
     """
-    return [("EVAL", _SOURCES[each[1]], *each[2:]) if each[0] == "EVALSHA" else each for each in words]
+    return [msgspec.structs.replace(each, by_source=True) if isinstance(each, ScriptCall) else each for each in words]
 
 
 def _raise_unless_later(error: Exception) -> None:

@@ -5,7 +5,7 @@ The head of each script lists its arguments in order, and its replies; its ``inc
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha1
 from importlib.resources import files
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
@@ -59,10 +59,31 @@ SCRIPTS["claim_erasure"] = _script(
 SCRIPTS["take"] = SCRIPTS["take"]._replace(effect="adds")
 
 
+class CallKeys(NamedTuple):
+    """The keys of a call, which share a slot."""
+
+    number: int
+    packed: bytes
+    """The keys as the socket takes them."""
+
+
+def keys_as_sent(keys: Iterable[str]) -> CallKeys:
+    """Return these keys as a call has them."""
+    packed = [b"$%d\r\n%b\r\n" % (len(key), key) for key in map(str.encode, keys)]
+    return CallKeys(len(packed), b"".join(packed))
+
+
 class ScriptCall(msgspec.Struct, Generic[T], frozen=True):
-    """A script with its keys, which share a slot, and its arguments; ``read`` turns the reply into the result."""
+    """A script with its keys and its arguments; ``read`` turns the reply into the result."""
 
     script: Script
-    keys: Sequence[str]
+    keys: CallKeys
     arguments: Sequence[Any]
     read: Callable[[Any], T]
+    by_source: bool = False
+    """Whether the server is given the source, as its scripts were flushed."""
+
+    @property
+    def key(self) -> str:
+        """The first key, whose slot is that of all."""
+        return self.keys.packed.split(b"\r\n", 2)[1].decode()

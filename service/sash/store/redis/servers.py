@@ -18,14 +18,13 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 import msgspec
-from hiredis import pack_command
 from redis.exceptions import NoPermissionError, ResponseError
 
 from sash.problems import StoreUnavailable
 from sash.store.redis.durability import INSPECT, Durability, Inspection
 from sash.store.redis.lua import Effect
 from sash.store.redis.permissions import denied_call
-from sash.store.redis.pipeline import Batch, Commands, Observer, Pipeline, refuse
+from sash.store.redis.pipeline import Batch, Commands, Observer, Pipeline, Plain, as_sent, refuse
 from sash.store.redis.redis_parts import Connect, ask, reason_of, take_over
 from sash.tasks import end_tasks
 
@@ -67,7 +66,7 @@ class Setup(NamedTuple):
 
     connections: int
     """Connections to each server."""
-    prepare: Commands
+    prepare: Plain
     """Commands that are sent first on each connection."""
     durability: Durability
     observer: Observer
@@ -223,7 +222,7 @@ class Server:
         They are sent at once where ``_ENOUGH`` batches wait. With a barrier, all wait for the end of the tick, because one
         barrier serves them all. Raises UnicodeError, TypeError where a command cannot be written.
         """
-        batch = Batch(commands, b"".join(map(pack_command, commands)), self._loop.create_future(), deadline, effect)
+        batch = Batch(commands, b"".join(map(as_sent, commands)), self._loop.create_future(), deadline, effect)
         if self._found is not None and self._found.shortage is not None:
             if effect == "erases":
                 self._durability.make_room()
