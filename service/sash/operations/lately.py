@@ -6,7 +6,7 @@ here contains message text.
 
 import re
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -75,14 +75,14 @@ class Lately:
     """The last fifteen minutes and the current one. Minutes are numbered since 1970."""
 
     def __init__(self) -> None:
-        self.minutes: dict[int, Counter[str]] = {}
+        self.minutes: dict[int, defaultdict[str, int]] = {}
         """The requests of each minute by class of status."""
         self.seen: dict[tuple[str, str], tuple[int, int, int]] = {}
         """By tenant and conversation: the minute of its latest window, the history's messages, and the window's tokens."""
         self._problems: dict[int, Counter[str]] = {}
         self._refusals: deque[Refusal] = deque(maxlen=_REFUSALS)
 
-    def begin(self, minute: int) -> Counter[str]:
+    def begin(self, minute: int) -> defaultdict[str, int]:
         """Begin a minute, and remove what is older than fifteen."""
         for kept in (self.minutes, self._problems):
             for old in [each for each in kept if each < minute - MINUTES]:
@@ -92,7 +92,7 @@ class Lately:
             self.seen.pop(named, None)
         while self._refusals and self._refusals[0].at_ms < (minute - MINUTES) * 60_000:
             self._refusals.popleft()
-        return self.minutes.setdefault(minute, Counter())
+        return self.minutes.setdefault(minute, defaultdict(int))
 
     def refuse(
         self, line: Mapping[str, Any], pointer: str | None, tenant: str | None, conversation: str | None
@@ -124,7 +124,7 @@ class Lately:
     def by_minute(self) -> list[Minute]:
         """The requests of each minute, oldest first."""
         now = int(time.time()) // 60
-        counted = [(minute, self.minutes.get(minute, Counter())) for minute in range(now - MINUTES, now + 1)]
+        counted = [(minute, Counter(self.minutes.get(minute))) for minute in range(now - MINUTES, now + 1)]
         return [Minute(minute * 60_000, by.total(), by["4"], by["5"]) for minute, by in counted]
 
     def by_problem(self) -> list[ProblemCount]:
