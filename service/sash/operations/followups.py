@@ -45,13 +45,12 @@ class Followups:
 
         ``tokens_of`` counts the window's messages from one seq to another, both included, without documents.
         """
-        before = self._last.get(key)
+        before = self._last.pop(key, None)
         self._last[key] = now
         if before is None:
             if len(self._last) > self._limit:
                 self._last.popitem(last=False)
             return None
-        self._last.move_to_end(key)
         is_longer = before.fixed == now.fixed and 0 < before.count <= len(seqs)
         if not is_longer or seqs[0] != before.first_seq or seqs[before.count - 1] != before.last_seq:
             return 0

@@ -1,6 +1,6 @@
 """Metrics of what windows leave out, by model, and of what that saves: money, and tokens in the provider's prompt cache."""
 
-from functools import partial
+from functools import cache, partial
 
 from sash.core.counts.models.models import Model
 from sash.operations.followups import Followups
@@ -19,8 +19,10 @@ class LeftOutMetrics:
         counter = registry.counter
         self._money = money
         self._last = Followups()
-        self._dropped_messages = counter("sash_window_dropped_messages_total", "Messages left out of windows.", "model")
-        self._dropped_tokens = counter("sash_window_dropped_tokens_total", "Tokens of messages left out.", "model")
+        messages = counter("sash_window_dropped_messages_total", "Messages left out of windows.", "model")
+        tokens = counter("sash_window_dropped_tokens_total", "Tokens of messages left out.", "model")
+        self._dropped = cache(lambda label: (messages(label), tokens(label)))
+        """The series of a label: messages, and their tokens."""
         self._dropped_images = counter(
             "sash_window_dropped_images_total",
             "Pictures, files and sounds of sent messages that were sent as one line of text.",
@@ -40,17 +42,21 @@ class LeftOutMetrics:
         self._truncations = counter(
             "sash_document_truncations_total", "Windows that cut or left out documents.", "model"
         )
-        self._followups = counter(
+        followups = counter(
             "sash_window_followups_total",
             "Windows that left history out and followed another of their conversation, by same or moved beginning.",
             *("model", "cut", "beginning"),
         )
-        self._followup_tokens = counter("sash_window_followup_tokens_total", "Tokens of those windows.", "model", "cut")
-        self._reused_tokens = counter(
+        sent = counter("sash_window_followup_tokens_total", "Tokens of those windows.", "model", "cut")
+        reused = counter(
             "sash_window_reused_tokens_total",
             "Tokens of those windows in the same place as before, which a provider's prompt cache can serve.",
             *("model", "cut"),
         )
+        self._followups = cache(
+            lambda label, cut, how: (followups(label, cut, how), sent(label, cut), reused(label, cut))
+        )
+        """The series of a label, a cut and a beginning: windows, their tokens, and those in the same place as before."""
         self._views = counter("sash_view_windows_total", "Windows of what one of several agents sees.", "model")
         self._unseen_messages = counter(
             "sash_view_unseen_messages_total",
@@ -61,12 +67,9 @@ class LeftOutMetrics:
     def begin(self, label: str) -> None:
         """Create the series of a model's label at 0, so that rates include the first event."""
         documents, media = (self._saved_tokens, self._trimmed_tokens), (self._dropped_images, self._dropped_media_bytes)
-        whole = self._dropped_messages, self._dropped_tokens
-        for metric in (*whole, *media, *documents, self._truncations, self._views, self._unseen_messages):
+        for metric in (self._dropped, *media, *documents, self._truncations, self._views, self._unseen_messages):
             metric(label)
         for cut in ("stable", "sliding"):
-            for metric in (self._followup_tokens, self._reused_tokens):
-                metric(label, cut)
             for how in ("same", "moved"):
                 self._followups(label, cut, how)
 
@@ -75,8 +78,9 @@ class LeftOutMetrics:
         head, plan = made.head, made.asked.plan
         dropped, documents = head.dropped, 0
         if dropped.messages:
-            self._dropped_messages(label).value += dropped.messages
-            self._dropped_tokens(label).value += dropped.tokens
+            messages, tokens = self._dropped(label)
+            messages.value += dropped.messages
+            tokens.value += dropped.tokens
             if target is not None and made.window.seqs:
                 self._follow(made, label, target)
         if dropped.media_bytes or dropped.images or dropped.files:
@@ -117,9 +121,10 @@ class LeftOutMetrics:
         if reused is None:
             return
         cut = "stable" if plan.query.stable else "sliding"
-        self._followups(label, cut, "same" if reused else "moved").value += 1
-        self._followup_tokens(label, cut).value += head.tokens.total
-        self._reused_tokens(label, cut).value += reused
+        windows, tokens, same = self._followups(label, cut, "same" if reused else "moved")
+        windows.value += 1
+        tokens.value += head.tokens.total
+        same.value += reused
         if plan.query.stable:
             prices = plan.model.prices_at(head.tokens.total)
             if prices.input_price and prices.cached_input_price is not None:
