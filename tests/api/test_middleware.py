@@ -201,7 +201,7 @@ async def test_a_plain_read_enters_little() -> None:
         await app({**scope, "headers": [(b"host", b"localhost")]}, None, send)  # type: ignore[arg-type]
         sys.setprofile(None)
     assert written.getvalue().count(b'"operation":"getConversation"') == 3
-    assert ("sash.api.middleware.layer", "Middleware._send") in entered
+    assert ("sash.api.middleware.layer", "_send") in entered
     assert len(entered) <= 9, sorted(entered)
     assert len({module for module, _ in entered}) <= 4, sorted(entered)
     assert begun == []

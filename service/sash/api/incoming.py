@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from hashlib import blake2b
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from litestar import Request
@@ -200,7 +200,7 @@ def taken(identity: str | None, pointer: str) -> BadRequest:
     return BadRequest.at(pointer, f"A conversation cannot be called {identity}: that is a path of its own")
 
 
-class Answer(NamedTuple):
+class Answer(msgspec.Struct, frozen=True):
     """An ASGI application that answers with ``body`` as JSON, and an ETag if it has one. A 304 is sent without a body.
 
     The framework's response checks headers, cookies and media types for each answer.
@@ -211,16 +211,18 @@ class Answer(NamedTuple):
     status: int = 200
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
-        body, etag, status = self
-        headers: Headers = [(b"etag", f'"{etag}"'.encode())] if etag else []
+        body, etag, status = self.body, self.etag, self.status
+        headers: Headers = []
         if status != 304:
-            headers += (_JSON, (b"content-length", b"%d" % len(body)))
+            headers += _JSON, (b"content-length", str(len(body)).encode())
+        if etag:
+            headers.append((b"etag", f'"{etag}"'.encode()))
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
 
 class Direct:
-    """An ASGI application that calls ``handlers`` directly, and the application ``app`` for the rest.
+    """Calls ``handlers`` directly, and the application ``app`` for the rest.
 
     The framework's routing, arguments and response take a sixth of a window's processor time, and a handler that reads its
     request and makes its answer by itself does not need them. A handler's path is of one word, such as ``/window``, or of
@@ -240,7 +242,8 @@ class Direct:
                 for method in handler.http_methods:
                     self._calls[method, first, last, name != ""] = handler, handler.fn, name
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def call(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request: an ASGI application."""
         first, _, rest = scope.get("path", "")[1:].partition("/")
         between, _, last = rest.partition("/")
         if found := self._calls.get((scope.get("method"), first, last, between != "")):

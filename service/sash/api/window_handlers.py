@@ -23,7 +23,6 @@ from sash.operations.logging import best_effort
 from sash.problems import ReceiptGone, Unprocessable, WindowDoesNotFit
 from sash.processor import PROCESSOR
 from sash.store.data.layout import Target
-from sash.store.data.tails import Known
 from sash.store.data.usage import estimated
 from sash.windows.answer import Made
 from sash.windows.difference import WindowDifference, difference
@@ -62,11 +61,11 @@ async def get_window(request: Incoming) -> Answer:
         if not query.explain:
             context.watching.metrics.windows.does_not_fit(problem.model)
         raise
-    if isinstance(found, Known):
-        return Answer(b"", etag=found.etag, status=304)
+    if not isinstance(found, tuple):
+        return Answer(b"", found.etag, 304)
     made, state = found
     request.tell_made(target, made, state, time.perf_counter() - started)
-    return Answer(made.body, etag=state.etag)
+    return Answer(made.body, state.etag)
 
 
 _NAMES = {"earlier": "from", "later": "to"}

@@ -217,7 +217,7 @@ class WindowMetrics:
                 self.given.value += 1
             if plan.query.explain:
                 return  # an explained window is read by people, and not sent to a provider
-            model, total, dropped = head.model, head.tokens.total, head.dropped
+            model, total, kept, dropped = head.model, head.tokens.total, head.kept.messages, head.dropped
             series = self._series.get(model)
             if series is None:
                 model, series = self.names.known(model), self._begin(model)
@@ -225,19 +225,17 @@ class WindowMetrics:
             series.seconds(seconds)
             series.tokens(total)
             series.fill(total / head.budget)
-            series.kept_messages.value += head.kept.messages
+            series.kept_messages.value += kept
             if dropped != _NOTHING or made.history.grounding_messages or plan.query.view is not None:
                 self._left_out.count(made, series.label, target)
             if self._spans is not None:
                 attributes = of_window(head, model, made.receipt, plan.model.provider)
                 self._spans.built_window(target, attributes, seconds)
-            line |= {
-                "model": model,
-                "window_tokens": total,
-                "budget": head.budget,
-                "kept": head.kept.messages,
-                "dropped": dropped.messages,
-            }
+            line["model"] = model
+            line["window_tokens"] = total
+            line["budget"] = head.budget
+            line["kept"] = kept
+            line["dropped"] = dropped.messages
             if made.receipt:
                 line["receipt"] = made.receipt.decode()
             if self.is_sampled() and (broken := broken_rules(made)):

@@ -21,9 +21,9 @@ import time
 from collections.abc import Awaitable
 from contextlib import nullcontext
 from contextvars import Context
-from functools import partial
 from http import HTTPStatus
-from itertools import count
+from itertools import cycle
+from types import MethodType
 from typing import Any
 from uuid import uuid4
 
@@ -118,7 +118,7 @@ class Middleware:
         self._context = Context()  # empty: the timer would otherwise keep the context of the request that set it
         self._ends_on_sigterm = ends_on_sigterm
         self._latest = -math.inf
-        self._numbers = count()
+        self._numbers = cycle(range(0x7000, 0x8000))
         self._rest_of_ids = str(uuid4())[18:]
         self.drain = Drain(self.idle_seconds)
         self.shared = Shared(keys, timeout_seconds, self.drain, Making(), Sending())
@@ -159,8 +159,7 @@ class Middleware:
         if given and _REQUEST_ID.fullmatch(given):
             request_id = given.decode("ascii")
         else:  # a UUID of version 7: the time, a counter, and random digits that are the same for the whole process
-            number = time.time_ns() // 1_000_000 << 16 | 0x7000 | next(self._numbers) & 0xFFF
-            digits = number.to_bytes(8).hex()
+            digits = (int(time.time() * 1000) << 16 | next(self._numbers)).to_bytes(8).hex()
             request_id = f"{digits[:8]}-{digits[8:12]}-{digits[12:]}{self._rest_of_ids}"
         line = {
             "request_id": request_id,
@@ -194,7 +193,7 @@ class Middleware:
 
         Raises MisdirectedRequest for a foreign Host, and NotFound for a slash in an id.
         """
-        path, method, headers, send = scope["path"], exchange.method, exchange.headers, partial(self._send, exchange)
+        path, method, headers, send = scope["path"], exchange.method, exchange.headers, MethodType(_send, exchange)
         if not (is_read := method in READS):
             limit_bytes = self._max_import_bytes if path == _STREAMED else self._max_body_bytes
             length = headers.get(b"content-length", b"")
@@ -205,7 +204,7 @@ class Middleware:
         if _PERCENT in (raw := scope.get("raw_path") or b""):
             _take_encoded(scope, raw)
         if self._cors is not None and method == "OPTIONS" and headers.get(b"access-control-request-method"):
-            await self._send_whole(exchange, 204, self._cors.preflight)  # a browser's CORS preflight, which has no key
+            await _send_whole(exchange, 204, self._cors.preflight)  # a browser's CORS preflight, which has no key
             return
         if (self._free and path not in FIGURES_PATHS and b"authorization" not in headers) or is_open(path):
             scope["sash.tenant"] = DEFAULT_TENANT
@@ -217,7 +216,7 @@ class Middleware:
             await self._app(scope, receive, send)
         elif method == "OPTIONS" and (methods := self._paths.methods(path)):
             allowed = ", ".join(sorted({*methods, "OPTIONS"}))  # the framework would list one handler's methods only
-            await self._send_whole(exchange, 204, [(b"allow", with_head(allowed).encode())])
+            await _send_whole(exchange, 204, [(b"allow", with_head(allowed).encode())])
         else:
             app = self._once if b"idempotency-key" in headers else self._app
             await app(scope, receive, send)
@@ -235,33 +234,6 @@ class Middleware:
         if caller.max_body_bytes is not None and body is not None and path != _STREAMED:
             body.limit_bytes = min(body.limit_bytes, caller.max_body_bytes)
 
-    def _send(self, exchange: Exchange, message: Message) -> Awaitable[None]:
-        """ASGI's ``send``: pass the message on, with the headers of every answer; note the answer's status and size."""
-        if message["type"] == "http.response.start":
-            exchange.status = message["status"]
-            names = dict(message["headers"])
-            headers = [*message["headers"], *exchange.more]
-            if b"cache-control" not in names:
-                headers.append(_ASK_AGAIN if b"etag" in names and exchange.method in READS else _NO_STORE)
-            if self.drain.began and exchange.http_version.startswith("1"):
-                headers.append(_CLOSE)  # in HTTP/2 the server itself ends connections (GOAWAY)
-            message["headers"] = headers
-        else:
-            body = message.get("body", b"")
-            size = len(body)
-            if exchange.method == "HEAD":
-                message = {**message, "body": b""}
-            elif size > WHOLE_BYTES:
-                return self.shared.sending.send(exchange, body, more=message.get("more_body", False))
-            if exchange.charge and size:
-                exchange.made(size)
-            exchange.size_bytes += size
-        return exchange.pass_on(message)
-
-    async def _send_whole(self, exchange: Exchange, status: int, headers: Headers, body: bytes = b"") -> None:
-        await self._send(exchange, {"type": "http.response.start", "status": status, "headers": headers})
-        await self._send(exchange, {"type": "http.response.body", "body": body})
-
     async def _fail(self, exchange: Exchange, problem: Problem, scope: Scope) -> None:
         """Answer with the problem. If an answer has begun, break its connection, so that it does not seem whole."""
         exchange.deadline = math.inf
@@ -273,7 +245,7 @@ class Middleware:
         status, headers, body = render(problem, scope["path"])
         headers = {"Content-Type": PROBLEM_TYPE, "Content-Length": str(len(body)), **headers}
         pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-        await self._send_whole(exchange, status, pairs, body)
+        await _send_whole(exchange, status, pairs, body)
 
     def _end(self, exchange: Exchange, scope: Scope) -> None:
         self._running.discard(exchange)
@@ -305,6 +277,39 @@ class Middleware:
         if self._running:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(_LOOK_SECONDS, self._cut_late, context=self._context)
+
+
+def _send(exchange: Exchange, message: Message) -> Awaitable[None]:
+    """ASGI's ``send``: pass the message on, with the headers of every answer; note the answer's status and size."""
+    if message["type"] == "http.response.start":
+        exchange.status = message["status"]
+        headers, caching = [*message["headers"], *exchange.more], _NO_STORE
+        for name, _ in message["headers"]:
+            if name == b"etag" and exchange.method in READS:
+                caching = _ASK_AGAIN
+            elif name == b"cache-control":
+                break
+        else:
+            headers.append(caching)
+        if exchange.shared.drain.began and exchange.http_version.startswith("1"):
+            headers.append(_CLOSE)  # in HTTP/2 the server itself ends connections (GOAWAY)
+        message["headers"] = headers
+    else:
+        body = message.get("body", b"")
+        size = len(body)
+        if exchange.method == "HEAD":
+            message = {**message, "body": b""}
+        elif size > WHOLE_BYTES:
+            return exchange.shared.sending.send(exchange, body, more=message.get("more_body", False))
+        if exchange.charge and size:
+            exchange.made(size)
+        exchange.size_bytes += size
+    return exchange.pass_on(message)
+
+
+async def _send_whole(exchange: Exchange, status: int, headers: Headers, body: bytes = b"") -> None:
+    await _send(exchange, {"type": "http.response.start", "status": status, "headers": headers})
+    await _send(exchange, {"type": "http.response.body", "body": body})
 
 
 def _take_encoded(scope: Scope, raw: bytes) -> None:

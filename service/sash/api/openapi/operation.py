@@ -53,7 +53,7 @@ def documented(summary: str, tag: str, **rest: Any) -> Callable[[_Handler], _Han
     def declare(function: _Handler) -> _Handler:
         returned = function.__annotations__["return"]
         if isinstance(returned, type) and issubclass(returned, msgspec.Struct):
-            rest["gives"] = returned
+            rest.setdefault("gives", returned)
         vars(function)["operation"] = Operation(summary=summary, tag=tag, **rest)
         return function
 
