@@ -314,7 +314,7 @@ def follow_up(
 
 async def window_after(
     request: Incoming, target: Target, query: WindowQuery, tail: TailReply | None
-) -> Sequence[bytes]:
+) -> Sequence[bytes | bytearray]:
     """The answer's member ``window``, or ``window_error``, in pieces. The turn is stored, so a failure is not raised."""
     context, room, started = request.context, request.exchange.make_room, time.perf_counter()
     try:
@@ -334,12 +334,12 @@ async def window_after(
     return b',"window":', made.body
 
 
-def no_window(request: Incoming, problem: Problem) -> Sequence[bytes]:
+def no_window(request: Incoming, problem: Problem) -> Sequence[bytes | bytearray]:
     """The answer's members where its window cannot be made."""
     return b',"window":null,"window_error":', msgspec.json.encode(problem.document(request.scope["path"]))
 
 
-def _answer(target: Target, entries: list[NewEntry], reply: AppendReply, window: Sequence[bytes]) -> Answer:
+def _answer(target: Target, entries: list[NewEntry], reply: AppendReply, window: Sequence[bytes | bytearray]) -> Answer:
     """The answer to an append: each entry's seq and tokens, then ``window``, which are JSON members in pieces."""
     messages, seqs, status = [], [], 200
     for entry, step in zip(entries, reply.entries, strict=True):

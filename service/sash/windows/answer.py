@@ -3,6 +3,7 @@
 from collections.abc import Set as AbstractSet
 from functools import partial, reduce
 from operator import or_
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -18,7 +19,7 @@ from sash.core.law.history.view import History, Order
 from sash.core.law.limits.unreadable import unreadable_in
 from sash.core.law.recall import Recollection
 from sash.core.law.records.figures import Explained
-from sash.core.law.render import Bodies, Body, chat_messages, chat_request, other_messages
+from sash.core.law.render import Bodies, Body, chat_messages, chat_request, listed, other_messages
 from sash.core.law.selection.explain import documents_told
 from sash.core.law.selection.window import Window
 from sash.core.providers import render_request
@@ -54,7 +55,7 @@ from sash.windows.tokens_sent import is_sent_as_counted, savings
 class Made(msgspec.Struct, frozen=True):
     """A finished window: its JSON, and the objects that it was made from."""
 
-    body: bytes
+    body: bytearray
     asked: Asked
     history: History
     window: Window
@@ -188,8 +189,9 @@ def _came(history: History, seq: int) -> int:
 
 def _with_hints(plan: WindowPlan, request: Object | list[Body], hints: Hints) -> Object:
     """The request with hints for the prompt cache."""
-    given: Object = msgspec.json.decode(chat_request(plan.parts, request)) if isinstance(request, list) else request
-    return plan.form.mark(given, hints.kind, hints.places, hints.key)
+    if isinstance(request, list):
+        request = msgspec.json.decode(listed(chat_request(plan.parts, request)), type=dict[str, Any])
+    return plan.form.mark(request, hints.kind, hints.places, hints.key)
 
 
 def _recalled(recollection: Recollection) -> WindowRecalled:

@@ -28,7 +28,7 @@ from sash.core.law.history.view import History, with_recalled
 from sash.core.law.recall import choose
 from sash.core.law.records.costs import message_costs
 from sash.core.law.records.need_older import NeedOlder, older
-from sash.core.law.render import Bodies, Body, chat_messages, chat_request
+from sash.core.law.render import Bodies, Body, chat_messages, chat_request, listed
 from sash.core.law.selection.explain import does_not_fit
 from sash.core.law.selection.window import Window
 from sash.core.providers.messages.pieces import Object
@@ -72,6 +72,8 @@ Flow = Generator[Need | Made, Any, None]
 _MOST_TRIES = 8
 """Budgets that are tried for a refused window. The first is nearly always enough."""
 _NO_RECORDS: Final[Mapping[int, Record]] = MappingProxyType({})
+_ROOM: Final = bytes(256)
+"""Room behind an answer for its receipt, which is known once all else is written: so nothing is copied again."""
 _encode, _replace = msgspec.json.Encoder().encode, msgspec.structs.replace
 
 
@@ -91,7 +93,7 @@ def window(asked: Asked, seen: SeenHistory) -> Flow:
             # A recalled message may bring words with it, such as a turn of the user before the assistant.
             asked, seen, recalled = _replace(asked, recollection=NOTHING), drafted, _NO_RECORDS
             continue
-        if isinstance(choice, NeedOlder):
+        if not isinstance(choice, Window):
             seen = yield seen.older(choice)
             continue
         bodies, seqs = seen.bodies, choice.seqs
@@ -140,14 +142,14 @@ def _made(
         note=window.note,
         cost=Cost(round(total * prices.uncached / 1e6, 9), prices.tier) if prices is not None else None,
     )
-    before, after = _encode(head)[:-1] + b',"request":', b"}" if asked.receipt is None else b""
-    if isinstance(request, list):
-        body = chat_request(plan.parts, request, before=before, after=after)
-    else:
-        body = before + _encode(request) + after
+    name = b'"request":'
+    written = chat_request(plan.parts, request, name) if isinstance(request, list) else [name + _encode(request)]
+    body = listed([_encode(head)[:-1], *written, _ROOM])
+    del body[-1 - len(_ROOM) :]
     if asked.receipt is not None:
         receipt = asked.receipt(body, total)
-        body = b"".join((body, b',"receipt":"', receipt, b'"}'))
+        body += b',"receipt":"' + receipt + b'"'
+    body += b"}"
     return Made(body, asked, history, window, head, documents, hints, bodies, receipt)
 
 
@@ -187,11 +189,11 @@ def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, Histor
             enough.model = plan.model.id
             raise enough from None
         choice = enough
-    if isinstance(choice, NeedOlder):
-        if view is not None:
-            choice = back_for_view(read, history, choice, plan.model, plan.budget, asked.block)
-    elif asked.recollection is not None:
-        choice = recollected(choice, asked.recollection, history)
+    if isinstance(choice, Window):
+        if asked.recollection is not None:
+            choice = recollected(choice, asked.recollection, history)
+    elif view is not None:
+        choice = back_for_view(read, history, choice, plan.model, plan.budget, asked.block)
     return choice, history, documents
 
 

@@ -88,7 +88,7 @@ class Receipt(msgspec.Struct, frozen=True):
 
 
 def receipt_of(
-    target: Target, state: State, column: int, rules: bytes, told: tuple[Any, ...], body: bytes, total: int
+    target: Target, state: State, column: int, rules: bytes, told: tuple[Any, ...], body: bytes | bytearray, total: int
 ) -> bytes:
     """The receipt of an answer: ``body`` is all of it except the receipt, and ``total`` the window's tokens.
 
@@ -111,7 +111,7 @@ def receipt_of(
     if len(packed) > _ROOM:
         packed = _shorter(fields)
     checksum = xxh3_64_digest(life + packed, xxh3_64_intdigest(body))
-    return b"w1." + life + change + b2a_base64(checksum + packed).translate(_TO_URL, b"=\n")
+    return b"w1." + life + change + b2a_base64(checksum + packed).translate(_TO_URL).rstrip(b"=\n")
 
 
 def _shorter(fields: tuple[Any, ...]) -> bytes:

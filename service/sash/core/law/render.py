@@ -111,9 +111,9 @@ def chat_messages(
             lists = [seq for seq, body in zip(window.seqs, kept, strict=True) if has_list(body)]
             odd = {seq: marked.odd.get(seq, 0) | refused for seq in lists}
             marked = msgspec.structs.replace(marked, odd={**marked.odd, **odd})
-        few_shots, kept, lines = _as_marked(parts, window, bodies, kept, marked)
+        few_shots, kept, lines = _as_marked(parts, window, bodies, [*kept], marked)
     if lines or window.recalled is not None:
-        _, kept = _with_others(window, kept, lines)
+        _, kept = _with_others(window, [*kept], lines)
     said = _lines(window) if window.summary is not None or window.note else ()
     sent = [*parts.sent_system, *few_shots, *said, *kept]
     if marked is not None:
@@ -143,23 +143,22 @@ def _as_marked(
     return [_as_taken(body, odd | marked.refused, marked, 0) for body, odd in shots], kept, lines
 
 
-def chat_request(parts: FixedParts, messages: list[Body], *, before: bytes = b"", after: bytes = b"") -> bytes:
-    """``before``, the ``request`` of these messages for chat completions, and ``after``."""
-    head, end = before + b'{"messages":[', parts.chat_end + after
-    first = messages[0]
+def chat_request(parts: FixedParts, messages: list[Body], before: bytes = b"") -> list[Body]:
+    """``before``, and the ``request`` of these messages for chat completions, without the commas between them."""
+    head, first = before + b'{"messages":[', messages[0]
     messages[0] = head + first if isinstance(first, bytes) else (head, *first)
     last = messages[-1]
-    messages[-1] = last + end if isinstance(last, bytes) else (*last, end)
-    return _listed(messages)
+    messages[-1] = last + parts.chat_end if isinstance(last, bytes) else (*last, parts.chat_end)
+    return messages
 
 
-def _listed(bodies: Sequence[Body]) -> bytes:
+def listed(bodies: Sequence[Body]) -> bytearray:
     """The bodies with commas between them. All bytes are copied once."""
     try:
-        return b",".join(bodies)  # type: ignore[arg-type] # as nearly always
+        return bytearray(b",").join(bodies)  # type: ignore[arg-type] # as nearly always
     except TypeError:  # some are in pieces
         pieces = [piece for body in bodies for piece in (b",", *((body,) if isinstance(body, bytes) else body))]
-        return b"".join(pieces[1:])
+        return bytearray().join(pieces[1:])
 
 
 def _without_native(body: Body, seq: int, found: NativeParts, writing: RequestWriting, *, is_edited: bool) -> Body:
@@ -205,7 +204,7 @@ def other_messages(
 ) -> list[Outgoing]:
     """The window's messages for another provider's format."""
     fixed: Sequence[Body] = (*parts.sent_few_shots, *_lines(window))
-    seqs, kept = _with_others(window, sent_bodies(window, bodies, grounding), window.lines)
+    seqs, kept = _with_others(window, [*sent_bodies(window, bodies, grounding)], window.lines)
     outgoing = [Outgoing(0, message) for message in _decoded(parts.sent_system)]
     told = [*map(Outgoing, [0] * len(fixed) + seqs, _decoded([*fixed, *kept]))]
     if window.grounding:
@@ -231,7 +230,7 @@ def _with_others(
 
 
 def _decoded(bodies: Sequence[Body]) -> list[Object]:
-    messages: list[Object] = msgspec.json.decode(b"[" + _listed(bodies) + b"]")
+    messages: list[Object] = msgspec.json.decode(b"[" + listed(bodies) + b"]")
     return messages
 
 
@@ -250,14 +249,15 @@ def _lines(window: Window) -> tuple[bytes, ...]:
     return tuple(map(msgspec.json.encode, lines))
 
 
-def sent_bodies(window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> list[Body]:
+def sent_bodies(window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> Sequence[Body]:
     """The kept messages in order, with their documents."""
     seqs, first_seq = window.seqs, bodies.first_seq
     start, end = (seqs[0] - first_seq, seqs[-1] - first_seq + 1) if seqs else (0, 0)
     is_run = start >= 0 and end - start == len(seqs) and not window.is_moved  # as nearly always
-    kept = [*bodies.tail[start:end]] if is_run else bodies.of(seqs)
+    found = bodies.tail[start:end] if is_run else bodies.of(seqs)
     if not (bodies.edited or window.grounding):
-        return kept
+        return found
+    kept = [*found]
     for seq in bodies.edited.keys() | window.grounding.keys():
         place = seqs.index(seq) if window.is_moved else bisect_left(seqs, seq)
         if place < len(seqs) and seqs[place] == seq:
