@@ -140,7 +140,7 @@ def _made(
         stop_reason=window.stop_reason,
         summary_used=window.summary is not None,
         note=window.note,
-        cost=Cost(round(total * prices.uncached / 1e6, 9), prices.tier) if prices is not None else None,
+        cost=Cost(round(total * prices.uncached * 1e3) / 1e9, prices.tier) if prices is not None else None,
     )
     name = b'"request":'
     written = chat_request(plan.parts, request, name) if isinstance(request, list) else [name + _encode(request)]
