@@ -132,7 +132,7 @@ async def _write(
         writing["said"] = sent.digests(found.keep)
     _set_system(request, writing, compared)
     reach = context.windows.asking(query).reach if query is not None else None
-    append = partial(context.store.conversations.append, target, entries, reach, **writing)
+    append = partial(context.store.conversations.append, target, entries, reach=reach, **writing)
     try:
         is_replaced = chat.length - compared.keep_seq > compared.from_log
         reply = await _appended(request, target, compared, append, forget=forget, is_replaced=is_replaced)
@@ -140,7 +140,7 @@ async def _write(
         _pointing(sent, found).point(problem)
         raise
     if entries or found.system is not None or compared.keep_seq < chat.length:
-        follow_up(request, target, entries, reply, (started, counted))
+        follow_up(request, target, entries, reply, now, (started, counted))
     window = await window_after(request, target, query, reply.tail) if query is not None else ()
     messages = [
         AgreedMessage(step.seq, entry.identity.id, not isinstance(piece, Given))

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -24,7 +25,7 @@ from sash.api.window_handlers import window_beside
 from sash.core.chat.bounds import IDS
 from sash.core.chat.json_bodies import decode_json
 from sash.core.chat.messages import Entry, EntryName, decode_entries, is_text_alone
-from sash.core.law.documents.grounding import parse_template
+from sash.core.law.documents.grounding import Template, parse_template
 from sash.core.law.fixed_parts.conversation_settings import ConversationSettings, decoded_settings, encode_settings
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.units import LONGEST_GROUP
@@ -43,7 +44,7 @@ from sash.problems import (
     Unprocessable,
     WindowDoesNotFit,
 )
-from sash.store.data.append_script import AppendReply, Writing
+from sash.store.data.append_script import AppendReply
 from sash.store.data.branches import NOTHING_SEALED, SealedTail, name_of
 from sash.store.data.entries import NewEntry, prepare, wall_ms
 from sash.store.data.layout import Target
@@ -101,6 +102,7 @@ class AppendQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=
 
 _OWN = (b"format=", b"after_seq=", b"forget=")
 """Parameters of an append that are not those of a window."""
+_encode = msgspec.json.Encoder().encode
 _append = msgspec.json.Decoder(AppendMessages)
 _append_native = msgspec.json.Decoder(AppendNative)
 
@@ -133,25 +135,15 @@ async def append_messages(request: Incoming) -> Answer:
     expected, sent = request.if_match(), await _read(request, asked)
     try:
         entries, now, counting_seconds = await _counted(context, target, sent, query, repeats)
-        append = context.store.conversations.append
-        writing: Writing = {
-            "settings": DEFAULTS,
-            "if_match": expected,
-            "now_ms": now,
-            "repeats": repeats,
-            "token": token,
-        }
+        append = partial(
+            context.store.conversations.append, target, entries, DEFAULTS, expected, now, reach, repeats, token
+        )
         if sent.after is None or repeats is not None:
-            reply = await append(target, entries, reach, **writing)
+            reply = await append()
         else:
-            reply = await context.store.histories.append_after(
-                target,
-                sent.after,
-                lambda gone: append(target, entries, reach, **(writing | {"after": gone})),
-                request.exchange.extend,
-                forget=asked.forget,
-            )
-        follow_up(request, target, entries, reply, (started, counting_seconds))
+            extend, forget = request.exchange.extend, asked.forget
+            reply = await context.store.histories.append_after(target, sent.after, append, extend, forget=forget)
+        follow_up(request, target, entries, reply, now, (started, counting_seconds))
         window = await window_after(request, target, query, reply.tail) if query is not None else ()
         return _answer(target, entries, reply, window)
     except Problem as problem:
@@ -237,9 +229,12 @@ async def _counted(
     unnamed = query if query is not None and query.model is None else None
     needs_settings, needs_messages, has_receipts = unnamed is not None, False, False
     for entry in sent.entries:
-        needs_settings |= entry.grounding is not None
-        has_receipts |= entry.receipt is not None
-        needs_messages |= not is_text_alone(entry.message) and needs_earlier(entry.message)
+        if entry.grounding is not None:
+            needs_settings = True
+        if entry.receipt is not None:
+            has_receipts = True
+        if not is_text_alone(entry.message) and needs_earlier(entry.message):
+            needs_messages = True
     template = _DEFAULT_TEMPLATE
     if needs_settings:
         settings, parts = decoded_settings[await stored_settings(context, target), context.settings.send_members]
@@ -251,9 +246,14 @@ async def _counted(
     if has_receipts:
         check_receipts(sent.entries, target)
     names = context.settings.send_members
-    await run_in_turn_if_large(sent.size_bytes, check_entries, sent.entries, earlier)
-    entries = await run_in_turn_if_large(sent.size_bytes, prepare, sent.entries, template, now, names)
+    entries = await run_in_turn_if_large(sent.size_bytes, _prepared, sent.entries, earlier, template, now, names)
     return entries, now, time.perf_counter() - counting
+
+
+def _prepared(given: Sequence[Entry], earlier: Earlier, template: Template, now_ms: int, send: Names) -> list[NewEntry]:
+    """The entries, checked, measured and encoded."""
+    check_entries(given, earlier)
+    return prepare(given, template, now_ms, send)
 
 
 async def stored_settings(context: Context, target: Target) -> bytes:
@@ -287,16 +287,17 @@ def follow_up(
     target: Target,
     entries: list[NewEntry],
     reply: AppendReply,
+    now_ms: int,
     times: tuple[float, float],
 ) -> None:
-    """Report an append to metrics and the log line, and start its background work.
+    """Report an append, stored at ``now_ms``, to metrics and the log line, and start its background work.
 
     ``times`` are the append's start (``time.perf_counter``) and the seconds spent on counting.
     """
-    context, line = request.context, request.line
+    context, line, has_settings = request.context, request.line, reply.settings != DEFAULTS
     try:
-        context.store.tenants.changed[target.tenant, target.id] = wall_ms()
-        if reply.settings != DEFAULTS:
+        context.store.tenants.changed[target.tenant, target.id] = now_ms
+        if has_settings:
             context.store.owners.touch(target, reply.settings)
         count = tokens = 0
         for step in reply.entries:
@@ -308,7 +309,7 @@ def follow_up(
         context.watching.metrics.append(count, seconds=time.perf_counter() - times[0], tokenise_seconds=times[1])
     except Exception as error:  # noqa: BLE001 - a stored append is never answered with an error
         log_beside(error)
-    if reply.settings != DEFAULTS or context.settings.recall != "off":
+    if has_settings or context.settings.recall != "off":
         context.recall.indexer.appended(target, entries, reply)
 
 
@@ -345,13 +346,15 @@ def _answer(target: Target, entries: list[NewEntry], reply: AppendReply, window:
     for entry, step in zip(entries, reply.entries, strict=True):
         messages.append(AppendedMessage(step.seq, entry.identity.id, step.duplicate, EncodingTokens(*step.tokens)))
         seqs.append(step.seq)
-        status = status if step.duplicate else 201
+        if not step.duplicate:
+            status = 201
+    seqs.sort()
     waiting = reply.waiting or msgspec.UNSET
-    appended = AppendedMessages(target.id, reply.version, f'"{reply.etag}"', min(seqs), max(seqs), messages, waiting)
+    appended = AppendedMessages(target.id, reply.version, f'"{reply.etag}"', seqs[0], seqs[-1], messages, waiting)
     if reply.sealed is not NOTHING_SEALED:
-        branch, appended.forgotten_branches = told_of(reply.sealed, min(seqs) - 1)
+        branch, appended.forgotten_branches = told_of(reply.sealed, seqs[0] - 1)
         appended.branch = branch or msgspec.UNSET
-    return Answer(b"".join((msgspec.json.encode(appended)[:-1], *window, b"}")), etag=reply.etag, status=status)
+    return Answer(b"".join((_encode(appended)[:-1], *window, b"}")), etag=reply.etag, status=status)
 
 
 def told_of(sealed: SealedTail, after_seq: int) -> tuple[SealedBranch | None, list[str] | msgspec.UnsetType]:

@@ -46,6 +46,7 @@ _EXPORTED_BYTES = 16
 
 Earlier = Sequence[tuple[str, Mapping[str, Any]]]
 """Messages of the conversation before a request, with their entries' ids, oldest first."""
+_encode: Any = msgspec.json.Encoder().encode
 
 
 def check_entries(entries: Sequence[Entry], earlier: Earlier = (), plain: int = 0) -> None:
@@ -184,7 +185,7 @@ def measure_entry(
         own_text = "".join(content_texts(message.get("content")))
         grounding, added, digits = _grounding(entry.grounding, own_text, start, end, template, measured.extra)
     else:
-        body = msgspec.json.encode(message)
+        body = _encode(message)
     if entry.metadata or entry.receipt:
         flags |= Flags.NOTED
     if entry.status == "in_progress":

@@ -4,13 +4,14 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import chain, repeat
-from typing import Any, Final, NotRequired, TypedDict, Unpack
+from typing import Any, Final, NotRequired, TypedDict
 
 import msgspec
 
 from sash.core.chat.audiences import EVERYBODY
+from sash.core.counts.models.families import DEVELOPER
 from sash.core.stored.details import decode_details
-from sash.core.stored.record import Flags
+from sash.core.stored.record import Flags, Record
 from sash.problems import (
     Conflict,
     EntryConflict,
@@ -29,7 +30,7 @@ from sash.store.data.layout import PARTS, Keys, Target, id_field, new_name
 from sash.store.data.marked_storage import MarkedStorage
 from sash.store.data.media_contents import MediaContents
 from sash.store.data.media_erasures import MediaErasures
-from sash.store.data.media_texts import KeptMedium, as_string, kept_media
+from sash.store.data.media_texts import as_string, kept_media
 from sash.store.data.script_calls import HistoryEdited, MediaMoved
 from sash.store.data.sealing import PLAIN, PLAIN_JSON, AnySealer, Kind, Purpose
 from sash.store.data.tails import Reach, TailReply
@@ -70,28 +71,6 @@ class AppendReply(msgspec.Struct, frozen=True):
     sealed: SealedTail = NOTHING_SEALED
 
 
-class _EntryRest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Members of an entry that few entries have. Tokens are pairs (o200k_base, cl100k_base)."""
-
-    makes: Sequence[str] | None = None
-    answers: str | None = None
-    links: str = ""
-    parallel: tuple[int, int] | None = None
-    always: bool = False
-    documents: tuple[int, int] | None = None
-    progress: bool = False
-    unsent: bool = False
-    """Whether it is left out of windows."""
-    continues: bool = False
-    """Whether it may only replace an entry in progress."""
-    compaction: str | None = None
-    """The form of the compaction that it is, which stands for all messages before it."""
-    media: Sequence[KeptMedium] = ()
-    agents: Sequence[str] = ()
-    """Its author and its audience."""
-
-
-_NO_REST = _encode(_EntryRest())
 _APPEND_AND_READ = SCRIPTS["append"]._replace(name="append+read_window")
 """The append script, under the name that metrics and traces have for an append with its window."""
 
@@ -129,8 +108,16 @@ NOTHING_STOOD: Final = Forgotten(0, "0", (0,) * 5, "", 0, ())
 """The rewind of a conversation that does not exist: the entity tag is that of a missing one."""
 
 
-class _AppendRest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Arguments that few appends have."""
+class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Arguments that few appends have.
+
+    ``before`` is the number of messages that must be there already, ``ttl`` the milliseconds that a new conversation lasts.
+    ``repeats`` is the life in which the same request was done before: then only the places of its entries are asked for.
+    ``token`` names a request that is done but once, so that its next run can find out whether it was. ``after`` is what is
+    forgotten before, in the same step. With ``reach`` the reply has the tail that a window likely needs, as ``read_window``
+    gives it. ``fresh``: no entry may have an id that is stored. ``set`` are settings that change in the same step. ``said``
+    are the digests that the newest messages must have, joined, and ``behind`` is the number of messages before these.
+    """
 
     before: int | None = None
     ttl: int | None = None
@@ -146,68 +133,61 @@ class _AppendRest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def append(
     keys: Keys,
-    *,
     name: str,
-    settings: bytes,
     sealer: AnySealer,
     entries: Sequence[NewEntry],
+    settings: bytes,
     if_match: str,
     now_ms: int,
-    ttl_ms: int | None,
-    before: int | None = None,
-    repeats: str | None = None,
-    token: str | None = None,
-    after: Forgotten | None = None,
-    reach: Reach | None = None,
-    fresh: bool = False,
-    changed: SettingsChange | None = None,
-    said: msgspec.Raw | None = None,
-    behind: int | None = None,
+    asked: Asked,
 ) -> ScriptCall[AppendReply]:
-    """Append entries, all or none, each id once; create the conversation if it is not there.
-
-    ``before`` is the number of messages that must be there already. ``repeats`` is the life in which the same request was
-    done before: then only the places of its entries are asked for. ``token`` names a request that is done but once, so that
-    its next run can find out whether it was. With ``reach`` the reply has the tail that a window
-    likely needs, as ``read_window`` gives it. ``after`` is what is forgotten before, in the same step. ``fresh``: no entry
-    may have an id that is stored. ``changed`` are settings that change in the same step. ``said`` are the digests that the
-    newest messages must have, joined, and ``behind`` is the number of messages before these.
+    """Append entries, all or none, each id once; create the conversation, with these settings, if it is not there.
 
     The call raises PreconditionFailed, EntryConflict, ReplyGone, OrphanToolResult, TooManyPinned, ConversationDamaged,
-    MediaMoved, for a repeat Conflict and NotFound, and HistoryEdited where ``after`` was made for another state, or other
-    words than ``said`` are there.
+    MediaMoved, for a repeat Conflict and NotFound, and HistoryEdited where ``asked.after`` was made for another state, or
+    other words than ``asked.said`` are there.
     """
-    asked = _AppendRest(before, ttl_ms, repeats, token, after, reach, fresh, changed, said, behind)
     arguments = [name, settings, now_ms, if_match, new_name(), MOST_PINNED, _encode(asked)]
     columns = zip(*map(_entry_arguments, repeat(sealer), entries), strict=True)
     arguments.extend(chain.from_iterable(columns))
-    script = SCRIPTS["append"] if reach is None else _APPEND_AND_READ
+    script = SCRIPTS["append"] if asked.reach is None else _APPEND_AND_READ
     return ScriptCall(script, keys.first(len(PARTS)), arguments, partial(_read_append, entries))
 
 
 def _entry_arguments(sealer: AnySealer, entry: NewEntry) -> tuple[bytes | int, ...]:
-    """An entry's value in each of the script's columns: its id, the tokens that it adds to the totals, its stored values."""
-    record, calls = entry.record, entry.calls
-    stored = seal_message(
-        sealer, record, entry.identity, entry.body, entry.grounding, entry.metadata, as_before=entry.as_before
-    )
-    rest = _encode(
-        _EntryRest(
-            makes=calls.opens or None,
-            answers=calls.answers or None,
-            links=record.links if calls.opens or calls.answers else "",
-            parallel=entry.tokens_parallel if calls.answers else None,
-            always=record.is_always,
-            documents=record.grounding if entry.grounding else None,
-            progress=bool(record.flags & Flags.IN_PROGRESS),
-            unsent=bool(record.flags & Flags.LEFT_OUT),
-            continues=entry.continues,
-            compaction=entry.compaction,
-            media=kept_media(sealer, record.media, entry.contents, entry.lost) if record.media else (),
-            agents=record.party.names if record.party is not EVERYBODY else (),
-        )
-    )
-    return id_field(entry.identity.id), *entry.tokens, *stored, rest if rest != _NO_REST else b""
+    """An entry's value in each of the script's columns: its id, the tokens that it adds to the totals, its stored values.
+
+    The last one has what few entries have: the script's head tells its members."""
+    record, identity, calls = entry.record, entry.identity, entry.calls
+    stored = seal_message(sealer, record, identity, entry.body, entry.grounding, entry.metadata, entry.as_before)
+    rest: dict[str, Any] = {}
+    if calls.opens:
+        rest = {"makes": calls.opens, "links": record.links}
+    elif calls.answers:
+        rest = {"answers": calls.answers, "links": record.links, "parallel": entry.tokens_parallel}
+    if record.flags or record.measure.role <= DEVELOPER:
+        rest |= _told_by_flags(entry, record)
+    if entry.continues:
+        rest["continues"] = True
+    if record.media:
+        rest["media"] = kept_media(sealer, record.media, entry.contents, entry.lost)
+    if record.party != EVERYBODY:
+        rest["agents"] = record.party.names
+    return id_field(identity.id), *entry.tokens, *stored, _encode(rest) if rest else b""
+
+
+def _told_by_flags(entry: NewEntry, record: Record) -> dict[str, Any]:
+    """What the script must know of a message with flags, and of a system or developer message."""
+    rest: dict[str, Any] = {"always": True} if record.is_always else {}
+    if entry.grounding:
+        rest["documents"] = record.grounding
+    if record.flags & Flags.IN_PROGRESS:
+        rest["progress"] = True
+    if record.flags & Flags.LEFT_OUT:
+        rest["unsent"] = True
+    if record.flags & Flags.COMPACTION:
+        rest["compaction"] = entry.compaction
+    return rest
 
 
 class _Open(msgspec.Struct):
@@ -277,31 +257,38 @@ class Appends:
         self.branches = Branches(client, data_keys)
 
     async def append(
-        self, target: Target, entries: Sequence[NewEntry], reach: Reach | None = None, **writing: Unpack[Writing]
+        self,
+        target: Target,
+        entries: Sequence[NewEntry],
+        settings: bytes,
+        if_match: str,
+        now_ms: int,
+        reach: Reach | None = None,
+        repeats: str | None = None,
+        token: str | None = None,
+        after: Forgotten | None = None,
+        *,
+        fresh: bool = False,
+        changed: tuple[bytes, bytes] | None = None,
+        said: Sequence[bytes] | None = None,
+        behind: int | None = None,
     ) -> AppendReply:
         """Store entries, all or none, each id once; create the conversation if it is not there.
 
-        With ``reach``, the reply has the tail that a window likely needs, for ``Tails.opened``.
+        With ``reach``, the reply has the tail that a window likely needs, for ``Tails.opened``. ``Writing`` tells the rest.
 
         Raises:
             PreconditionFailed, EntryConflict, ReplyGone, OrphanToolResult, TooManyPinned, StoreUnavailable, StoreFull.
         """
         sealer = PLAIN if self.data_keys.plain else await self.data_keys.sealer(target.tenant, target.name)
-        given = list(entries)
+        given = entries
         entries = given if not self._has_objects else await self.media.placed(target, sealer, given, target.keys.media)
         if sealer.active:
-            writing = {**writing, "settings": sealer.seal(Kind.SETTINGS, writing["settings"])}
-        arguments: Any = _sealed_agreement(sealer, writing) if "fresh" in writing else writing
+            settings = sealer.seal(Kind.SETTINGS, settings)
+        change, digests = _sealed_agreement(sealer, changed, said) if fresh else (None, None)
+        asked = Asked(None, self._retention_ms, repeats, token, after, reach, fresh, change, digests, behind)
         while True:
-            call = append(
-                target.keys,
-                name=target.name,
-                sealer=sealer,
-                entries=entries,
-                ttl_ms=self._retention_ms,
-                reach=reach,
-                **arguments,
-            )
+            call = append(target.keys, target.name, sealer, entries, settings, if_match, now_ms, asked)
             try:
                 appended = await self._client.run(call)
             except MediaMoved:
@@ -369,15 +356,12 @@ def _as_before(entries: Sequence[NewEntry], index: int) -> list[NewEntry]:
     return found
 
 
-def _sealed_agreement(sealer: AnySealer, writing: Writing) -> dict[str, Any]:
-    """Return an agreement's arguments as the append script takes them."""
-    arguments: dict[str, Any] = {**writing}
-    if "changed" in writing:
-        sealed = (as_string(sealer.seal(Kind.SETTINGS, each)) for each in writing["changed"])
-        arguments["changed"] = SettingsChange(*sealed)
-    if "said" in writing:
-        arguments["said"] = as_string(b"".join(_sealed_digests(sealer, writing["said"])))
-    return arguments
+def _sealed_agreement(
+    sealer: AnySealer, changed: tuple[bytes, bytes] | None, said: Sequence[bytes] | None
+) -> tuple[SettingsChange | None, msgspec.Raw | None]:
+    """Return an agreement's settings that change, and the digests of what the newest messages say, as scripts take them."""
+    change = SettingsChange(*(as_string(sealer.seal(Kind.SETTINGS, each)) for each in changed)) if changed else None
+    return change, as_string(b"".join(_sealed_digests(sealer, said))) if said is not None else None
 
 
 def _sealed_digests(sealer: AnySealer, digests: Sequence[bytes]) -> Iterable[bytes]:

@@ -84,17 +84,12 @@ def new_id(now_ms: int | None = None, *, seed: str | None = None) -> str:
     return ulid_of(milliseconds << 8 * _CHANCE_BYTES | int.from_bytes(chance))
 
 
-def _stamp_digits(stamp: int) -> str:
+def _stamp_digits(time_ms: int, chance: int) -> str:
     """The 14 digits with which an id of this stamp begins, as ``ulid_of`` writes them. A loop takes twice as long."""
     pairs = DIGIT_PAIRS
     return (
-        pairs[stamp >> 60]
-        + pairs[stamp >> 50 & 1023]
-        + pairs[stamp >> 40 & 1023]
-        + pairs[stamp >> 30 & 1023]
-        + pairs[stamp >> 20 & 1023]
-        + pairs[stamp >> 10 & 1023]
-        + pairs[stamp & 1023]
+        f"{pairs[time_ms >> 40]}{pairs[time_ms >> 30 & 1023]}{pairs[time_ms >> 20 & 1023]}{pairs[time_ms >> 10 & 1023]}"
+        f"{pairs[time_ms & 1023]}{pairs[chance >> 10]}{pairs[chance & 1023]}"
     )
 
 
@@ -130,7 +125,7 @@ def prepare(entries: Sequence[Entry], template: Template, now_ms: int, send: Nam
     random = urandom(_STAMP_BYTES + CHANCE_DIGITS * len(entries))
     chance, digits = int.from_bytes(random[:_STAMP_BYTES]) >> 4, random[_STAMP_BYTES:].translate(DIGIT_OF_BYTE).decode()
     stamp = now_ms << STAMP_CHANCE_BITS | chance
-    named = _stamp_digits(ID_TIMES.next(now_ms) << STAMP_CHANCE_BITS | chance)
+    named = _stamp_digits(ID_TIMES.next(now_ms), chance)
     prepared: list[NewEntry] = []
     for place, entry in enumerate(entries):
         message, calls = entry.message, NO_CALLS
@@ -143,8 +138,11 @@ def prepare(entries: Sequence[Entry], template: Template, now_ms: int, send: Nam
         if len(body) > LARGE:
             body, media, contents = split(message)
             record = msgspec.structs.replace(record, size=len(body), media=media)
-        if record.flags & Flags.COMPACTION and (found := compaction_of(message)):
-            compaction = found.form
+        if record.flags:
+            if record.flags & Flags.COMPACTION and (found := compaction_of(message)):
+                compaction = found.form
+            if record.flags & Flags.IN_PROGRESS:
+                calls = NO_CALLS
         tokens = record.reference_tokens
         new = NewEntry(
             identity=Identity(id=name, stamp=stamp, digest=entry_digest(entry), status=entry.status),
@@ -153,7 +151,7 @@ def prepare(entries: Sequence[Entry], template: Template, now_ms: int, send: Nam
             contents=contents,
             grounding=grounding,
             metadata=packed_beside(entry.metadata, entry.receipt) if entry.metadata or entry.receipt else b"",
-            calls=NO_CALLS if record.flags & Flags.IN_PROGRESS else calls,
+            calls=calls,
             tokens=tokens,
             tokens_parallel=reference_tokens(record.measure, parallel=True) if calls.answers else tokens,
             compaction=compaction,
@@ -229,10 +227,9 @@ def seal_message(
     body: bytes,
     grounding: bytes = b"",
     metadata: bytes = b"",
-    *,
-    as_before: bool = False,
-) -> Stored:
-    """Return a message as it is stored.
+    as_before: bool = False,  # noqa: FBT001, FBT002 - an entry's own
+) -> tuple[bytes, bytes, bytes, bytes, bytes]:
+    """Return a message as it is stored: the values of ``Stored``.
 
     In a sealed message the plain digests stand before the body and are sealed with it, for copies and exports. The record
     and the details have digests made with the tenant's key, because plain ones would confirm a guess at the text.
@@ -240,7 +237,7 @@ def seal_message(
     ``as_before`` keeps the entry's plain digest, to compare it with an entry that was stored before encryption had a key.
     """
     if not sealer.active:
-        return Stored(*pack(record, identity), body, grounding, metadata)
+        return *pack(record, identity), body, grounding, metadata
     plain = identity.digest + record.content_digest
     if identity.digest != NO_DIGEST and not as_before:
         identity = msgspec.structs.replace(identity, digest=sealer.digest(Purpose.ENTRY, identity.digest))
@@ -249,7 +246,7 @@ def seal_message(
     record = msgspec.structs.replace(record, content_digest=said, media=media)
     packed, details = pack(record, identity)
     owner = associated_data(packed)
-    return Stored(
+    return (
         packed,
         details,
         sealer.seal(Kind.BODY, plain + body, owner),
