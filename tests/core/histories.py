@@ -213,7 +213,7 @@ class Talk:
         beside = {seq: extra.beside for seq, extra in extras.items() if extra is not None and extra.beside is not None}
         marked = Marked(Mends(), beside)
         messages = chat_messages(self.parts, window, bodies, self.stored[2], marked)
-        return bytes(listed(chat_request(self.parts, messages)))
+        return listed(chat_request(self.parts, messages))
 
 
 @dataclass(frozen=True)

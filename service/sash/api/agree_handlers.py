@@ -260,7 +260,7 @@ async def _unchanged(
     return _answer(answer, window, chat.etag, 200)
 
 
-async def _window_now(request: Incoming, target: Target, query: WindowQuery) -> Sequence[bytes | bytearray]:
+async def _window_now(request: Incoming, target: Target, query: WindowQuery) -> Sequence[bytes]:
     """The answer's member ``window``, or ``window_error``, of a log that agreed already."""
     context, started = request.context, time.perf_counter()
     try:
@@ -273,6 +273,6 @@ async def _window_now(request: Incoming, target: Target, query: WindowQuery) -> 
     return b',"window":', made.body
 
 
-def _answer(answer: AgreedMessages, window: Sequence[bytes | bytearray], tag: str, status: int) -> Answer:
+def _answer(answer: AgreedMessages, window: Sequence[bytes], tag: str, status: int) -> Answer:
     body = b"".join((msgspec.json.encode(answer)[:-1], *window, b"}"))
     return Answer(body, etag=tag, status=status)

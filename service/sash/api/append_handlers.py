@@ -315,7 +315,7 @@ def follow_up(
 
 async def window_after(
     request: Incoming, target: Target, query: WindowQuery, tail: TailReply | None
-) -> Sequence[bytes | bytearray]:
+) -> Sequence[bytes]:
     """The answer's member ``window``, or ``window_error``, in pieces. The turn is stored, so a failure is not raised."""
     context, room, started = request.context, request.exchange.make_room, time.perf_counter()
     try:
@@ -335,12 +335,12 @@ async def window_after(
     return b',"window":', made.body
 
 
-def no_window(request: Incoming, problem: Problem) -> Sequence[bytes | bytearray]:
+def no_window(request: Incoming, problem: Problem) -> Sequence[bytes]:
     """The answer's members where its window cannot be made."""
     return b',"window":null,"window_error":', msgspec.json.encode(problem.document(request.scope["path"]))
 
 
-def _answer(target: Target, entries: list[NewEntry], reply: AppendReply, window: Sequence[bytes | bytearray]) -> Answer:
+def _answer(target: Target, entries: list[NewEntry], reply: AppendReply, window: Sequence[bytes]) -> Answer:
     """The answer to an append: each entry's seq and tokens, then ``window``, which are JSON members in pieces."""
     messages, seqs, status = [], [], 200
     for entry, step in zip(entries, reply.entries, strict=True):

@@ -206,7 +206,7 @@ class Answer(msgspec.Struct, frozen=True):
     The framework's response checks headers, cookies and media types for each answer.
     """
 
-    body: bytes | bytearray
+    body: bytes
     etag: str = ""
     status: int = 200
 

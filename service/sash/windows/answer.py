@@ -55,7 +55,7 @@ from sash.windows.tokens_sent import is_sent_as_counted, savings
 class Made(msgspec.Struct, frozen=True):
     """A finished window: its JSON, and the objects that it was made from."""
 
-    body: bytearray
+    body: bytes
     asked: Asked
     history: History
     window: Window

@@ -101,7 +101,7 @@ class Asked(msgspec.Struct, frozen=True):
     """The version of the stored conversation; None for a history in the request, which is not stored."""
     etag: str | None = None
     """The entity tag of the stored conversation, with its quotes."""
-    receipt: Callable[[bytes | bytearray, int], bytes] | None = None
+    receipt: Callable[[bytes, int], bytes] | None = None
     """Names the window of a stored conversation, from the answer's bytes and its tokens."""
     recall: str | None = None
     """The stored conversation's recall mode, if messages may be recalled."""

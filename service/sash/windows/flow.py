@@ -72,8 +72,6 @@ Flow = Generator[Need | Made, Any, None]
 _MOST_TRIES = 8
 """Budgets that are tried for a refused window. The first is nearly always enough."""
 _NO_RECORDS: Final[Mapping[int, Record]] = MappingProxyType({})
-_ROOM: Final = bytes(256)
-"""Room behind an answer for its receipt, which is known once all else is written: so nothing is copied again."""
 _encode, _replace = msgspec.json.Encoder().encode, msgspec.structs.replace
 
 
@@ -144,12 +142,12 @@ def _made(
     )
     name = b'"request":'
     written = chat_request(plan.parts, request, name) if isinstance(request, list) else [name + _encode(request)]
-    body = listed([_encode(head)[:-1], *written, _ROOM])
-    del body[-1 - len(_ROOM) :]
+    body = listed([_encode(head)[:-1], *written])
     if asked.receipt is not None:
         receipt = asked.receipt(body, total)
-        body += b',"receipt":"' + receipt + b'"'
-    body += b"}"
+        body = b"".join((body, b',"receipt":"', receipt, b'"}'))
+    else:
+        body += b"}"
     return Made(body, asked, history, window, head, documents, hints, bodies, receipt)
 
 

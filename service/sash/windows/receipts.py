@@ -88,7 +88,7 @@ class Receipt(msgspec.Struct, frozen=True):
 
 
 def receipt_of(
-    target: Target, state: State, column: int, rules: bytes, told: tuple[Any, ...], body: bytes | bytearray, total: int
+    target: Target, state: State, column: int, rules: bytes, told: tuple[Any, ...], body: bytes, total: int
 ) -> bytes:
     """The receipt of an answer: ``body`` is all of it except the receipt, and ``total`` the window's tokens.
 

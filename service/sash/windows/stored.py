@@ -169,7 +169,7 @@ class Windows:
         room: Room,
         *,
         rules: bytes = b"",
-        receipt: Callable[[bytes | bytearray, int], bytes] | None = None,
+        receipt: Callable[[bytes, int], bytes] | None = None,
     ) -> Made:
         """Make the window of one state. Raises HistoryEdited, WindowDoesNotFit, FormatCannotCarry.
 

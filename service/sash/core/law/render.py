@@ -152,13 +152,13 @@ def chat_request(parts: FixedParts, messages: list[Body], before: bytes = b"") -
     return messages
 
 
-def listed(bodies: Sequence[Body]) -> bytearray:
+def listed(bodies: Sequence[Body]) -> bytes:
     """The bodies with commas between them. All bytes are copied once."""
     try:
-        return bytearray(b",").join(bodies)  # type: ignore[arg-type] # as nearly always
+        return b",".join(bodies)  # type: ignore[arg-type] # as nearly always
     except TypeError:  # some are in pieces
         pieces = [piece for body in bodies for piece in (b",", *((body,) if isinstance(body, bytes) else body))]
-        return bytearray().join(pieces[1:])
+        return b"".join(pieces[1:])
 
 
 def _without_native(body: Body, seq: int, found: NativeParts, writing: RequestWriting, *, is_edited: bool) -> Body:
