@@ -49,7 +49,8 @@ def reach_of(query: WindowQuery, model: Model, budget: int) -> Reach:
     """The tail that the query's window likely needs."""
     budget = below_a_tier(query, model, budget)
     has_view = query.view is not None  # author and audience are in the details, as the writing systems are
-    return _of_any_model(query)._replace(
+    return msgspec.structs.replace(
+        _of_any_model(query),
         budget=budget * _OF_A_VIEW if has_view else budget,
         column=model.column,
         scripts=int(model.ratios is not None or has_view),

@@ -124,7 +124,7 @@ class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
     repeats: str | None = None
     token: str | None = None
     after: Forgotten | None = None
-    reach: Reach | None = None
+    reach: msgspec.Raw | None = None
     fresh: bool = False
     set: SettingsChange | None = None
     said: msgspec.Raw | None = None
@@ -199,24 +199,29 @@ class _Open(msgspec.Struct):
 _read_open = msgspec.json.Decoder(_Open).decode
 
 
+_IS_DUPLICATE, _IS_PARALLEL = 1, 2
+
+
 def _read_append(entries: Sequence[NewEntry], reply: list[Any]) -> AppendReply:
     if reply[:1] != [b"ok"]:
         refuse(reply)
-    _, version, etag, settings, edited, group, steps, sealed, freed, tail = reply
+    _, settings, etag, edited, group, sealed, freed, *rest = reply
     appended: list[Appended] = []
-    for entry, seq, is_known, is_parallel in zip(entries, steps[::3], steps[1::3], steps[2::3], strict=True):
-        appended.append(Appended(seq, bool(is_known), entry.tokens_parallel if is_parallel else entry.tokens))
+    for entry, place in zip(entries, rest, strict=False):
+        tokens = entry.tokens_parallel if place & _IS_PARALLEL else entry.tokens
+        appended.append(Appended(place >> 2, bool(place & _IS_DUPLICATE), tokens))
+    tail = rest[len(entries) :]
     waiting = _read_open(group).p if group else []
     if entries and entries[-1].calls.legacy and not appended[-1].duplicate:
         waiting = waiting or [entries[-1].calls.function]
     return AppendReply(
-        version=int(version),
+        version=int(etag.partition(b"-")[0] or 0),
         etag=etag.decode(),
         settings=settings,
-        edited=edited,
+        edited=edited or b"",
         waiting=waiting,
         entries=appended,
-        tail=TailReply(*tail[1:]) if tail else None,
+        tail=TailReply(settings, *tail) if tail else None,
         freed=tuple(map(bytes.decode, freed)) if freed else (),
         sealed=sealed_tail(sealed) if sealed else NOTHING_SEALED,
     )
@@ -286,7 +291,8 @@ class Appends:
         if sealer.active:
             settings = sealer.seal(Kind.SETTINGS, settings)
         change, digests = _sealed_agreement(sealer, changed, said) if fresh else (None, None)
-        asked = Asked(None, self._retention_ms, repeats, token, after, reach, fresh, change, digests, behind)
+        wanted = reach.nested if reach is not None else None
+        asked = Asked(None, self._retention_ms, repeats, token, after, wanted, fresh, change, digests, behind)
         while True:
             call = append(target.keys, target.name, sealer, entries, settings, if_match, now_ms, asked)
             try:

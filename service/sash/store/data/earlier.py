@@ -20,12 +20,12 @@ from sash.problems import NotFound
 from sash.store.data.changes import ChangeKind, VersionChange, changes_since
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.histories import boundary, newest_question, totals_of
-from sash.store.data.layout import HISTORY, WITH_WORDS, Keys, Target, check_identity, decode_summary
+from sash.store.data.layout import HISTORY, WITH_WORDS, Keys, Target, check_identity, decode_summary, life_of
 from sash.store.data.reading import Reader
 from sash.store.data.replies import State, Tail
 from sash.store.data.script_calls import if_ok
 from sash.store.data.sealing import AnySealer, Kind
-from sash.store.data.tails import Reach, TailReply, encode_reach, tail_of
+from sash.store.data.tails import Reach, TailReply, tail_of
 from sash.store.redis.client import Client
 from sash.store.redis.lua import SCRIPTS, ScriptCall
 
@@ -89,13 +89,13 @@ class PastTotals(NamedTuple):
 def read_past(keys: Keys, totals: PastTotals, reach: Reach) -> ScriptCall[PastReply]:
     """Read the tail of an earlier state. The call raises NotFound, ConversationDamaged."""
     length, tokens, grounded, grounding, question = totals
-    arguments = (length, *tokens, grounded, *grounding, question, encode_reach(reach))
+    arguments = (length, *tokens, grounded, *grounding, question, reach.packed)
     kept = keys.first(WITH_WORDS if reach.words else HISTORY)
     return ScriptCall(SCRIPTS["read_past"], kept, arguments, if_ok(_read_past))
 
 
-def _read_past(length: int, earlier: Sequence[bytes | None], tail: list[Any]) -> PastReply:
-    return PastReply(length, earlier, TailReply(*tail[1:]))
+def _read_past(length: int, earlier: Sequence[bytes | None], *tail: Any) -> PastReply:
+    return PastReply(length, earlier, TailReply(*tail))
 
 
 class EarlierStates:
@@ -118,15 +118,15 @@ class EarlierStates:
         except NotFound:
             return None
         changes, times, *earlier = reply.earlier
-        fields = reply.tail.fields
-        check_identity(fields[0], target.name)
-        version, standing = int(fields[1] or 0), (fields[2] or b"").decode()
-        if standing != life:
+        check_identity(reply.tail.name, target.name)
+        etag = (reply.tail.etag or b"").decode()
+        if life_of(etag) != life:
             return None
+        version = int(etag.partition("-")[0])
         known = changes_since(then.version, version, reply.length, changes or b"")
         since = Since(known.found if known is not None else None, _times(times or b""))
         # The store may have lost a write, and another one came in its place.
-        is_other = then.version == version and then.etag != (fields[3] or b"").decode()
+        is_other = then.version == version and then.etag != etag
         if (
             is_other
             or then.length > reply.length

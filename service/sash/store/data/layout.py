@@ -187,7 +187,7 @@ def staged_keys(name: str, place: str) -> Keys:
     return Keys(f"{PREFIX}{{{name}}}:staged-{place}:")
 
 
-_LIFE_LENGTH = 16
+LIFE_LENGTH = 16
 _PLACE_LENGTH = 12
 _CHARACTERS = (string.ascii_letters + string.digits + "-_").encode() * 4
 """A character of a random name for each byte."""
@@ -195,7 +195,7 @@ _CHARACTERS = (string.ascii_letters + string.digits + "-_").encode() * 4
 
 def new_name() -> str:
     """Return a random name for a life or a write: 96 bits, 16 characters."""
-    return urandom(_LIFE_LENGTH).translate(_CHARACTERS).decode()
+    return urandom(LIFE_LENGTH).translate(_CHARACTERS).decode()
 
 
 def new_place() -> str:
@@ -210,7 +210,7 @@ def etag_of(version: bytes, life: bytes | None, change: bytes | None) -> str:
 
 def life_of(etag: str) -> str:
     """Return the life in an entity tag; empty in the tag of a missing conversation."""
-    return etag.partition("-")[2][:_LIFE_LENGTH]
+    return etag.partition("-")[2][:LIFE_LENGTH]
 
 
 def list_key(tenant: str) -> str:

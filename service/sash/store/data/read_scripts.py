@@ -4,9 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from sash.store.data.layout import HISTORY, Keys
 from sash.store.data.script_calls import if_ok, script
-from sash.store.redis.lua import SCRIPTS, ScriptCall
 
 
 class PageReply(NamedTuple):
@@ -73,22 +71,6 @@ class _Follow(msgspec.Struct, frozen=True, kw_only=True):
 
 follow = script("follow", _Follow, bool)
 """Have a conversation's changes published, of its first key; gives False where there is none."""
-
-
-class StateReply(NamedTuple):
-    """Stored values from ``read_state``. ``expires_ms`` is less than 0 where the conversation does not expire.
-
-    The fields are those of a tail, with the agents, and behind them ``created`` and ``updated``.
-    """
-
-    fields: list[bytes | None]
-    length: int
-    expires_ms: int
-
-
-def read_state(keys: Keys) -> ScriptCall[StateReply]:
-    """Read a state. The call raises NotFound, ConversationDamaged."""
-    return ScriptCall(SCRIPTS["read_state"], keys.first(HISTORY), (), if_ok(StateReply))
 
 
 class BranchesReply(NamedTuple):

@@ -22,7 +22,7 @@ from sash.problems import Conflict, edited_too_fast
 from sash.store.data import read_scripts, script_calls
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.layout import HISTORY, Target, check_identity, etag_of, id_field, places, unpack, unpack_many
-from sash.store.data.read_scripts import PageReply, StateReply
+from sash.store.data.read_scripts import PageReply
 from sash.store.data.replies import (
     Made,
     Message,
@@ -37,7 +37,7 @@ from sash.store.data.replies import (
 from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.sealing import AnySealer, is_sealed
 from sash.store.data.stored_messages import SMALL_STEP_BYTES, STEP_BYTES, in_steps, open_bodies, open_grounding
-from sash.store.data.tails import Tails, state_of
+from sash.store.data.tails import Tails, WholeReply, read_state, state_of
 from sash.store.redis.client import Client
 
 _ATTEMPTS = 8
@@ -119,7 +119,7 @@ class Reader:
 
     async def get(self, target: Target) -> WholeState:
         """Return the state of a conversation. Raises NotFound, ConversationDamaged."""
-        reply = await self._client.run(read_scripts.read_state(target.keys))
+        reply = await self._client.run(read_state(target.keys))
         read = partial(whole_state_of, name=target.name, reply=reply)
         return await self._data_keys.reading(target.tenant, target.name, read)
 
@@ -312,15 +312,14 @@ class Reader:
         return found
 
 
-def whole_state_of(sealer: AnySealer, name: str, reply: StateReply) -> WholeState:
+def whole_state_of(sealer: AnySealer, name: str, reply: WholeReply) -> WholeState:
     """Return the whole state in a reply. Raises CannotOpen, UnknownKey."""
-    *fields, agents, created, updated = reply.fields
     return WholeState(
-        *msgspec.structs.astuple(state_of(sealer, name, fields, reply.length, agents)),
-        created_ms=int(created or 0),
-        updated_ms=int(updated or 0),
+        *msgspec.structs.astuple(state_of(sealer, name, reply.state)),
+        created_ms=int(reply.created or 0),
+        updated_ms=int(reply.updated or 0),
         expires_ms=reply.expires_ms if reply.expires_ms > 0 else None,
-        standing=fields[4] or b"",
+        standing=reply.state.settings or b"",
     )
 
 

@@ -9,6 +9,7 @@ The given sealer opens sealed values. Functions that open one raise CannotOpen a
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from struct import Struct
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -21,6 +22,7 @@ from sash.store.data.agents import NO_AGENTS, read_agents
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.layout import (
     HISTORY,
+    LIFE_LENGTH,
     WITH_WORDS,
     Keys,
     Target,
@@ -29,8 +31,9 @@ from sash.store.data.layout import (
     unpack,
     unpack_many,
 )
+from sash.store.data.media_texts import as_string
 from sash.store.data.replies import NO_COMPACTIONS, Message, State, Tail
-from sash.store.data.script_calls import refusal
+from sash.store.data.script_calls import if_ok, refusal
 from sash.store.data.sealing import PLAIN, PLAIN_JSON, AnySealer, Kind
 from sash.store.data.stored_messages import open_bodies, open_grounding
 from sash.store.redis.client import Client
@@ -40,8 +43,8 @@ _DETAILED = 3
 """What a message with details, such as a tool call or another script than Latin, adds to the work, in plain messages."""
 
 
-class Reach(NamedTuple):
-    """What one read asks for, as scripts take it: the tail that a window likely needs."""
+class Reach(msgspec.Struct, frozen=True):
+    """What one read asks for: the tail that a window likely needs. It is packed when it is made, which is once a query."""
 
     budget: int = 0
     """Tokens of messages; 0 asks for a modest tail."""
@@ -63,32 +66,67 @@ class Reach(NamedTuple):
     """1 to read the words of all messages, for recall."""
     agents: int = 0
     """1 to read the names of all agents, for a view."""
+    packed: bytes = b""
+    """All these as ``read_window`` takes them."""
+    nested: msgspec.Raw = msgspec.Raw()
+    """The same as a member of an append's arguments."""
+
+    def __post_init__(self) -> None:
+        """Pack them."""
+        figures = self.budget, self.column, self.limit, self.scripts, self.block, self.more, self.whole
+        packed = _FIGURES.pack(*figures, self.words, self.agents) + self.compactions.encode() + b"\0"
+        msgspec.structs.force_setattr(self, "packed", packed)
+        msgspec.structs.force_setattr(self, "nested", as_string(packed))
 
 
-encode_reach: Any = msgspec.msgpack.Encoder().encode
-"""A reach as scripts take it."""
+_FIGURES: Final = Struct("<9d")
 
 
 class TailReply(msgspec.Struct, frozen=True):
-    """Stored values from ``read_window``: messages from ``first_seq`` on, bodies only of the newest of them."""
+    """Stored values of a state, None where a conversation has none; records of a tail, and bodies of the newest of them."""
 
-    fields: Sequence[bytes | None]
+    settings: bytes | None
+    name: bytes
+    etag: bytes | None
     length: int
-    first_seq: int
+    o200k: bytes | int | None
+    cl100k: bytes | int | None
+    user: bytes | int | None
     records: bytes
-    details: bytes
     bodies: list[bytes]
-    documents: bytes
-    pinned: list[bytes]
+    few: Sequence[Any] = ()
+    """What few have, each behind its name."""
+
+
+class _Few(msgspec.Struct, frozen=True):
+    """What few conversations, or tails, have."""
+
+    edited: bytes = b""
+    sealed: bytes | None = None
+    rich: bytes | None = None
+    compactions: bytes = b""
+    summary: bytes | None = None
+    grounding: Sequence[bytes | int | None] = (0, 0, 0)
+    """Messages with documents, and the tokens of these in both encodings."""
+    agents: bytes = b""
+    """The names of all agents; empty where there are none, or it was not asked for."""
+    details: bytes = b""
+    documents: bytes = b""
+    pinned: Sequence[bytes] = ()
     """Seq and value of each pinned message before the tail, in turn."""
-    question: list[bytes]
+    question: Sequence[bytes] = ()
     """Record, details and body of the newest user message where it is before the tail."""
-    compaction: list[Any]
+    compaction: Sequence[Any] = ()
     """Seq, record, details and body of the newest compaction that the window can have; empty without one."""
     indexed: Sequence[Any] = ()
     """All records, and the reply with the words of all messages (``blocks.values_of``); empty where they are not here."""
-    agents: bytes = b""
-    """The field with the names of all agents; empty where there are none, or it was not asked for."""
+
+
+_NONE_OF_THESE = _Few()
+
+
+def _few_in(values: Sequence[Any]) -> _Few:
+    return _Few(**dict(zip(map(bytes.decode, values[::2]), values[1::2], strict=True)))
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -104,7 +142,7 @@ def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCa
     """
     tags = f" {'  '.join(known)} " if known else ""
     kept = keys.first(WITH_WORDS if reach.words else HISTORY)
-    return ScriptCall(SCRIPTS["read_window"], kept, (tags, encode_reach(reach)), _read_tail)
+    return ScriptCall(SCRIPTS["read_window"], kept, (tags, reach.packed), _read_tail)
 
 
 def _read_tail(reply: list[Any]) -> TailReply | Known:
@@ -113,6 +151,25 @@ def _read_tail(reply: list[Any]) -> TailReply | Known:
     if reply and reply[0] == b"known":
         return Known(reply[1].decode())
     raise refusal(reply)
+
+
+class WholeReply(NamedTuple):
+    """Stored values from ``read_state``. ``expires_ms`` is less than 0 where the conversation does not expire."""
+
+    expires_ms: int
+    created: bytes | None
+    updated: bytes | None
+    state: TailReply
+    """A tail of no messages."""
+
+
+def read_state(keys: Keys) -> ScriptCall[WholeReply]:
+    """Read a state. The call raises NotFound, ConversationDamaged."""
+    return ScriptCall(SCRIPTS["read_state"], keys.first(HISTORY), (), if_ok(_read_state))
+
+
+def _read_state(expires_ms: int, created: bytes | None, updated: bytes | None, *state: Any) -> WholeReply:
+    return WholeReply(expires_ms, created, updated, TailReply(*state))
 
 
 class Tails:
@@ -138,7 +195,9 @@ class Tails:
     async def opened(self, target: Target, reply: TailReply) -> Tail:
         """Return the tail in a reply, with its values opened, when it is this work's turn."""
         messages = len(reply.records) // RECORD_BYTES
-        work = work_of(messages, messages) if reply.details else messages  # which have details is not read yet
+        work = (
+            work_of(messages, messages) if b"details" in reply.few[::2] else messages
+        )  # which have details is not read yet
         if work > NO_TURN:
             await self.turns.take(work)
         if self._data_keys.plain:
@@ -155,16 +214,17 @@ def work_of(messages: int, detailed: int) -> int:
 
 def tail_of(sealer: AnySealer, name: str, reply: TailReply) -> Tail:
     """Return the tail in a reply. Raises CannotOpen, UnknownKey."""
-    state = state_of(sealer, name, reply.fields, reply.length, reply.agents)
-    first, packed, bodies, documents = reply.first_seq, reply.records, reply.bodies, None
-    records = unpack_many(packed, reply.details) if reply.details else Records(packed)
-    outside, front = _before(sealer, state, reply) if reply.pinned or reply.question else _NOTHING_BEFORE
-    bodies_seq = reply.length - len(bodies) + 1
+    few = _few_in(reply.few) if reply.few else _NONE_OF_THESE
+    state = state_of(sealer, name, reply, few)
+    packed, bodies, documents = reply.records, reply.bodies, None
+    records = unpack_many(packed, few.details) if few.details else Records(packed)
+    first, bodies_seq = reply.length - len(packed) // RECORD_BYTES + 1, reply.length - len(bodies) + 1
+    outside, front = _before(sealer, state, few) if few.pinned or few.question else _NOTHING_BEFORE
     if state.sealed or sealer.active:
         bodies = open_bodies(sealer, records[bodies_seq - first :], bodies)
-    if reply.documents:
-        asked = outside[state.question].record if reply.question else records[state.question - first]
-        documents = open_grounding(sealer, reply.documents, asked)
+    if few.documents:
+        asked = outside[state.question].record if few.question else records[state.question - first]
+        documents = open_grounding(sealer, few.documents, asked)
     return Tail(
         state=state,
         first_seq=first,
@@ -174,49 +234,51 @@ def tail_of(sealer: AnySealer, name: str, reply: TailReply) -> Tail:
         documents=documents,
         outside=tuple(outside.values()),
         front=front,
-        compaction=_message(sealer, *reply.compaction) if reply.compaction else None,
-        indexed=reply.indexed,
+        compaction=_message(sealer, *few.compaction) if few.compaction else None,
+        indexed=few.indexed,
     )
 
 
-_NO_TOKENS: Final = (0, 0)
 _NOTHING_BEFORE: Final[tuple[Mapping[int, Message], Records]] = {}, Records(b"")
 
 
-def _before(sealer: AnySealer, state: State, reply: TailReply) -> tuple[Mapping[int, Message], Records]:
+def _before(sealer: AnySealer, state: State, few: _Few) -> tuple[Mapping[int, Message], Records]:
     """Return the messages before the tail that windows need, by seq, ascending, and their records as columns."""
-    stored = {int(seq): _split(value) for seq, value in zip(reply.pinned[::2], reply.pinned[1::2], strict=True)}
-    if reply.question:
-        packed, details, body = reply.question
+    stored = {int(seq): _split(value) for seq, value in zip(few.pinned[::2], few.pinned[1::2], strict=True)}
+    if few.question:
+        packed, details, body = few.question
         stored[state.question] = packed, details, body
     messages = {seq: _message(sealer, seq, *stored[seq]) for seq in sorted(stored)}
-    if reply.details or not all(each.record.lone_text for each in messages.values()):
+    if few.details or not all(each.record.lone_text for each in messages.values()):
         all_packed, all_details, _ = map(b"".join, zip(*map(stored.__getitem__, messages), strict=True))
         return messages, unpack_many(all_packed, all_details)
     return messages, Records.texts([each.record for each in messages.values()])
 
 
-def state_of(sealer: AnySealer, name: str, fields: Sequence[bytes | None], length: int, agents: bytes | None) -> State:
-    """Return a conversation's state, from the fields of ``parts/fields.lua``. Raises CannotOpen, UnknownKey."""
-    found, version, life, etag, settings, t0, t1, gn, user, edited, sealed, rich, _, forms, g0, g1, summary = fields
-    check_identity(found, name)
-    if version is None or settings is None or etag is None:
+def state_of(sealer: AnySealer, name: str, reply: TailReply, few: _Few | None = None) -> State:
+    """Return the state in a reply, and in what few have of it. Raises CannotOpen, UnknownKey."""
+    few = few or (_few_in(reply.few) if reply.few else _NONE_OF_THESE)
+    check_identity(reply.name, name)
+    settings, etag = reply.settings, reply.etag
+    if settings is None or etag is None:
         raise Internal("The store holds a conversation without a version or settings.")
+    version, _, life_and_change = etag.partition(b"-")
+    grounded, o200k, cl100k = few.grounding
     return State(
         version=int(version),
         etag=etag.decode(),
-        made=(life or b"", edited or b""),
+        made=(life_and_change[:LIFE_LENGTH], few.edited),
         settings=settings if settings[:1] == PLAIN_JSON else sealer.open(Kind.SETTINGS, settings),
-        length=length,
-        tokens=(int(t0 or 0), int(t1 or 0)),
-        grounding_messages=int(gn or 0),
-        grounding_tokens=(int(g0 or 0), int(g1 or 0)) if gn else _NO_TOKENS,
-        question=int(user or 0),
-        summary=decode_summary(sealer.open(Kind.SUMMARY, summary)) if summary else None,
-        sealed=sealed is not None,
-        rich=rich is not None,
-        compactions=read_compactions(forms) if forms else NO_COMPACTIONS,
-        agents=read_agents(agents) if agents else NO_AGENTS,
+        length=reply.length,
+        tokens=(int(reply.o200k or 0), int(reply.cl100k or 0)),
+        grounding_messages=int(grounded or 0),
+        grounding_tokens=(int(o200k or 0), int(cl100k or 0)),
+        question=int(reply.user or 0),
+        summary=decode_summary(sealer.open(Kind.SUMMARY, few.summary)) if few.summary else None,
+        sealed=few.sealed is not None,
+        rich=few.rich is not None,
+        compactions=read_compactions(few.compactions) if few.compactions else NO_COMPACTIONS,
+        agents=read_agents(few.agents) if few.agents else NO_AGENTS,
     )
 
 

@@ -5,7 +5,7 @@
 -- ARGV  1 name (tenant/conversation)   2 settings of a new conversation   3 now (ms)   4 entity tag that must stand, '*' or ''
 --       5 random name of this write   6 limit of pinned messages
 --       7 msgpack: before (messages that must be there), ttl (ms, of a new conversation), repeats (the life in which this
---         same request was done before, so that only its entries' places are asked for), reach (of the tail that a window
+--         same request was done before, so that only its entries' places are asked for), reach (the tail that a window
 --         needs, as in tail.lua), after (what a rewind before the append forgets: seq, the last to keep; etag, the state that
 --         these figures were made for; less, unpinned, as in forgetting.lua; media, as in media.lua; open, the tool group that
 --         then waits, JSON or ''; question, the newest user message then, or 0; seal and took, as in branches.lua), token (of a
@@ -18,9 +18,10 @@
 --         calls), always (belongs in every window), documents (their tokens), progress (it is still being written),
 --         unsent (windows leave it out), continues (it may only replace an entry in progress), compaction
 --         (the form of the compaction that it is), media (as in media.lua), agents (names of its author and audience); tokens as {o200k, cl100k}
--- Gives {'ok', version, etag, settings, edited, the tool group that waits for results (JSON) or '', {for each entry: seq, 1 for a
---        duplicate, 1 for a parallel result}, the numbers in branches.lua or '', {the objects that no message has any more, as
---        in media.lua} or '', the tail that `reach` asks for, or '' where it is not asked for or cannot be read}
+-- Gives {'ok', settings, etag, the name of the last write that was not an append or false, the tool group that waits for results
+--        (JSON) or '', {the numbers in branches.lua} or false, {the objects that no message has any more, as in media.lua} or
+--        false}, for each entry four times its seq, 1 more for a duplicate, 2 more for a parallel result, and the tail that
+--        `reach` asks for, unless it cannot be read
 --    or {'moved', version, etag} {'conflict', index, 1 if a longer text of this entry in progress is stored, 2 if its part in
 --       the totals is unknown, 3 if it has another role, 4 if what it continues is not there,
 --       5 if it has another author or audience, 6 if it is not fresh} {'orphan', index}
@@ -51,12 +52,11 @@ local asked = cmsgpack.unpack(ARGV[7])
 
 local fields, with_tail -- with_tail adds the tail to the reply
 if asked.reach then
--- include pins, tail
-  fields = read_fields('g0', 'g1', 'summary', 'ttl', 'open', 'stale', 'changes', 'followed')
+-- include state, tail
+  fields = read_fields('summary', 'ttl', 'open', 'stale', 'changes', 'followed')
   with_tail = function(told, now_fields, now_length)
     now_fields[4] = told[3]
-    local is_read, tail = pcall(read_tail, now_fields, now_length, unpack(asked.reach))
-    told[10] = is_read and tail or '' -- what is written stays written, so an error here must not be the reply
+    pcall(read_tail, told, now_fields, now_length, 0, asked.reach) -- what is written stays written, so an error must not be the reply
     return told
   end
 else
@@ -186,16 +186,13 @@ for entry = 1, entries do
   plan[entry] = step
 end
 
-local told = {'ok', version, exists and etag or '', standing or settings, edited or '', waiting or '', {}, '', '', ''}
-for _, step in ipairs(plan) do
-  local steps, last = told[7], #told[7]
-  steps[last + 1], steps[last + 2], steps[last + 3] = step.seq, step.duplicate and 1 or 0, step.parallel and 1 or 0
-end
+local now_waiting = waiting or ''
 local branched, freeing -- the branch of what is forgotten, and those that are dropped; media to release
 local function reply()
-  told[8], told[9] = branched or '', freed
+  local told = {'ok', standing or settings, etag ~= '0' and etag or '', edited, now_waiting, branched or false, freed[1] and freed or false}
+  for _, step in ipairs(plan) do told[#told + 1] = 4 * step.seq + (step.duplicate and 1 or 0) + (step.parallel and 2 or 0) end
   if not with_tail then return told end
-  return with_tail(told, read_fields('g0', 'g1', 'summary'), redis.call('LLEN', log))
+  return with_tail(told, read_fields('summary'), redis.call('LLEN', log))
 end
 for _, step in ipairs(plan) do
   if step.duplicate then restore_media(step.rest) end
@@ -221,7 +218,7 @@ if after and length < whole_length then
   withdraw_compactions(whole_compactions, length)
   local left
   left, without_summary = forget(length, whole_length, stale, after.less, after.unpinned)
-  stale, edited, told[5] = left > 0 and left, this_change, this_change
+  stale, edited = left > 0 and left, this_change
   redis.call('HSET', conversation, 'edited', edited, 'user', user, 'open', waiting)
 end
 
@@ -274,13 +271,6 @@ local function note(field, value)
   changed[last + 1], changed[last + 2] = field, value
 end
 
-if asked.set then
--- include earlier
-  local kept = redis.call('HGET', conversation, 'settings_before')
-  note('settings_before', with_earlier(kept, version, 0, asked.set.kept))
-  note('s', asked.set.settings)
-  told[4] = asked.set.settings
-end
 if not exists then
   standing, ttl, life, pins = settings, asked.ttl, this_change, '0'
   redis.call('UNLINK', words, vectors, media, branches, done)
@@ -288,6 +278,13 @@ if not exists then
   if ttl then redis.call('HSET', conversation, 'ttl', ttl) end
   -- A conversation is there once it has an id, which is written last: a command before may be denied.
   note('id', ARGV[1])
+end
+if asked.set then
+-- include earlier
+  local kept = redis.call('HGET', conversation, 'settings_before')
+  note('settings_before', with_earlier(kept, version, 0, asked.set.kept))
+  note('s', asked.set.settings)
+  standing = asked.set.settings
 end
 if replaced then
 -- include summary
@@ -311,7 +308,6 @@ if replaced then
     redis.call('UNLINK', columns)
     without_summary = forget_summary(seq - 1) or without_summary -- one that does not know its end
   end
-  told[5] = edited
   note('edited', edited)
 end
 for _, step in ipairs(added) do write_beside(step) end
@@ -344,7 +340,7 @@ for first = 1, #new_ids, 2 * CHUNK do
   redis.call('HSET', ids, unpack(new_ids, first, math.min(first + 2 * CHUNK - 1, #new_ids)))
 end
 if #records > 0 then redis.call('APPEND', counts, table.concat(records)) end
-local now_waiting = open and #open.p > 0 and cjson.encode(open) or ''
+now_waiting = open and #open.p > 0 and cjson.encode(open) or ''
 note('t0', sum0)
 note('t1', sum1)
 if now_waiting ~= (waiting or '') then note('open', now_waiting) end
@@ -352,8 +348,8 @@ if question ~= user then note('user', question) end
 if now_rich ~= rich then note('rich', now_rich) end
 if now_sealed ~= sealed then note('sealed', now_sealed) end
 if now_compactions ~= compactions then note('compactions', now_compactions) end
-told[6] = now_waiting
-told[2], told[3] = version + 1, write_version(version + 1, life, this_change, now, changed)
+version = version + 1
+etag = write_version(version, life, this_change, now, changed)
 if stale then sweep(length + #added, tonumber(stale)) end
 if asked.token then mark_done(asked.token, now, ttl) end
 renew(ttl)

@@ -1,10 +1,10 @@
 #!lua flags=no-writes
 -- Read a conversation without its messages. One script, because between plain commands another client's write may come.
 --
--- Gives {} where no conversation is, {'damaged', part}, or {'ok', fields as for a window, with agents, created and updated,
---       length, when it expires (ms) or less than 0}
--- include conversation, fields
-local fields = read_fields('g0', 'g1', 'summary', 'agents', 'created', 'updated')
+-- Gives {} where no conversation is, {'damaged', part}, or {'ok', when it expires (ms) or less than 0, created, updated,
+--       settings}, the state, '', {}, and what few have, as in state.lua, with agents
+-- include conversation, fields, state
+local fields = read_fields('summary', 'agents', 'created', 'updated')
 if not fields[1] then
 -- include remains
   return left and {'damaged', left} or {}
@@ -12,5 +12,9 @@ end
 local length = redis.call('LLEN', log)
 local missing = damage(length)
 if missing then return {'damaged', missing} end
-if fields[2] then fields[4] = etag_of(fields[2], fields[3], fields[4]) end
-return {'ok', fields, length, redis.call('PEXPIRETIME', conversation)}
+local told, few = {'ok', redis.call('PEXPIRETIME', conversation), fields[17], fields[18], fields[5]}, {}
+fields[4] = fields[2] and etag_of(fields[2], fields[3], fields[4])
+tell_state(told, few, fields, length)
+if fields[16] then few[#few + 1], few[#few + 2] = 'agents', fields[16] end
+told[12], told[13], told[14] = '', {}, few[1] and few
+return told

@@ -3,17 +3,16 @@
 -- None of them is in progress, left out of windows, or in every window. All else is left to the long way, before anything is written.
 --
 -- It makes no function and few tables, because each call makes them anew: a function costs it as much as a field that it reads.
-local may = redis.acl_check_cmd -- servers of other makes may not have it; RPUSH comes first, so it may be denied by itself
+local may = redis.acl_check_cmd -- servers of other makes may not have it
 local is_usual = exists and is_expected and not (ttl or stale or asked.repeats or asked.token or asked.after or asked.set) and entries <= CHUNK
-  and (not may or may('HSET', log) and may('APPEND', log))
+  and (not may or may('APPEND', log)) -- ids come first, and nothing is wrong where the log then is denied: they lead nowhere
 if is_usual then
   local seq, sum0, sum1, question = length, t0 or 0, t1 or 0, user or '0'
   local now_waiting, now_rich, now_sealed = waiting, rich, sealed
   local records, new_ids, seqs, has_pins = '', {}, {}, pins and pins ~= '0' -- new_ids: each id, then its seq
   local named -- the agents of entries that have some
   local now_version, short = version + 1, string.sub(this_change, 1, 8)
-  local steps = {}
-  local told = {'ok', now_version, etag_of(now_version, life, short), standing, edited or '', '', steps, '', '', ''}
+  local told = {'ok', standing, etag_of(now_version, life, short), edited, '', false, false}
   local known = redis.call('HMGET', ids, unpack(ARGV, ID + 1, ID + entries))
   for place = 1, entries do
     local id, record, rest, parallel = ARGV[ID + place], ARGV[RECORDS + place], ARGV[REST + place], 0
@@ -55,15 +54,14 @@ if is_usual then
     if flags >= RICH then now_rich = (now_rich == '1' or flags % MIXED >= RICH) and '1' or 'scripts' end
     if string.byte(ARGV[BODIES + place]) == SEALED then now_sealed = '1' end
     records, sum0, sum1, seqs[id] = records .. record, sum0 + o200k, sum1 + cl100k, seq
-    local last, reply = #new_ids, #steps
+    local last = #new_ids
     new_ids[last + 1], new_ids[last + 2] = id, seq
-    steps[reply + 1], steps[reply + 2], steps[reply + 3] = seq, 0, parallel
+    told[7 + place] = 4 * seq + 2 * parallel
   end
   if is_usual and #new_ids <= 2 * CHUNK then -- more are not written at once
-    told[6] = now_waiting or ''
+    redis.call('HSET', ids, unpack(new_ids))
     redis.call('RPUSH', log, unpack(ARGV, BODIES + 1, BODIES + entries))
     redis.call('RPUSH', details, unpack(ARGV, DETAILS + 1, DETAILS + entries))
-    redis.call('HSET', ids, unpack(new_ids))
     redis.call('APPEND', counts, records)
     local changed = question ~= user and {'user', question} or {}
     if now_waiting ~= (waiting or '') then changed[#changed + 1], changed[#changed + 2] = 'open', now_waiting end
@@ -82,9 +80,9 @@ if is_usual then
     end
     redis.call('HSET', conversation, 'v', now_version, 'change', short, 'updated', now, 't0', sum0, 't1', sum1, unpack(changed))
     if followed and tonumber(followed) > tonumber(now) then redis.pcall('SPUBLISH', conversation, '') end
+    told[5] = now_waiting or ''
     if not with_tail then return told end
-    fields[2], fields[6], fields[7], fields[9], fields[11], fields[12] = now_version, sum0, sum1, question, now_sealed, now_rich
-    fields[18] = nil -- a reply ends there
+    fields[6], fields[7], fields[9], fields[11], fields[12] = sum0, sum1, question, now_sealed, now_rich
     return with_tail(told, fields, length + entries)
   end
 end
