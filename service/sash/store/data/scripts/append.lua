@@ -30,7 +30,7 @@
 --
 -- Three steps: read what stands, plan what each entry does, write. A script is not undone, so the first write comes after the
 -- last refusal. The usual append has a short way (parts/usual.lua), which does what these steps do for it.
--- include conversation, fields
+-- include conversation, damage, fields
 local HEAD, COLUMNS = 7, 9
 local entries = (#ARGV - HEAD) / COLUMNS
 -- Where the columns of ARGV begin: entry n has its id at ARGV[ID + n].

@@ -5,7 +5,7 @@
 -- ARGV  1 token of this request   2 messages that must be staged   3 ttl (ms) or ''   4 random name of this write
 --       5 version   6 now (ms)   7 and on: fields of the conversation, and their values
 -- Gives {'ok', etag}, {'exists'}, {'lost'} when staged keys have expired, or {'damaged', part}
--- include conversation, versions, writing
+-- include conversation, damage, versions, writing
 local STAGED = 14
 local version, life, change, token = unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'token'))
 if version then

@@ -7,7 +7,7 @@
 -- Gives {} where no conversation is, {'damaged', part}, or {'ok', tenant/conversation, version, life, change, edited or '', length,
 --       heads or '', {what was asked for or false, …}, {details or false of the message behind which each branch hangs in the log, …}}; both
 --       in the order of the heads
--- include conversation
+-- include conversation, damage
 local name, version, life, change, edited = unpack(redis.call('HMGET', conversation, 'id', 'v', 'life', 'change', 'edited'))
 if not name then
 -- include remains

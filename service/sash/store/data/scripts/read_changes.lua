@@ -4,7 +4,7 @@
 -- ARGV  1 first seq to read   2 limit of messages
 -- Gives {} where no conversation is, {'damaged', part}, or {'ok', tenant/conversation, version, life, change, edited or false,
 --       updated (ms), changes or false, length, records joined, {details, …}}
--- include conversation
+-- include conversation, damage
 local name, version, life, change, edited, updated, changes =
   unpack(redis.call('HMGET', conversation, 'id', 'v', 'life', 'change', 'edited', 'updated', 'changes'))
 if not name then

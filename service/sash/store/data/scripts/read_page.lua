@@ -6,7 +6,7 @@
 --       where the limit is too low for all, else ''
 -- Gives {}, {'damaged', part}, or {'ok', tenant/conversation, version, life, change, edited or false, length, first seq,
 --       records joined, {details, …}, {body, …} or false, {documents or false, …}, {metadata or false, …}}
--- include conversation
+-- include conversation, damage
 local SIZE, NEAR, GROUNDED, NOTED = 12, 131072, 2, 4
 local name, version, life, change, edited, pins, grounded =
   unpack(redis.call('HMGET', conversation, 'id', 'v', 'life', 'change', 'edited', 'pins', 'gn'))

@@ -5,7 +5,7 @@
 --       message then, or 0   8 what is wanted (tail.lua)
 -- Gives {} where no conversation is, {'damaged', part}, or {'ok', length now, {changes, change_times, settings_before,
 --       summaries_before}, settings} and the tail with these figures in the place of those of now
--- include conversation, fields, state, tail, compactions
+-- include conversation, damage, fields, state, tail, compactions
 local fields = read_fields('summary', 'changes', 'change_times', 'settings_before', 'summaries_before')
 if not fields[2] then
 -- include remains

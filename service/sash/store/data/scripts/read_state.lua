@@ -3,7 +3,7 @@
 --
 -- Gives {} where no conversation is, {'damaged', part}, or {'ok', when it expires (ms) or less than 0, created, updated,
 --       settings}, the state, '', {}, and what few have, as in state.lua, with agents
--- include conversation, fields, state
+-- include conversation, damage, fields, state
 local fields = read_fields('summary', 'agents', 'created', 'updated')
 if not fields[1] then
 -- include remains

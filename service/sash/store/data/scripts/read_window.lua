@@ -11,5 +11,7 @@ if not fields[2] then
 end
 fields[4] = etag_of(fields[2], fields[3], fields[4])
 if ARGV[1] ~= '' and string.find(ARGV[1], ' ' .. fields[4] .. ' ', 1, true) then return {'known', fields[4]} end
-return read_tail({'ok', fields[5]}, fields, redis.call('LLEN', details), 0, ARGV[2])
-  or {'damaged', damage(redis.call('LLEN', log), fields[13], fields[8])}
+local told = read_tail({'ok', fields[5]}, fields, redis.call('LLEN', details), 0, ARGV[2])
+if told then return told end
+-- include damage
+return {'damaged', damage(redis.call('LLEN', log), fields[13], fields[8])}

@@ -7,12 +7,12 @@
 -- whole 1 when the bodies of the whole tail are needed; with_words 1 when the words of all messages are needed, for recall;
 -- with_agents 1 when the agents are, for a view; forms of compactions that the window can have, each with a space on both sides,
 -- or ''.
--- Gives `told` with these behind it: the state, as in state.lua; the tail's records, joined; {body, …}; and, where there is
---       any of these, {name and value, …} of what few have: that of state.lua; details, joined, where a message needs them; documents of the newest user message;
---       pinned, {seq, record and body, …} of the pinned messages before the tail; question, {record, details, body} of the newest
---       user message when it is before the tail; compaction, {seq, record, details, body} of the newest one in one of the forms;
---       indexed, {all records joined, the number of indexed messages and all their blocks (../../blocks.py)} of a conversation
---       of up to MOST_WORDS messages; agents
+-- Gives `told` with these behind it: the state, as in state.lua; the tail's records, joined; {body, …}; and, where there is any
+--       of these, {name and value, …} of what few have: that of state.lua; details, joined, where a message needs them; documents
+--       of the newest user message; pinned, {seq, record and body, …} of the pinned messages before the tail; question, {record,
+--       details, body} of the newest user message when it is before the tail; compaction, {seq, record, details, body} of the
+--       newest one in one of the forms; indexed, {all records joined, the number of indexed messages and all their blocks
+--       (../../blocks.py)} of a conversation of up to MOST_WORDS messages; agents
 --    or nil, with `told` as it was, where what it reads up to the log's end shows that a key is missing or has another length
 --
 -- Bodies are the newest ones of the tail. A body is left out where its text and all later texts are over the budget, unless
