@@ -63,6 +63,28 @@ async def test_a_lost_key(
     assert (await client.delete(f"/conversations/{conversation}")).status_code == 204
 
 
+@pytest.mark.parametrize("what", ["window", "append with a window"])
+@pytest.mark.parametrize("part", LISTS)
+@pytest.mark.parametrize("longer", [False, True], ids=["shorter", "longer"])
+async def test_a_key_of_another_length(
+    client: httpx.AsyncClient, conversation: str, server: redis.Redis, part: str, what: str, *, longer: bool
+) -> None:
+    """A key that has a message fewer, or more, than the others is told like a lost one, also where only a tail is read."""
+    await append(client, conversation, *[user(f"said {n}") for n in range(100)])
+    key = keys_of(server, conversation)[part]
+    if part != "counts":
+        assert server.rpush(key, "another") if longer else server.ltrim(key, 0, -2)
+    elif longer:
+        server.append(key, "x" * 28)
+    else:
+        server.eval("redis.call('SET', KEYS[1], string.sub(redis.call('GET', KEYS[1]), 1, -29))", 1, key)
+    method, where, body = ASKED[what]
+
+    answer = await client.request(method, f"/conversations/{conversation}{where}&limit=3", json=body)
+
+    assert problem(answer, 500, "conversation-damaged")["part"] == part
+
+
 async def test_a_damaged_conversation_can_be_erased(
     client: httpx.AsyncClient, conversation: str, server: redis.Redis
 ) -> None:
