@@ -130,7 +130,7 @@ class Windows:
         """The same, or Known if the state has one of the ETags ``known``; ``*`` is any."""
         asking = self.asking(query)
         tail = await self._tails.read_unless(target, asking.reach, known if asking.follows else ())
-        if isinstance(tail, Known):
+        if not isinstance(tail, Tail):
             return tail
         state = tail.state
         if known and (state.etag in known or "*" in known) and self._follows(query, state):

@@ -190,14 +190,13 @@ class Tails:
     async def read_unless(self, target: Target, reach: Reach, known: Sequence[str]) -> Tail | Known:
         """Return the tail as ``read`` does, or Known if the state has one of the entity tags ``known``."""
         reply = await self._client.run(read_window(target.keys, reach, known))
-        return reply if isinstance(reply, Known) else await self.opened(target, reply)
+        return await self.opened(target, reply) if isinstance(reply, TailReply) else reply
 
     async def opened(self, target: Target, reply: TailReply) -> Tail:
         """Return the tail in a reply, with its values opened, when it is this work's turn."""
         messages = len(reply.records) // RECORD_BYTES
-        work = (
-            work_of(messages, messages) if b"details" in reply.few[::2] else messages
-        )  # which have details is not read yet
+        has_details = b"details" in reply.few[::2]  # which messages have some is not read yet
+        work = work_of(messages, messages) if has_details else messages
         if work > NO_TURN:
             await self.turns.take(work)
         if self._data_keys.plain:
