@@ -135,14 +135,13 @@ async def append_messages(request: Incoming) -> Answer:
     expected, sent = request.if_match(), await _read(request, asked)
     try:
         entries, now, counting_seconds = await _counted(context, target, sent, query, repeats)
-        append = partial(
-            context.store.conversations.append, target, entries, DEFAULTS, expected, now, reach, repeats, token
-        )
+        conversations, histories = context.store.conversations, context.store.histories
+        writing = target, entries, DEFAULTS, expected, now, reach, repeats, token
         if sent.after is None or repeats is not None:
-            reply = await append()
+            reply = await conversations.append(*writing)
         else:
-            extend, forget = request.exchange.extend, asked.forget
-            reply = await context.store.histories.append_after(target, sent.after, append, extend, forget=forget)
+            append, extend = partial(conversations.append, *writing), request.exchange.extend
+            reply = await histories.append_after(target, sent.after, append, extend, forget=asked.forget)
         follow_up(request, target, entries, reply, now, (started, counting_seconds))
         window = await window_after(request, target, query, reply.tail) if query is not None else ()
         return _answer(target, entries, reply, window)
@@ -343,7 +342,7 @@ def no_window(request: Incoming, problem: Problem) -> Sequence[bytes]:
 def _answer(target: Target, entries: list[NewEntry], reply: AppendReply, window: Sequence[bytes]) -> Answer:
     """The answer to an append: each entry's seq and tokens, then ``window``, which are JSON members in pieces."""
     messages, seqs, status = [], [], 200
-    for entry, step in zip(entries, reply.entries, strict=True):
+    for entry, step in zip(entries, reply.entries):  # noqa: B905 - as many as the reply was read with
         messages.append(AppendedMessage(step.seq, entry.identity.id, step.duplicate, EncodingTokens(*step.tokens)))
         seqs.append(step.seq)
         if not step.duplicate:

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterable, Sequence
 from functools import partial
-from itertools import chain, repeat
+from itertools import repeat
 from typing import Any, Final, NotRequired, TypedDict
 
 import msgspec
@@ -108,7 +108,7 @@ NOTHING_STOOD: Final = Forgotten(0, "0", (0,) * 5, "", 0, ())
 """The rewind of a conversation that does not exist: the entity tag is that of a missing one."""
 
 
-class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
+class AppendRest(msgspec.Struct, frozen=True, omit_defaults=True):
     """Arguments that few appends have.
 
     ``before`` is the number of messages that must be there already, ``ttl`` the milliseconds that a new conversation lasts.
@@ -139,7 +139,7 @@ def append(
     settings: bytes,
     if_match: str,
     now_ms: int,
-    asked: Asked,
+    asked: AppendRest,
 ) -> ScriptCall[AppendReply]:
     """Append entries, all or none, each id once; create the conversation, with these settings, if it is not there.
 
@@ -148,8 +148,9 @@ def append(
     other words than ``asked.said`` are there.
     """
     arguments = [name, settings, now_ms, if_match, new_name(), MOST_PINNED, _encode(asked)]
-    columns = zip(*map(_entry_arguments, repeat(sealer), entries), strict=True)
-    arguments.extend(chain.from_iterable(columns))
+    rows = map(_entry_arguments, repeat(sealer), entries)
+    for column in zip(*rows):  # noqa: B905 - all rows are alike, and ``strict`` takes longer than to lay one out
+        arguments += column
     script = SCRIPTS["append"] if asked.reach is None else _APPEND_AND_READ
     return ScriptCall(script, keys.first(len(PARTS)), arguments, partial(_read_append, entries))
 
@@ -292,7 +293,7 @@ class Appends:
             settings = sealer.seal(Kind.SETTINGS, settings)
         change, digests = _sealed_agreement(sealer, changed, said) if fresh else (None, None)
         wanted = reach.nested if reach is not None else None
-        asked = Asked(None, self._retention_ms, repeats, token, after, wanted, fresh, change, digests, behind)
+        asked = AppendRest(None, self._retention_ms, repeats, token, after, wanted, fresh, change, digests, behind)
         while True:
             call = append(target.keys, target.name, sealer, entries, settings, if_match, now_ms, asked)
             try:

@@ -77,7 +77,7 @@ class Staging:
         sealer = await self._data_keys.sealer(self._target.tenant, self._target.name)
         entries = await self._media.placed(self._target, sealer, entries, self._staged.media, place=self._place)
         self._objects |= self._media.written(self._target, sealer, entries)
-        asked = append_script.Asked(before=self.length, ttl=_KEEP_MS)
+        asked = append_script.AppendRest(before=self.length, ttl=_KEEP_MS)
         call = append_script.append(self._staged, self._target.name, sealer, entries, b"", "", 0, asked)
         try:
             reply = await self._client.run(call)
