@@ -1,14 +1,11 @@
 """build_window ("the law"): the window of a history, with its summary, inside its provider's limits."""
 
-from typing import Final
-
 import msgspec
 import numpy as np
 
 from sash.core.counts.costs.estimates import spoken_tokens
-from sash.core.law.documents.documents import Documents
-from sash.core.law.fixed_parts.plan import Plan, WindowSpec
-from sash.core.law.history.enclosing import MESSAGE_BYTES, text_bytes
+from sash.core.law.fixed_parts.plan import TOKEN_BYTES, Plan, WindowSpec
+from sash.core.law.history.enclosing import text_bytes
 from sash.core.law.history.notes import summary_message
 from sash.core.law.history.view import History, view_history
 from sash.core.law.limits.fitting import fitted
@@ -17,11 +14,7 @@ from sash.core.law.limits.unreadable import has_unreadable
 from sash.core.law.records.need_older import NeedOlder
 from sash.core.law.selection.choice import choose
 from sash.core.law.selection.window import ALL, Window
-from sash.core.stored.record import Flags
 from sash.core.stored.stored_summary import Summary
-
-_OTHER_BYTES: Final = 4
-"""Bytes of a character of a document, at most, as JSON mostly has it."""
 
 
 def build_window(history: History, spec: WindowSpec) -> Window | NeedOlder:
@@ -32,7 +25,7 @@ def build_window(history: History, spec: WindowSpec) -> Window | NeedOlder:
     """
     if history.summary is not None:
         history, spec = _summarized(history, history.summary, spec)
-    view = view_history(history, spec.plan.model) if _is_near(history, spec.plan, spec.documents) else None
+    view = view_history(history, spec.plan.model) if _is_near(history, spec.plan) else None
     return choose(spec, history, ALL) if view is None else fitted(view, spec)
 
 
@@ -47,22 +40,19 @@ def _summarized(history: History, summary: Summary, spec: WindowSpec) -> tuple[H
     return history, spec
 
 
-def _is_near(history: History, plan: Plan, documents: Documents) -> bool:
+def _is_near(history: History, plan: Plan) -> bool:
     """Whether a limit beside that of tokens may matter, or a medium cannot be read, which is so in few chats."""
-    records, details, most = history.records, history.records.details, plan.most_bytes
+    records, details = history.records, history.records.details
+    if not details and history.summary is None and history.tokens + history.grounding_tokens <= plan.free_tokens:
+        return False
     if history.lost or (details and has_unreadable(history, plan.model)):
         return True
+    most = plan.most_bytes
     if most is None:
         return False
     if history.length > plan.most_messages or (details and records.media):
         return True
-    if details and 1 in records.having(Flags.RICH):
-        size = int(np.add.reduce(text_bytes(records, plan.model)))
-    else:
-        size = records.size() + MESSAGE_BYTES * (len(records.flags) + sum(records.calls))
-    if documents.sources:  # nearly always more than their JSON has
-        texts = (text for source in documents.sources.values() for _, text in source.grounding.documents)
-        size += _OTHER_BYTES * sum(map(len, texts))
+    size = int(np.add.reduce(text_bytes(records, plan.model))) + TOKEN_BYTES * history.grounding_tokens
     if history.summary is not None or plan.query.recall_max_tokens:
         size += told_bytes(history, plan.query)
     return size > most

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.counts.costs.counting import (
+    REFERENCE_MODELS,
     bare_calls_tokens,
     first_system,
     has_calls,
@@ -55,6 +56,8 @@ from sash.core.stored.stored_summary import Summary
 
 ASIDE_BYTES: Final = 16_384
 """Bytes of a request for what its client adds: the model's name, the reply's limit and format."""
+TOKEN_BYTES: Final = 128
+"""Bytes of a token of a text as JSON, at most: those of so many blanks, in both encodings."""
 ASIDE_MESSAGES: Final = 4
 """A summary, a note, a recalled block and an opening, which a window may have."""
 _AROUND_A_NAME: Final = 2
@@ -182,6 +185,12 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
         return inf if limits.bytes is None else limits.bytes - self.fixed_bytes
 
     @cached_property
+    def free_tokens(self) -> float:
+        """So many tokens of texts are inside all other limits, in the encoding's tokens. A message has one, at least."""
+        most, recalled = self.most_bytes, self.query.recall_max_tokens
+        return inf if most is None else min(most // TOKEN_BYTES - recalled, self.most_messages)
+
+    @cached_property
     def fixed_bytes(self) -> int:
         """Bytes of the parts beside the messages, with the pictures of few-shots."""
         parts, pieces = self.parts, self.fixed_messages + len(self.parts.tools or ())
@@ -207,9 +216,10 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def is_bounded(self) -> bool:
-        """Whether the query asks for more than the newest history that fits: a bound, or a choice among messages."""
-        query = self.query
-        return bool(self.picks or query.limit or query.turns or query.stable or query.tool_results_kept is not None)
+        """Whether the query asks for more than the newest history that fits: a bound, room for others, or a choice."""
+        query, is_kept = self.query, self.query.tool_results_kept is not None
+        has_room = query.note or query.recall_max_tokens or self.below_a_tier < self.budget
+        return bool(self.picks or query.limit or query.turns or query.stable or is_kept or has_room)
 
     @cached_property
     def picks(self) -> bool:
@@ -224,9 +234,15 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
         return below_a_tier(self.query, self.model, self.budget)
 
     @cached_property
-    def around(self) -> Sequence[int] | None:
+    def around(self) -> bytes | None:
         """The tokens around a text, by role, if a message of text costs these and its text as it was counted; else None."""
         return text_costs(self.model)
+
+    @cached_property
+    def adds_up(self) -> bool:
+        """Whether a text costs as much as in its conversation's totals, wherever it stands."""
+        as_counted = text_costs(REFERENCE_MODELS[self.model.column])
+        return self.around == as_counted and not (self.is_dearer or self.is_opened)
 
     @cached_property
     def wanted(self) -> Mapping[Kind, str]:

@@ -3,8 +3,10 @@
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import repeat
 from operator import add
 from types import MappingProxyType
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -21,6 +23,10 @@ from sash.core.law.records.records import Records
 from sash.core.law.records.units import Units, unit_at
 from sash.core.stored.record import RESULTS, Flags, Record, WindowFlags
 from sash.core.stored.stored_summary import Summary
+
+NOTHING: Final[Mapping[int, Any]] = MappingProxyType({})
+"""What no message has."""
+_QUESTION, _NEWEST = Reason.QUESTION, Reason.NEWEST
 
 
 class History(msgspec.Struct, frozen=True):
@@ -45,7 +51,7 @@ class History(msgspec.Struct, frozen=True):
     summary: Summary | None = None
     covered: int = 0
     """The last seq that a provider's compaction covers in this window (``compaction.py``); 0 without one."""
-    lost: Mapping[int, Sequence[int]] = MappingProxyType({})
+    lost: Mapping[int, Sequence[int]] = NOTHING
     """The numbers of media whose bytes the storage has lost, by the seq of their message in the log."""
     now: int = 0
     """The time of the newest message in seconds since 1970, by which references end; 0 where it is not known."""
@@ -177,9 +183,9 @@ class View(msgspec.Struct, frozen=True, dict=True):
     """The messages' reasoning; None if none has any."""
     systems: Sequence[int] = ()
     """The rows of required system and developer messages, ascending."""
-    edits: Mapping[int, Edit] = {}
+    edits: Mapping[int, Edit] = NOTHING
     """Cuts of tool results, by row. The costs are those after the cut."""
-    brings: Mapping[int, int] = {}
+    brings: Mapping[int, int] = NOTHING
     """Tokens of the group that a late result brings while it is the newest message, by row."""
 
     def dearer(self, more: Mapping[int, int]) -> "View":
@@ -199,7 +205,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
         """The tokens of each unit, as an array."""
         return unit_costs(self.units, self.costs)
 
-    def of_units(self, around: Sequence[int] | None) -> Sequence[int]:
+    def of_units(self, around: bytes | None) -> Sequence[int]:
         """The tokens of each unit.
 
         ``around`` is ``Plan.around``: the tokens around a text by its role, or None where a text costs more than these and
@@ -209,7 +215,12 @@ class View(msgspec.Struct, frozen=True, dict=True):
         if around is None or records.details or self.priced is not None or not self.units.single:
             costs: Sequence[int] = self.unit_costs.tolist()
             return costs
-        return [*map(add, map(around.__getitem__, records.roles), records.counted_texts(self.model.column))]
+        return [*map(add, records.roles.translate(around), records.counted_texts(self.model.column))]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all of a conversation of texts alone, which has as many tokens as its units."""
+        return self.history.first_seq == 1 and self.units.single and not self.history.records.details
 
     @property
     def covered(self) -> AbstractSet[int]:
@@ -240,24 +251,24 @@ def view_history(history: History, model: Model) -> View | None:
     """The view; None if the tail begins inside a required tool group, so that older messages are needed."""
     records, units, roles, asked = history.records, history.records.units, history.records.roles, history.asked
     newest: int | None = len(roles) - 1
+    headless: bool | None = False
     systems: Sequence[int] = ()
     if not units.single or len(roles) == records.front:
         newest = _newest(history, units)
-    headless = False if units.single else _is_headless(history, units, newest)
+        headless = _is_headless(history, units, newest)
     if headless is None:
         return None
     is_marked = SYSTEM in roles or DEVELOPER in roles or 1 in records.having(Flags.PINNED)
     if is_marked or records.front or records.window_flags:
-        required = _required(history, units, newest)
-        systems = [row for row in sorted(units.starts[index] for index in required) if roles[row] <= DEVELOPER]
+        required, systems = _required(history, units, newest)
     else:
-        required = {} if asked < 0 else {asked if units.single else unit_at(units, asked): Reason.QUESTION}
-        if newest is not None:
-            required.setdefault(newest, Reason.NEWEST)
-    view = View(history, model, units, required, headless, systems=systems)
-    if history.order is None or not history.order.missing["line"]:
+        required = {} if asked < 0 else {asked if units.single else unit_at(units, asked): _QUESTION}
+        if newest is not None and newest not in required:
+            required[newest] = _NEWEST
+    view = View(history, model, units, required, headless, None, None, systems)
+    if history.order is None or not (lined := history.order.missing["line"].keys()):
         return view
-    return view.dearer({row: history.lines_tokens(row, model) for row in history.order.missing["line"]})
+    return view.dearer(dict(zip(lined, map(history.lines_tokens, lined, repeat(model)), strict=True)))
 
 
 def _is_headless(history: History, units: Units, newest: int | None) -> bool | None:
@@ -279,9 +290,10 @@ def unit_costs(units: Units, costs: Number) -> Number:
     return costs if units.single else np.add.reduceat(costs, units.begins)
 
 
-def _required(history: History, units: Units, newest: int | None) -> dict[int, Reason]:
+def _required(history: History, units: Units, newest: int | None) -> tuple[dict[int, Reason], list[int]]:
     """The indexes of required units, with the reason: those before the tail, the question, marked and pinned ones, the
-    ``newest``, and recalled ones. A pinned question is ``pinned``: it is also required when it is not the newest."""
+    ``newest``, and recalled ones. A pinned question is ``pinned``: it is also required when it is not the newest. And the
+    rows of system and developer messages among these."""
     records, front = history.records, frozenset(range(units.front))
     broken = units.broken - front
     recalled = {unit_at(units, row) for row in history.recalled} - broken
@@ -297,7 +309,8 @@ def _required(history: History, units: Units, newest: int | None) -> dict[int, R
         required.setdefault(newest, Reason.NEWEST)
     for unit in sorted(recalled):
         required.setdefault(unit, Reason.RECALLED)
-    return required
+    rows = sorted(map(units.starts.__getitem__, required))
+    return required, [row for row in rows if records.roles[row] <= DEVELOPER]
 
 
 def _newest(history: History, units: Units) -> int | None:

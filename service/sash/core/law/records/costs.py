@@ -1,6 +1,6 @@
 """Each message's cost in a model's tokens, from columns of records."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any, Final
 
@@ -48,8 +48,8 @@ def _with_rare(records: Records, cost: Number, of_one: Callable[[Record], int]) 
     return costs
 
 
-def text_costs(model: Model) -> Sequence[int] | None:
-    """The tokens around a text, by role, if a message of text costs these and its text as it was counted; else None."""
+def text_costs(model: Model) -> bytes | None:
+    """The tokens around a text by role, for ``bytes.translate``; None if a text may cost other tokens than were counted."""
     is_other = model.ratios is not None or model.margin != 1.0
     if is_other or _changes_empty(model.format, model.provider, model.known_as):
         return None
@@ -58,13 +58,13 @@ def text_costs(model: Model) -> Sequence[int] | None:
 
 def _plain_costs(records: Records, model: Model) -> Number:
     """Each message's cost if it has text alone."""
-    around = np.array(_around(model.rules.role_costs))
     texts = records.tokens(model.column)
     if model.ratios is not None:  # as counted in the model's own vocabulary, else estimated
         texts = family_tokens(records.tokens(0), records.tokens(1), None, model.ratios, by=MANY).astype(np.int64)
         if records.own_tokens is not None:
             texts = np.where(records.own_tokens > 0, records.own_tokens - 1, texts)
-    costs: Number = around.take(np.frombuffer(records.roles, np.uint8)) + texts
+    around = np.frombuffer(records.roles.translate(_around(model.rules.role_costs)), np.uint8)
+    costs: Number = around + texts
     costs = costs if model.margin == 1.0 else np.ceil(costs * model.margin).astype(np.int64)
     if _changes_empty(model.format, model.provider, model.known_as):
         for index in np.flatnonzero(texts == 0).tolist():
@@ -79,9 +79,9 @@ def _changes_empty(form: str, provider: str, model: str) -> bool:
 
 
 @cache
-def _around(role_costs: tuple[int, ...]) -> tuple[int, ...]:
+def _around(role_costs: tuple[int, ...]) -> bytes:
     """Tokens around a text, by role. A result's wrapping is counted with its call."""
-    return (*role_costs[:TOOL], 0, *role_costs[TOOL + 1 :])
+    return bytes((*role_costs[:TOOL], 0, *role_costs[TOOL + 1 :])).ljust(256, b"\0")
 
 
 def record_cost(record: Record, model: Model) -> int:
@@ -103,7 +103,7 @@ def reference_costs(records: Records, column: int) -> Number:
     if not records.details:
         return message_costs(records, model)
     for priced, costs in records.costs:
-        if priced is model or costs_as_counted(records, priced, column):
+        if priced is model or _costs_as_counted(records, priced, column):
             return costs
     parallel = records.parallel & Flags.PARALLEL
     cost = message_cost(records.columns, model, MANY, parallel=parallel) + reasoning_of(records.columns, column)
@@ -112,18 +112,13 @@ def reference_costs(records: Records, column: int) -> Number:
     return costs
 
 
-def costs_as_counted(records: Records, model: Model, column: int) -> bool:
+def _costs_as_counted(records: Records, model: Model, column: int) -> bool:
     """Whether these messages have the same costs for the model as in the conversation's totals."""
-    sent_in, rules, reference = PROVIDERS[model.format], model.rules, REFERENCE_MODELS[column].rules
-    if records.whole is not None or model.ratios is not None or model.margin != 1.0 or sent_in.fills:
-        return False
-    if rules.role_costs != reference.role_costs:
-        return False
-    if 1 not in records.having(Flags.RICH):
-        return sent_in.is_chat_form or 0 not in records.tokens(0)
+    reference = REFERENCE_MODELS[column]
     return (
-        sent_in.is_chat_form
-        and all(getattr(rules, name) == getattr(reference, name) for name in _OF_CALLS)
+        text_costs(model) == text_costs(reference)
+        and not PROVIDERS[model.format].fills
+        and all(getattr(model.rules, name) == getattr(reference.rules, name) for name in _OF_CALLS)
         and not records.rare
         and _OF_ITS_MODEL.isdisjoint(records.columns)
         and not records.parallel.any()

@@ -40,8 +40,6 @@ from sash.core.stored.record import (
     pack,
 )
 
-_, *_TEXTS, _SIZES = (slice(number, None, RECORD_BYTES // 4) for number in range(4))
-"""Where the tokens and the sizes are among the numbers of all rows."""
 _DIGESTS: Final = np.dtype([("rest", f"V{RECORD_BYTES - DIGEST_BYTES}"), ("digest", "<u8")])
 _REASONING = frozenset({"plain0", "blocks0", "signatures0", "form"})
 NO_ROLE: Final = 255
@@ -63,8 +61,7 @@ def _having(flags: int) -> tuple[int, bytes]:
     return FLAG_BYTES[byte], bytes(1 if each & wanted else 0 for each in range(256))
 
 
-_LEGACY, _OUT = (_having(flags)[1] for flags in (Flags.LEGACY_CALL, UNSENT))
-_COVERED = bytes(1 if each & WindowFlags.COVERED else 0 for each in range(256))
+_LEGACY, _OUT, _COVERED = (_having(flags)[1] for flags in (Flags.LEGACY_CALL, UNSENT, WindowFlags.COVERED))
 _NOBODY = Identity("", 0, bytes(DIGEST_BYTES))
 _NOTHING = Details(_NOBODY.digest, "")
 _NO_DETAILS = StoredDetails.of([_NOTHING])
@@ -296,15 +293,11 @@ class Records(Sequence[Record]):
 
     def counted_texts(self, column: int) -> Sequence[int]:
         """The same without an array: one call of numpy takes longer than the sums of a chat."""
-        return memoryview(self.packed).cast("I")[_TEXTS[column]]
+        return memoryview(self.packed).cast("I")[1 + column :: RECORD_BYTES // 4].tolist()
 
     def sizes(self) -> Number:
         """Bytes of each message's body, as an array."""
         return np.frombuffer(self.packed, "<u4")[3 :: RECORD_BYTES // 4].astype(np.int64)
-
-    def size(self) -> int:
-        """Bytes of all bodies."""
-        return sum(memoryview(self.packed).cast("I")[_SIZES])
 
     def words(self, index: int) -> bytes | None:
         """The digest of what a user or the assistant says, by which repeats are found; None for other messages."""

@@ -11,8 +11,6 @@ They are taken in this order:
 It uses records only: no body is decoded, and only a document that is being cut is tokenised.
 """
 
-from collections.abc import Sequence
-
 import msgspec
 
 from sash.core.counts.costs.counting import reference_tokens
@@ -22,10 +20,10 @@ from sash.core.law.fixed_parts.plan import WindowSpec
 from sash.core.law.history.fillers import longest_opening, opening_tokens
 from sash.core.law.history.notes import Line, longest_note, note_line
 from sash.core.law.history.order import last_reply
-from sash.core.law.history.view import History, View, since, view_history
+from sash.core.law.history.view import NOTHING, History, View, since, view_history
 from sash.core.law.lazily import lazy
-from sash.core.law.records.costs import costs_as_counted, reference_costs
-from sash.core.law.records.figures import NOTHING_DROPPED, WindowTokens
+from sash.core.law.records.costs import reference_costs
+from sash.core.law.records.figures import NOTHING_DROPPED, Dropped, WindowTokens
 from sash.core.law.records.need_older import NeedOlder, older
 from sash.core.law.records.reasons import Reason
 from sash.core.law.selection.binding import accepted_of
@@ -54,7 +52,7 @@ def choose(spec: WindowSpec, history: History, allowed: Allowed) -> Window | Nee
         view = as_sent(view, spec)
     summary = history.summary if plan.query.summary == "always" else None
     goes_on = last_reply(view) if plan.going_on else None
-    choice = _Choice(spec, allowed, view, view.of_units(plan.around), plan.budget, summary, goes_on)
+    choice = _Choice(spec, allowed, view, plan.budget, summary, goes_on)
     if not view.units.single or view.units.front:
         choice = choice.with_cuts()
     if plan.below_a_tier < plan.budget:
@@ -71,7 +69,6 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
     spec: WindowSpec
     allowed: Allowed
     view: View
-    costs: Sequence[int]
     budget: int
     """That of the plan, or what is below a price tier."""
     summary: Summary | None
@@ -104,9 +101,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         """The choice with results cut that are larger than the window, or required and do not fit beside other parts."""
         spec, room = self.spec, self._room_of_results
         view = required_cut(overlong_cut(self.view, spec, room), spec, room, self._beside_messages)
-        if view is self.view:
-            return self
-        return _replace(self, view=view, costs=view.of_units(spec.plan.around))
+        return self if view is self.view else _replace(self, view=view)
 
     @property
     def _room_of_results(self) -> int:
@@ -115,73 +110,68 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
 
     def select(self, summary: Summary | None, *, noted: bool) -> Walk | NeedOlder:
         """Steps 1 to 4 of the module's docstring. Raises WindowDoesNotFit."""
-        spec, plan, view = self.spec, self.spec.plan, self.view
-        fixed, required = self._fixed(summary), sum(map(self.costs.__getitem__, view.required))
-        room = self.budget - fixed.total - required
-        if room < 0:
+        plan, view, fixed = self.spec.plan, self.view, self._fixed(summary)
+        room, history = self.budget - fixed.total, view.history
+        is_bounded = plan.is_bounded or self.allowed is not ALL or summary is not None or self.spec.documents.sources
+        if plan.adds_up and not is_bounded and history.tokens <= room and view.is_whole:
+            rows = range(len(history.records.roles))
+            return Walk(view, (), fixed, room - history.tokens, history.tokens, kept=rows, rows=rows)
+        costs = view.of_units(plan.around)
+        required = sum(map(costs.__getitem__, view.required))
+        if required > room:
             raise self._refusal(summary)
-        taken = Walk(view, self.costs, fixed, room, required, cut=self.allowed.cut, summary=summary, noted=noted)
-        is_bounded = plan.is_bounded or self.allowed is not ALL or summary is not None or noted
-        if is_bounded or self.spared or spec.recall_reserve or spec.documents is not plan.no_documents:
-            need = self._bound(taken)
-            if need is not None:
-                return need
+        taken = Walk(view, costs, fixed, room - required, required, cut=self.allowed.cut, summary=summary, noted=noted)
+        if is_bounded and (need := self._bound(taken)) is not None:
+            return need
         walk(taken)
         if taken.stop == "older":
-            skips = 0 if taken.skipped is None else view.history.records.front - (taken.skipped - SKIP_HORIZON)
+            skips = 0 if taken.skipped is None else history.records.front - (taken.skipped - SKIP_HORIZON)
             return NeedOlder(max(older(taken.room).messages, skips))
         if taken.stop == "budget" and plan.below_a_tier < plan.budget:
             taken.stop = taken.rest = "price"
         if plan.is_opened and self._is_opened:  # leading few-shots are fixed costs
             self._open(taken)
         taken.rows = taken.kept if view.units.single else view.units.members(taken.kept)
-        taken.left_out = view.history.length - len(taken.rows) - (summary is not None and summary.is_message)
         return taken
 
     def composed(self, taken: Walk) -> Window:
         """The window of a walk: its figures, the edits of its messages, and what it leaves out."""
         spec, plan, view, rows, summary = self.spec, self.spec.plan, taken.view, taken.rows, taken.summary
         history, seqs, fixed, goes_on = view.history, view.history.seqs, taken.fixed, self.goes_on
+        thoughts, left, accepted, edits, dropped = view.thoughts, (), 0, NOTHING, NOTHING_DROPPED
         if view.edits:  # remaining room extends the newest results again
             view = grown(view, spec, taken.room)
             taken.view, taken.cost = view, taken.cost + int((view.costs - taken.view.costs).sum())
-        total = fixed.total + taken.cost + taken.spent
-        tokens, dropped = _replace(fixed, total=total, messages=taken.cost, grounding=taken.spent), NOTHING_DROPPED
-        thoughts, left, accepted, grounding, edits = view.thoughts, (), 0, {}, {}
+        tokens = fixed.beside(taken.cost, taken.spent)
         if thoughts is not None:
             tokens = tokens.plus("messages", -int(thoughts.sent[rows].sum()))
             thoughts, accepted = accepted_of(thoughts, taken, spec, self.allowed, self.budget - fixed.total)
             tokens, left = tokens.plus("reasoning", int(thoughts.sent[rows].sum())), thoughts.left[rows].tolist()
-            dropped = _replace(dropped, reasoning_tokens=sum(left))
         if taken.note or summary is not None or plan.stands_in or view.systems:
             note = note_line(taken.note, plan.model.vocabulary) if taken.note else None
             tokens = tokens.plus("tools", tools_beside(view, plan, rows, (summary, note)) - tokens.tools)
-        if history.grounding_messages:
-            grounding = {seqs[row]: taken.grounding[row] for row in sorted(taken.grounding)}
-            dropped = _replace(
-                dropped,
-                grounding_messages=history.grounding_messages - len(grounding),
-                grounding_tokens=max(0, history.grounding_tokens - sum(each.tokens for each in grounding.values())),
-            )
-        if taken.left_out:
-            gone, said_again = self._tokens_left_out(taken), [*taken.reasons.values()].count(Reason.DUPLICATE)
-            dropped = _replace(dropped, messages=taken.left_out, tokens=gone, duplicates=said_again)
+        if taken.left_out or left or history.grounding_messages:
+            dropped = self._dropped(taken, sum(left))
         if left or view.edits or history.order is not None or history.seen is not None:
             edits = edits_of(view, rows, left, accepted, plan.query)
-        return Window(
-            budget=self.budget,
-            rows=rows,
-            seqs=seqs[rows.start : rows.stop] if isinstance(rows, range) else [*map(seqs.__getitem__, rows)],
-            question=seqs[history.asked] if history.asked >= 0 else 0,
-            is_moved=history.order is not None,
-            grounding=grounding,
-            summary=summary,
-            note=taken.note,
-            tokens=tokens,
-            dropped=dropped,
-            stop_reason=taken.stop,
+        sent, question = seqs, seqs[history.asked] if history.asked >= 0 else 0
+        if len(rows) < len(seqs):
+            sent = seqs[rows.start : rows.stop] if isinstance(rows, range) else [*map(seqs.__getitem__, rows)]
+        grounding = dict(sorted(taken.grounding.items())) if taken.grounding else NOTHING
+        return Window(  # by keywords alone, Python would make a dict of so many
+            self.budget,
+            rows,
+            sent,
+            question,
+            tokens,
+            dropped,
+            taken.stop,
+            summary,
+            taken.note,
+            grounding,
+            edits,
             explain=explain(taken, thoughts) if plan.query.explain else None,
-            edits=edits,
+            is_moved=history.order is not None,
             path=spec.path,
             opening=taken.opening,
             cut=taken.cut if taken.cut is not None and taken.cut.since is not None else None,
@@ -189,15 +179,18 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
             goes_on=seqs[goes_on] if goes_on is not None and goes_on in rows else 0,
         )
 
-    def _tokens_left_out(self, taken: Walk) -> int:
-        """The parts of the history that the window leaves out, in reference tokens of the encoding."""
-        history, summary, tokens = taken.view.history, taken.summary, taken.cost
-        is_as_stored = history.order is None and history.seen is None and not taken.view.edits
-        if not (is_as_stored and costs_as_counted(history.records, self.spec.plan.model, history.column)):
+    def _dropped(self, taken: Walk, reasoning: int) -> Dropped:
+        """The parts of the history that the window leaves out."""
+        history, left_out, sent, summary = taken.view.history, taken.left_out, taken.grounding.values(), taken.summary
+        tokens = taken.cost
+        if left_out and (history.records.details or not self.spec.plan.adds_up):
             tokens = int(reference_costs(history.records, history.column)[[*taken.rows]].sum())
         if summary is not None and summary.is_message:
             tokens += reference_tokens(summary.measure)[history.column]
-        return history.tokens - tokens
+        gone, said_again = history.tokens - tokens, [*taken.reasons.values()].count(Reason.DUPLICATE)
+        documents = max(0, history.grounding_tokens - sum(each.tokens for each in sent))
+        without = history.grounding_messages - len(sent)
+        return Dropped(left_out, gone if left_out else 0, said_again, without, documents, reasoning, 0, 0, 0)
 
     def _bound(self, taken: Walk) -> NeedOlder | None:
         """Take what else needs room, and find where history may begin. Raises WindowDoesNotFit."""
@@ -242,7 +235,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
             if taken.opening <= taken.room or oldest == len(view.units):
                 break
             taken.take_away(oldest, Reason.TOO_LARGE)
-            taken.stop = "budget"
+            taken.rest, taken.stop = taken.rest or taken.stop, "budget"
         if taken.opening > taken.room + taken.held:
             raise self._refusal(taken.summary)
         taken.fixed, taken.room = taken.fixed.plus("priming", taken.opening), max(0, taken.room - taken.opening)
@@ -323,13 +316,13 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
             return False
         behind, front = since(history, summary.through_seq + 1), history.records.front
         before = sum(history.seqs[row] <= summary.through_seq if row < front else row < behind for row in taken.rows)
-        needed = sum(map(self.costs.__getitem__, self.view.required)) + self._beside_messages()
+        needed = sum(map(taken.costs.__getitem__, self.view.required)) + self._beside_messages()
         return before < behind - history.oldest_bound and self._room(summary) >= needed
 
     def _note(self, taken: Walk) -> int:
         """The number of messages in the note; 0 without a note."""
-        held = taken.spent + taken.cost + taken.opening
-        return taken.left_out if taken.left_out and self._room(taken.summary, self._longest_note()) >= held else 0
+        held, left_out = taken.spent + taken.cost + taken.opening, taken.left_out
+        return left_out if left_out and self._room(taken.summary, self._longest_note()) >= held else 0
 
     def _longest_note(self) -> Line:
         return longest_note(self.view.history.length, self.spec.plan.model.vocabulary)

@@ -45,7 +45,8 @@ def explain(taken: Walk, accepted: Thoughts | None) -> list[Explained]:
         tokens += reasoning - thoughts.sent
     for row in view.edits.keys() - taken.rows:
         tokens[row] += view.edits[row].saved
-    others = Reason.FITS if taken.rest == "complete" else Reason(taken.rest)
+    rest = taken.rest or taken.stop
+    others = Reason.FITS if rest == "complete" else Reason(rest)
     told = [*zip(tokens.tolist(), is_kept.tolist(), reasoning.tolist(), left_out.tolist(), strict=True)]
     lines = []
     for unit, first in enumerate(starts[:-1]):

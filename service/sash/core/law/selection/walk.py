@@ -42,7 +42,7 @@ class Walk(msgspec.Struct):
     documents: Documents | None = None
     """Those of all messages; None if not all have theirs."""
     grounding: dict[int, Grounded] = {}
-    """The documents that are sent, by row."""
+    """The documents that are sent, by the seq of their message."""
     seen: set[StoredDocument] = set()
     """Which these are."""
     spent: int = 0
@@ -53,8 +53,8 @@ class Walk(msgspec.Struct):
     """Why it ended; ``older`` for too short a tail."""
     reasons: dict[int, Reason] = {}
     """Why single units are left out."""
-    rest: Stop = "complete"
-    """Why all others are."""
+    rest: Stop | None = None
+    """Why all others are, if for another reason than why it ended."""
     skipped: int | None = None
     """The first row that was too large."""
     held: int = 0
@@ -63,8 +63,6 @@ class Walk(msgspec.Struct):
     """Where a stable cut lets history begin."""
     opening: int = 0
     """The tokens that the request costs more because its first message is the assistant's."""
-    left_out: int = 0
-    """The number of messages that the window leaves out."""
     rows: Sequence[int] = ()
     """The rows of the window's messages, ascending."""
     summary: Summary | None = None
@@ -78,6 +76,11 @@ class Walk(msgspec.Struct):
         """The oldest unit that it keeps beside the required ones; the number of units if there is none."""
         required = self.view.required
         return next((index for index in self.kept if index not in required), len(self.view.units))
+
+    @property
+    def left_out(self) -> int:
+        """The number of messages that the window leaves out."""
+        return self.view.history.length - len(self.rows) - (self.summary is not None and self.summary.is_message)
 
     @property
     def passed(self) -> frozenset[int]:
@@ -96,7 +99,7 @@ class Walk(msgspec.Struct):
 
     def add_documents(self, row: int, grounded: Grounded) -> None:
         """Send the documents with the message of a row."""
-        self.grounding[row] = grounded
+        self.grounding[self.view.history.seqs[row]] = grounded
         self.seen.update(grounded.documents)
         self.spent += grounded.cost
         self.room -= grounded.cost
@@ -109,30 +112,32 @@ def walk(state: Walk) -> None:
     """
     view, units, costs, required = state.view, state.view.units, state.costs, state.view.required
     oldest = max([least for _, least in state.firsts]) if state.firsts else 0
-    begins, count = units.front + view.headless, len(units.starts) - 1
+    begins, count = units.front + view.headless, len(costs)
     if state.dedupe or state.skip or state.documents or (units.broken and max(units.broken) >= begins):
         stop = _one_by_one(state, oldest)
         state.kept = sorted(state.kept)
     else:
-        least = left = max(begins, bisect_left(units.starts, oldest, 0, count)) if oldest > 0 else begins
-        room, cost = state.room + state.cost, sum(costs[left:])
-        if left:
-            cost += sum(costs[index] for index in required if index < left)
+        least = left = max(begins, oldest if units.single else bisect_left(units.starts, oldest, 0, count))
+        before = sorted(filter(left.__gt__, required)) if left else []
+        room, cost = state.room + state.cost, sum(costs[left:]) + sum(map(costs.__getitem__, before))
         while cost > room:  # from the oldest: most of what was read is kept
-            cost -= costs[left] if left not in required else 0
+            if left in required:
+                before.append(left)
+            else:
+                cost -= costs[left]
             left += 1
         state.room, state.cost, state.kept = room - cost, cost, range(left, count)
-        if left and (before := sorted(filter(left.__gt__, required))):
+        if before:
             state.kept = [*before, *state.kept]
         stop = "budget" if left > least else _bound(state, begins, least) if least > begins else None
     if stop is None:
         history = view.history
         is_all = history.first_seq == 1 and history.seen is None and not history.covered
         stop = "complete" if is_all else _at_the_beginning(state)
-    state.stop = state.rest = stop  # the units that it did not reach are left out
-    if state.skipped is not None and state.stop != "older":
-        state.stop = "budget"
-    if state.user_first and state.stop != "older":
+    state.stop = stop  # the units that it did not reach are left out
+    if state.skipped is not None and stop != "older":
+        state.rest, state.stop = stop, "budget"
+    if state.user_first and stop != "older":
         _begin_with_user(state)
 
 
@@ -157,7 +162,7 @@ def _one_by_one(state: Walk, oldest: int) -> Stop | None:
         row, cost = starts[index], costs[index]
         stop = _stop(state, row) if row < oldest or state.skipped is not None else None
         if index in required:
-            if documents is not None and not stop and row not in state.grounding:
+            if documents is not None and not stop and view.history.seqs[row] not in state.grounding:
                 _ground(state, documents, index)
             continue
         if index == view.units.front and view.headless:
@@ -215,8 +220,8 @@ def _ground_required(state: Walk, documents: Documents) -> None:
     """Add the documents of the required messages before the tail, as where they were reached in it."""
     view = state.view
     for index in range(view.units.front - 1, -1, -1):
-        row = view.units.starts[index]
-        if row not in state.grounding and not _stop(state, since(view.history, view.history.seqs[row])):
+        seq = view.history.seqs[view.units.starts[index]]
+        if seq not in state.grounding and not _stop(state, since(view.history, seq)):
             _ground(state, documents, index)
 
 

@@ -7,6 +7,7 @@ import msgspec
 
 from sash.core.law.documents.grounding import Grounded
 from sash.core.law.history.results import Edit
+from sash.core.law.history.view import NOTHING
 from sash.core.law.recall import Recollection
 from sash.core.law.records.figures import Dropped, Explained, WindowTokens
 from sash.core.law.selection.stable import Cut
@@ -33,7 +34,7 @@ class Allowed(msgspec.Struct, frozen=True, kw_only=True):
 ALL: Final = Allowed()
 
 
-class Window(msgspec.Struct, frozen=True, kw_only=True):
+class Window(msgspec.Struct, frozen=True):
     """A chosen window: fixed parts, a summary, a note, then messages in their order; and the figures of the answer.
 
     ``rows`` are its messages' rows in the history that it was chosen from. Edits and lined records are by row, all else is
@@ -46,27 +47,27 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     """Ascending, unless the window ``is_moved``: then some results stand before messages that came earlier."""
     question: int
     """The seq of the newest user message that is not left out; 0 if there is none."""
-    is_moved: bool = False
-    grounding: Mapping[int, Grounded]
-    summary: Summary | None
-    note: int
-    """The number of messages in the note; 0 without a note."""
     tokens: WindowTokens
     dropped: Dropped
     stop_reason: str
-    explain: list[Explained] | None
-    edits: Mapping[int, Edit] = {}
+    summary: Summary | None
+    note: int
+    """The number of messages in the note; 0 without a note."""
+    grounding: Mapping[int, Grounded]
+    edits: Mapping[int, Edit]
     """Changes to stored messages before they are sent."""
+    explain: list[Explained] | None = None
+    is_moved: bool = False
     path: str = ""
     """The path of the conversation's messages, for lines in place of tool results."""
     cut: Cut | None = None
     """Where a stable cut lets history begin."""
-    lined: Mapping[int, Record] = {}
+    lined: Mapping[int, Record] = NOTHING
     """Records of messages of which some pictures, files or sounds are sent as lines. Their tokens are bounds."""
     recalled: Recollection | None = None
     passed: frozenset[int] = frozenset()
     """Messages that are left out although they would fit, such as an unanswered call or a duplicate, by seq."""
-    lines: Mapping[int, list[bytes]] = {}
+    lines: Mapping[int, list[bytes]] = NOTHING
     """Messages without a seq that are sent behind others, as JSON, by the seq of these."""
     opening: int = 0
     """The tokens that the request costs more because its first message is the assistant's; in ``priming``."""
