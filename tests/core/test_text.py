@@ -1,5 +1,6 @@
 """Counting and cutting text: toktok and tiktoken give the same results, and a cut is a prefix within the limit."""
 
+import base64
 import gzip
 import hashlib
 import importlib.util
@@ -12,6 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 import tiktoken_ext.openai_public
 from hypothesis import given
@@ -19,6 +21,7 @@ from hypothesis import strategies as st
 from profiles import examples
 
 from sash.core.counts.text import ENCODINGS, TIKTOKEN, TOKTOK, Encoding, Tokeniser, count_text, cut_text
+from sash.core.law.fixed_parts.plan import TOKEN_BYTES
 
 TWO_THREADS = """
 import random, threading, time
@@ -133,6 +136,18 @@ def test_without_toktok_tiktoken_counts() -> None:
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert run.stdout.split() == [str(count_text("hello <|endoftext|>", "o200k_base")), "hello"]
+
+
+def test_no_token_is_longer_as_json() -> None:
+    """A token of either encoding has at most TOKEN_BYTES as JSON, so that few tokens are inside each limit of bytes."""
+    package = importlib.util.find_spec("bpe_openai")
+    assert package is not None
+    assert package.origin is not None
+    for encoding in ENCODINGS:
+        ranks = gzip.decompress((Path(package.origin).parent / "data" / f"{encoding}.tiktoken.gz").read_bytes())
+        tokens = [base64.b64decode(line.split()[0]) for line in ranks.splitlines()]
+        sizes = (len(msgspec.json.encode(token.decode("latin-1")).decode()) - len('""') for token in tokens)
+        assert max(sizes) == TOKEN_BYTES
 
 
 BOTH_TOKENISERS = pytest.mark.parametrize("tokeniser", [TOKTOK, TIKTOKEN], ids=["toktok", "tiktoken"])

@@ -21,11 +21,6 @@ class WindowTokens(msgspec.Struct, frozen=True):
     grounding: int
     reasoning: int
 
-    def beside(self, messages: int, grounding: int) -> "WindowTokens":
-        """These figures, which are of the fixed parts, with the tokens of messages and of documents."""
-        total, priming, system = self.total + messages + grounding, self.priming, self.system
-        return WindowTokens(total, priming, system, self.few_shots, self.tools, self.summary, messages, grounding, 0)
-
     def plus(self, part: str, tokens: int) -> "WindowTokens":
         """These figures with ``tokens`` added to this part and to the total."""
         return msgspec.structs.replace(self, total=self.total + tokens, **{part: getattr(self, part) + tokens})

@@ -132,6 +132,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         if plan.is_opened and self._is_opened:  # leading few-shots are fixed costs
             self._open(taken)
         taken.rows = taken.kept if view.units.single else view.units.members(taken.kept)
+        taken.left_out = history.length - len(taken.rows) - (summary is not None and summary.is_message)
         return taken
 
     def composed(self, taken: Walk) -> Window:
@@ -142,7 +143,8 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         if view.edits:  # remaining room extends the newest results again
             view = grown(view, spec, taken.room)
             taken.view, taken.cost = view, taken.cost + int((view.costs - taken.view.costs).sum())
-        tokens = fixed.beside(taken.cost, taken.spent)
+        total = fixed.total + taken.cost + taken.spent
+        tokens = _replace(fixed, total=total, messages=taken.cost, grounding=taken.spent)
         if thoughts is not None:
             tokens = tokens.plus("messages", -int(thoughts.sent[rows].sum()))
             thoughts, accepted = accepted_of(thoughts, taken, spec, self.allowed, self.budget - fixed.total)
@@ -321,8 +323,8 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
 
     def _note(self, taken: Walk) -> int:
         """The number of messages in the note; 0 without a note."""
-        held, left_out = taken.spent + taken.cost + taken.opening, taken.left_out
-        return left_out if left_out and self._room(taken.summary, self._longest_note()) >= held else 0
+        held = taken.spent + taken.cost + taken.opening
+        return taken.left_out if taken.left_out and self._room(taken.summary, self._longest_note()) >= held else 0
 
     def _longest_note(self) -> Line:
         return longest_note(self.view.history.length, self.spec.plan.model.vocabulary)

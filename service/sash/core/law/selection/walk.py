@@ -63,6 +63,8 @@ class Walk(msgspec.Struct):
     """Where a stable cut lets history begin."""
     opening: int = 0
     """The tokens that the request costs more because its first message is the assistant's."""
+    left_out: int = 0
+    """The number of messages that the window leaves out."""
     rows: Sequence[int] = ()
     """The rows of the window's messages, ascending."""
     summary: Summary | None = None
@@ -76,11 +78,6 @@ class Walk(msgspec.Struct):
         """The oldest unit that it keeps beside the required ones; the number of units if there is none."""
         required = self.view.required
         return next((index for index in self.kept if index not in required), len(self.view.units))
-
-    @property
-    def left_out(self) -> int:
-        """The number of messages that the window leaves out."""
-        return self.view.history.length - len(self.rows) - (self.summary is not None and self.summary.is_message)
 
     @property
     def passed(self) -> frozenset[int]:
