@@ -31,7 +31,7 @@ from sash.core.law.history.view import History
 from sash.core.law.records.need_older import NeedOlder, older
 from sash.core.law.records.parameters import WindowQuery
 from sash.core.law.records.records import Records
-from sash.core.law.render import Bodies, Marked, chat_messages, chat_request, listed
+from sash.core.law.render import Bodies, Marked, chat_messages, chat_request
 from sash.core.law.selection.stable import Cut
 from sash.core.law.selection.window import Window
 from sash.core.measured_entries import check_entries, in_place
@@ -213,7 +213,7 @@ class Talk:
         beside = {seq: extra.beside for seq, extra in extras.items() if extra is not None and extra.beside is not None}
         marked = Marked(Mends(), beside)
         messages = chat_messages(self.parts, window, bodies, self.stored[2], marked)
-        return listed(chat_request(self.parts, messages))
+        return chat_request(self.parts, messages)
 
 
 @dataclass(frozen=True)

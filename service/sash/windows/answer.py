@@ -19,7 +19,7 @@ from sash.core.law.history.view import History, Order
 from sash.core.law.limits.unreadable import unreadable_in
 from sash.core.law.recall import Recollection
 from sash.core.law.records.figures import Explained
-from sash.core.law.render import Bodies, Body, chat_messages, chat_request, listed, other_messages
+from sash.core.law.render import Bodies, Body, chat_messages, chat_request, other_messages
 from sash.core.law.selection.explain import documents_told
 from sash.core.law.selection.window import Window
 from sash.core.providers import render_request
@@ -190,7 +190,7 @@ def _came(history: History, seq: int) -> int:
 def _with_hints(plan: WindowPlan, request: Object | list[Body], hints: Hints) -> Object:
     """The request with hints for the prompt cache."""
     if isinstance(request, list):
-        request = msgspec.json.decode(listed(chat_request(plan.parts, request)), type=dict[str, Any])
+        request = msgspec.json.decode(chat_request(plan.parts, request), type=dict[str, Any])
     return plan.form.mark(request, hints.kind, hints.places, hints.key)
 
 

@@ -28,7 +28,7 @@ from sash.core.law.history.view import History, with_recalled
 from sash.core.law.recall import choose
 from sash.core.law.records.costs import message_costs
 from sash.core.law.records.need_older import NeedOlder, older
-from sash.core.law.render import Bodies, Body, chat_messages, chat_request, listed
+from sash.core.law.render import Bodies, Body, chat_messages, chat_request
 from sash.core.law.selection.explain import does_not_fit
 from sash.core.law.selection.window import Window
 from sash.core.providers.messages.pieces import Object
@@ -140,9 +140,8 @@ def _made(
         note=window.note,
         cost=Cost(round(total * prices.uncached * 1e3) / 1e9, prices.tier) if prices is not None else None,
     )
-    name = b'"request":'
-    written = chat_request(plan.parts, request, name) if isinstance(request, list) else [name + _encode(request)]
-    body = listed([_encode(head)[:-1], *written])
+    before = _encode(head)[:-1] + b',"request":'
+    body = chat_request(plan.parts, request, before) if isinstance(request, list) else before + _encode(request)
     if asked.receipt is not None:
         receipt = asked.receipt(body, total)
         body = b"".join((body, b',"receipt":"', receipt, b'"}'))

@@ -143,16 +143,16 @@ def _as_marked(
     return [_as_taken(body, odd | marked.refused, marked, 0) for body, odd in shots], kept, lines
 
 
-def chat_request(parts: FixedParts, messages: list[Body], before: bytes = b"") -> list[Body]:
-    """``before``, and the ``request`` of these messages for chat completions, without the commas between them."""
+def chat_request(parts: FixedParts, messages: list[Body], before: bytes = b"") -> bytes:
+    """``before``, and the ``request`` of these messages for chat completions."""
     head, first = before + b'{"messages":[', messages[0]
     messages[0] = head + first if isinstance(first, bytes) else (head, *first)
     last = messages[-1]
     messages[-1] = last + parts.chat_end if isinstance(last, bytes) else (*last, parts.chat_end)
-    return messages
+    return _listed(messages)
 
 
-def listed(bodies: Sequence[Body]) -> bytes:
+def _listed(bodies: Sequence[Body]) -> bytes:
     """The bodies with commas between them. All bytes are copied once."""
     try:
         return b",".join(bodies)  # type: ignore[arg-type] # as nearly always
@@ -203,7 +203,8 @@ def other_messages(
     form: str, parts: FixedParts, window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]
 ) -> list[Outgoing]:
     """The window's messages for another provider's format."""
-    fixed: Sequence[Body] = (*parts.sent_few_shots, *_lines(window))
+    said = _lines(window) if window.summary is not None or window.note else ()
+    fixed: Sequence[Body] = (*parts.sent_few_shots, *said)
     seqs, kept = _with_others(window, [*sent_bodies(window, bodies, grounding)], window.lines)
     outgoing = [Outgoing(0, message) for message in _decoded(parts.sent_system)]
     told = [*map(Outgoing, [0] * len(fixed) + seqs, _decoded([*fixed, *kept]))]
@@ -230,7 +231,7 @@ def _with_others(
 
 
 def _decoded(bodies: Sequence[Body]) -> list[Object]:
-    messages: list[Object] = msgspec.json.decode(b"[" + listed(bodies) + b"]")
+    messages: list[Object] = msgspec.json.decode(b"[" + _listed(bodies) + b"]")
     return messages
 
 

@@ -190,8 +190,9 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         if summary is not None and summary.is_message:
             tokens += reference_tokens(summary.measure)[history.column]
         gone, said_again = history.tokens - tokens, [*taken.reasons.values()].count(Reason.DUPLICATE)
-        documents = max(0, history.grounding_tokens - sum(each.tokens for each in sent))
-        without = history.grounding_messages - len(sent)
+        documents, without = history.grounding_tokens, history.grounding_messages - len(sent)
+        if sent:
+            documents = max(0, documents - sum(each.tokens for each in sent))
         return Dropped(left_out, gone if left_out else 0, said_again, without, documents, reasoning, 0, 0, 0)
 
     def _bound(self, taken: Walk) -> NeedOlder | None:
