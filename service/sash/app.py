@@ -229,7 +229,7 @@ def create_app(
     )
     app = cast("App", framework)
     middleware = Middleware(
-        Direct(context, app, _DIRECT).call,
+        Direct(context, app, _DIRECT),
         once=Idempotent(app, store.claims, paths),
         keys=Callers(
             settings.api_keys, store.api_keys, required=settings.require_keys, metrics_key=settings.metrics_key

@@ -102,7 +102,7 @@ async def test_changes_lead_from_each_version_to_the_last(
             await story.append(next(story.names))
         for step in steps:
             await story.do(*step)
-        reply = await client.run(read_scripts.read_changes(target.keys[HISTORY], first_seq=1, limit=0))
+        reply = await client.run(read_scripts.read_changes(target.keys[:HISTORY], first_seq=1, limit=0))
         version = int(reply.version)
         assert version == len(story.after) - 1
         known = 0

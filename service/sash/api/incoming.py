@@ -222,7 +222,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Direct:
-    """Calls ``handlers`` directly, and the application ``app`` for the rest.
+    """An ASGI application that calls ``handlers`` directly, and the application ``app`` for the rest.
 
     The framework's routing, arguments and response take a sixth of a window's processor time, and a handler that reads its
     request and makes its answer by itself does not need them. A handler's path is of one word, such as ``/window``, or of
@@ -242,8 +242,7 @@ class Direct:
                 for method in handler.http_methods:
                     self._calls[method, first, last, name != ""] = handler, handler.fn, name
 
-    async def call(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request: an ASGI application."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         first, _, rest = scope.get("path", "")[1:].partition("/")
         between, _, last = rest.partition("/")
         if found := self._calls.get((scope.get("method"), first, last, between != "")):

@@ -90,7 +90,7 @@ def key_of(commands: Commands) -> Any:
         if isinstance(words, ScriptCall):
             return words.key
         if words[0] not in KEYLESS:
-            return words[3] if words[0] == "EVAL" else words[1]
+            return words[3] if words[0] in {"EVALSHA", "EVAL"} else words[1]
     return None
 
 
