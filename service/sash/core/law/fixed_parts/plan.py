@@ -186,9 +186,11 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def free_tokens(self) -> float:
-        """So many tokens of texts are inside all other limits, in the encoding's tokens. A message has one, at least."""
+        """So many tokens of texts are inside all other limits, in the encoding's tokens. A message has one, at least. Where
+        the budget is inside and texts cost what was counted, any number is: no window has more than the budget."""
         most, recalled = self.most_bytes, self.query.recall_max_tokens
-        return inf if most is None else min(most // TOKEN_BYTES - recalled, self.most_messages)
+        free = inf if most is None else min(most // TOKEN_BYTES - recalled, self.most_messages)
+        return inf if self.around is not None and self.budget <= free else free
 
     @cached_property
     def fixed_bytes(self) -> int:
