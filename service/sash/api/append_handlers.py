@@ -228,12 +228,9 @@ async def _counted(
     unnamed = query if query is not None and query.model is None else None
     needs_settings, needs_messages, has_receipts = unnamed is not None, False, False
     for entry in sent.entries:
-        if entry.grounding is not None:
-            needs_settings = True
-        if entry.receipt is not None:
-            has_receipts = True
-        if not is_text_alone(entry.message) and needs_earlier(entry.message):
-            needs_messages = True
+        needs_settings |= entry.grounding is not None
+        has_receipts |= entry.receipt is not None
+        needs_messages |= not is_text_alone(entry.message) and needs_earlier(entry.message)
     template = _DEFAULT_TEMPLATE
     if needs_settings:
         settings, parts = decoded_settings[await stored_settings(context, target), context.settings.send_members]
@@ -342,7 +339,7 @@ def no_window(request: Incoming, problem: Problem) -> Sequence[bytes]:
 def _answer(target: Target, entries: list[NewEntry], reply: AppendReply, window: Sequence[bytes]) -> Answer:
     """The answer to an append: each entry's seq and tokens, then ``window``, which are JSON members in pieces."""
     messages, seqs, status = [], [], 200
-    for entry, step in zip(entries, reply.entries):  # noqa: B905 - as many as the reply was read with
+    for entry, step in zip(entries, reply.entries, strict=True):
         messages.append(AppendedMessage(step.seq, entry.identity.id, step.duplicate, EncodingTokens(*step.tokens)))
         seqs.append(step.seq)
         if not step.duplicate:

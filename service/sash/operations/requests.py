@@ -135,10 +135,10 @@ class Requests:
         except Exception as error:  # noqa: BLE001 - no figure of a request fails it
             log_beside(error)
         if self._log is not None and not quiet:
-            line["milliseconds"] = (seconds * 100_000 + 0.5) // 1 / 100  # ``round`` with decimals takes a microsecond
+            line["milliseconds"] = int(seconds * 100_000 + 0.5) / 100  # ``round`` with decimals takes a microsecond
             for time_field in _TIMES:
                 if time_field in line:
-                    line[time_field] = (line[time_field] * 100 + 0.5) // 1 / 100
+                    line[time_field] = int(line[time_field] * 100 + 0.5) / 100
             self._log(line)
 
     def _refused(self, line: dict[str, Any], scope: Any, conversation: str | None) -> str:

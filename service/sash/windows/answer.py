@@ -3,7 +3,6 @@
 from collections.abc import Set as AbstractSet
 from functools import partial, reduce
 from operator import or_
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -189,9 +188,8 @@ def _came(history: History, seq: int) -> int:
 
 def _with_hints(plan: WindowPlan, request: Object | list[Body], hints: Hints) -> Object:
     """The request with hints for the prompt cache."""
-    if isinstance(request, list):
-        request = msgspec.json.decode(chat_request(plan.parts, request), type=dict[str, Any])
-    return plan.form.mark(request, hints.kind, hints.places, hints.key)
+    given: Object = msgspec.json.decode(chat_request(plan.parts, request)) if isinstance(request, list) else request
+    return plan.form.mark(given, hints.kind, hints.places, hints.key)
 
 
 def _recalled(recollection: Recollection) -> WindowRecalled:

@@ -176,22 +176,21 @@ class Windows:
         ``rules`` is the digest of the model's figures, if they are not those of now; ``receipt`` names the window, if it has
         a name already.
         """
-        query, model, state = plan.query, plan.model, tail.state
+        model, state = plan.model, tail.state
         if model.vocabulary is not None and model.waits:  # what a plan tells of itself is counted, too
             await PROCESSOR.run(model.load)
         if receipt is None:
             rules = rules or self._rules.digest(model.id)
             receipt = partial(receipt_of, target, state, model.column, rules, plan.told)
-        asked = Asked(
-            plan,
-            target.id,
-            state.version,
-            f'"{state.etag}"',
-            receipt,
-            recall=self._recaller.mode(settings) if query.recall_max_tokens else None,
-            cache_key=cache_key(target.name, state.life) if query.cache == "auto" else "",
-            is_unknown_view=query.view is not None and _is_unknown(query.view, state),
-        )
+        asked = Asked(plan, target.id, state.version, f'"{state.etag}"', receipt)
+        if plan.is_woken:  # as by recall, hints and views
+            query = plan.query
+            asked = msgspec.structs.replace(
+                asked,
+                recall=self._recaller.mode(settings) if query.recall_max_tokens else None,
+                cache_key=cache_key(target.name, state.life) if query.cache == "auto" else "",
+                is_unknown_view=query.view is not None and _is_unknown(query.view, state),
+            )
         apart = {message.seq: message.body for message in tail.outside if message.body} if tail.outside else {}
         bodies = Bodies(tail.bodies_seq, tail.bodies, apart)
         read = GrowingTail(self._reader, self._conversations.media, target, room, tail, bodies)

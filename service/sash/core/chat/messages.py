@@ -474,8 +474,8 @@ _KNOWN = {
 _BY_ROLE = {kind.__struct_config__.tag: kind for kind in _KNOWN}
 
 
-TEXT_IS_ENOUGH = ("user", "assistant", "system", "developer")
-"""Roles of messages that need no member but a text, the usual ones first."""
+TEXT_IS_ENOUGH = ("system", "developer", "user", "assistant")
+"""Roles of messages that need no member but a text."""
 ROLE_AND_CONTENT = 2
 _TEXT_ALONE = (SystemMessage, DeveloperMessage)
 """Messages whose parts can only be text. A tuple, because a union in ``isinstance`` would be created at each call."""
@@ -593,9 +593,7 @@ def encode_message(message: Mapping[str, Any]) -> tuple[bytes, int, int]:
 
 def digest(value: Any, size_bytes: int) -> bytes:
     """A hash of a JSON value with sorted keys, so that the order of members does not matter."""
-    hashing = _BEGUN[size_bytes].copy()
-    hashing.update(_SORTED.encode(value))
-    return hashing.digest()
+    return blake2b(_SORTED.encode(value), digest_size=size_bytes).digest()
 
 
 def digests(values: Iterable[Any], size_bytes: int) -> list[bytes]:
@@ -605,5 +603,3 @@ def digests(values: Iterable[Any], size_bytes: int) -> list[bytes]:
 
 
 _SORTED = msgspec.json.Encoder(order="deterministic")
-_BEGUN = {size_bytes: blake2b(digest_size=size_bytes) for size_bytes in (8, 16)}
-"""Hashes of nothing yet, by their size: to begin another one takes longer than to copy it."""

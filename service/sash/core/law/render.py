@@ -111,9 +111,9 @@ def chat_messages(
             lists = [seq for seq, body in zip(window.seqs, kept, strict=True) if has_list(body)]
             odd = {seq: marked.odd.get(seq, 0) | refused for seq in lists}
             marked = msgspec.structs.replace(marked, odd={**marked.odd, **odd})
-        few_shots, kept, lines = _as_marked(parts, window, bodies, [*kept], marked)
+        few_shots, kept, lines = _as_marked(parts, window, bodies, kept, marked)
     if lines or window.recalled is not None:
-        _, kept = _with_others(window, [*kept], lines)
+        _, kept = _with_others(window, kept, lines)
     said = _lines(window) if window.summary is not None or window.note else ()
     sent = [*parts.sent_system, *few_shots, *said, *kept]
     if marked is not None:
@@ -205,7 +205,7 @@ def other_messages(
     """The window's messages for another provider's format."""
     said = _lines(window) if window.summary is not None or window.note else ()
     fixed: Sequence[Body] = (*parts.sent_few_shots, *said)
-    seqs, kept = _with_others(window, [*sent_bodies(window, bodies, grounding)], window.lines)
+    seqs, kept = _with_others(window, sent_bodies(window, bodies, grounding), window.lines)
     outgoing = [Outgoing(0, message) for message in _decoded(parts.sent_system)]
     told = [*map(Outgoing, [0] * len(fixed) + seqs, _decoded([*fixed, *kept]))]
     if window.grounding:
@@ -250,15 +250,14 @@ def _lines(window: Window) -> tuple[bytes, ...]:
     return tuple(map(msgspec.json.encode, lines))
 
 
-def sent_bodies(window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> Sequence[Body]:
+def sent_bodies(window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> list[Body]:
     """The kept messages in order, with their documents."""
     seqs, first_seq = window.seqs, bodies.first_seq
     start, end = (seqs[0] - first_seq, seqs[-1] - first_seq + 1) if seqs else (0, 0)
     is_run = start >= 0 and end - start == len(seqs) and not window.is_moved  # as nearly always
-    found = bodies.tail[start:end] if is_run else bodies.of(seqs)
+    kept = [*bodies.tail[start:end]] if is_run else bodies.of(seqs)
     if not (bodies.edited or window.grounding):
-        return found
-    kept = [*found]
+        return kept
     for seq in bodies.edited.keys() | window.grounding.keys():
         place = seqs.index(seq) if window.is_moved else bisect_left(seqs, seq)
         if place < len(seqs) and seqs[place] == seq:

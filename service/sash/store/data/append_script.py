@@ -148,8 +148,7 @@ def append(
     other words than ``asked.said`` are there.
     """
     arguments = [name, settings, now_ms, if_match, new_name(), MOST_PINNED, _encode(asked)]
-    rows = map(_entry_arguments, repeat(sealer), entries)
-    for column in zip(*rows):  # noqa: B905 - all rows are alike, and ``strict`` takes longer than to lay one out
+    for column in zip(*map(_entry_arguments, repeat(sealer), entries), strict=True):
         arguments += column
     script = SCRIPTS["append"] if asked.reach is None else _APPEND_AND_READ
     return ScriptCall(script, keys.first(len(PARTS)), arguments, partial(_read_append, entries))
@@ -158,9 +157,12 @@ def append(
 def _entry_arguments(sealer: AnySealer, entry: NewEntry) -> tuple[bytes | int, ...]:
     """An entry's value in each of the script's columns: its id, the tokens that it adds to the totals, its stored values.
 
-    The last one has what few entries have: the script's head tells its members."""
+    The last value is a map of what few entries have, or empty. ``append.lua`` lists the names in it.
+    """
     record, identity, calls = entry.record, entry.identity, entry.calls
-    stored = seal_message(sealer, record, identity, entry.body, entry.grounding, entry.metadata, entry.as_before)
+    stored = seal_message(
+        sealer, record, identity, entry.body, entry.grounding, entry.metadata, as_before=entry.as_before
+    )
     rest: dict[str, Any] = {}
     if calls.opens:
         rest = {"makes": calls.opens, "links": record.links}
@@ -178,7 +180,7 @@ def _entry_arguments(sealer: AnySealer, entry: NewEntry) -> tuple[bytes | int, .
 
 
 def _told_by_flags(entry: NewEntry, record: Record) -> dict[str, Any]:
-    """What the script must know of a message with flags, and of a system or developer message."""
+    """The part of that map that follows from a message's flags and role."""
     rest: dict[str, Any] = {"always": True} if record.is_always else {}
     if entry.grounding:
         rest["documents"] = record.grounding

@@ -227,9 +227,10 @@ def seal_message(
     body: bytes,
     grounding: bytes = b"",
     metadata: bytes = b"",
-    as_before: bool = False,  # noqa: FBT001, FBT002 - an entry's own
-) -> tuple[bytes, bytes, bytes, bytes, bytes]:
-    """Return a message as it is stored: the values of ``Stored``.
+    *,
+    as_before: bool = False,
+) -> Stored:
+    """Return a message as it is stored.
 
     In a sealed message the plain digests stand before the body and are sealed with it, for copies and exports. The record
     and the details have digests made with the tenant's key, because plain ones would confirm a guess at the text.
@@ -237,7 +238,7 @@ def seal_message(
     ``as_before`` keeps the entry's plain digest, to compare it with an entry that was stored before encryption had a key.
     """
     if not sealer.active:
-        return *pack(record, identity), body, grounding, metadata
+        return Stored(*pack(record, identity), body, grounding, metadata)
     plain = identity.digest + record.content_digest
     if identity.digest != NO_DIGEST and not as_before:
         identity = msgspec.structs.replace(identity, digest=sealer.digest(Purpose.ENTRY, identity.digest))
@@ -246,7 +247,7 @@ def seal_message(
     record = msgspec.structs.replace(record, content_digest=said, media=media)
     packed, details = pack(record, identity)
     owner = associated_data(packed)
-    return (
+    return Stored(
         packed,
         details,
         sealer.seal(Kind.BODY, plain + body, owner),

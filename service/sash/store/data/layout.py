@@ -89,9 +89,11 @@ from sash.core.stored.identities import Identity
 from sash.core.stored.record import RECORD_BYTES, Record
 from sash.core.stored.stored_summary import Summary
 from sash.problems import Internal
-from sash.store.redis.lua import CallKeys
+from sash.store.redis.lua import CallKeys, keys_as_sent
 
 PREFIX = "sash:"
+_BEGINNING = f"{PREFIX}{{%s}}:"
+"""What the keys of the conversation called ``tenant/conversation`` begin with: its name is the hash tag."""
 
 
 class _Part:
@@ -139,7 +141,7 @@ class Keys(msgspec.Struct, frozen=True):
     def first(self, number: int) -> CallKeys:
         """The first ``number`` keys, as a call has them."""
         beginning = self.beginning.encode()
-        return CallKeys(number, _packed(len(beginning), number).replace(b"*", beginning))
+        return CallKeys(number, beginning.join(_around_beginnings(len(beginning), number)))
 
 
 PARTS = tuple(name for name, part in vars(Keys).items() if isinstance(part, _Part))
@@ -150,9 +152,10 @@ WITH_WORDS = 9
 
 
 @lru_cache(maxsize=4096)
-def _packed(length: int, number: int) -> bytes:
-    """The first ``number`` keys as the socket takes them, with ``*`` for their beginning of ``length`` bytes."""
-    return "".join(f"${length + len(part)}\r\n*{part}\r\n" for part in PARTS[:number]).encode()
+def _around_beginnings(length: int, number: int) -> list[bytes]:
+    """What stands around the beginnings, which have ``length`` bytes, in the first ``number`` keys of a call."""
+    stand_in = "*" * length
+    return keys_as_sent(Keys(stand_in)[:number]).packed.split(stand_in.encode())
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -168,12 +171,12 @@ class Target(msgspec.Struct, frozen=True):
 def target_at(tenant: str, conversation: str) -> Target:
     """Return the target for these ids."""
     name = f"{tenant}/{conversation}"
-    return Target(tenant, conversation, name, Keys(f"{PREFIX}{{{name}}}:"))
+    return Target(tenant, conversation, name, Keys(_BEGINNING % name))
 
 
 def keys_of(name: str) -> Keys:
     """Return the keys of the conversation called ``tenant/conversation``."""
-    return Keys(f"{PREFIX}{{{name}}}:")
+    return Keys(_BEGINNING % name)
 
 
 def check_identity(found: bytes | None, name: str) -> None:
@@ -184,7 +187,7 @@ def check_identity(found: bytes | None, name: str) -> None:
 
 def staged_keys(name: str, place: str) -> Keys:
     """Return the keys of a conversation that is being built (``staging.py``). ``place`` is where its media's objects are."""
-    return Keys(f"{PREFIX}{{{name}}}:staged-{place}:")
+    return Keys(f"{_BEGINNING % name}staged-{place}:")
 
 
 LIFE_LENGTH = 16

@@ -157,7 +157,7 @@ def redacted_message(sealer: AnySealer, message: Message) -> tuple[Record, Store
     """Return a message without its content: its record, and as it is stored."""
     record, body = redact_record(message.record, message.body)
     identity = msgspec.structs.replace(message.identity, digest=NO_DIGEST)
-    return record, Stored(*seal_message(sealer, record, identity, body))
+    return record, seal_message(sealer, record, identity, body)
 
 
 def redact_in_branches(

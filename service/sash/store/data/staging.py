@@ -22,7 +22,7 @@ from sash.store.data import append_script, write_scripts
 from sash.store.data.agents import packed_agents
 from sash.store.data.branches import Head, packed_content
 from sash.store.data.conversations import Conversations
-from sash.store.data.entries import NewEntry, Stored, seal_message
+from sash.store.data.entries import NewEntry, seal_message
 from sash.store.data.layout import Target, encode_json, new_place, staged_keys
 from sash.store.data.media_texts import kept_media
 from sash.store.data.replies import visible_owner
@@ -105,7 +105,7 @@ class Staging:
         entries = await self._media.placed(self._target, sealer, entries, self._staged.media, place=self._place)
         self._objects |= self._media.written(self._target, sealer, entries)
         stored = [
-            Stored(*seal_message(sealer, each.record, each.identity, each.body, each.grounding, each.metadata))
+            seal_message(sealer, each.record, each.identity, each.body, each.grounding, each.metadata)
             for each in entries
         ]
         media = [kept_media(sealer, each.record.media, each.contents, each.lost) for each in entries]

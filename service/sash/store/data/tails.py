@@ -8,7 +8,7 @@ The given sealer opens sealed values. Functions that open one raise CannotOpen a
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
@@ -43,8 +43,8 @@ _DETAILED = 3
 """What a message with details, such as a tool call or another script than Latin, adds to the work, in plain messages."""
 
 
-class Reach(msgspec.Struct, frozen=True):
-    """What one read asks for: the tail that a window likely needs. It is packed when it is made, which is once a query."""
+class Reach(msgspec.Struct, frozen=True, dict=True):
+    """What one read asks for: the tail that a window likely needs. It is made once for a query."""
 
     budget: int = 0
     """Tokens of messages; 0 asks for a modest tail."""
@@ -66,24 +66,25 @@ class Reach(msgspec.Struct, frozen=True):
     """1 to read the words of all messages, for recall."""
     agents: int = 0
     """1 to read the names of all agents, for a view."""
-    packed: bytes = b""
-    """All these as ``read_window`` takes them."""
-    nested: msgspec.Raw = msgspec.Raw()
-    """The same as a member of an append's arguments."""
 
-    def __post_init__(self) -> None:
-        """Pack them."""
+    @cached_property
+    def packed(self) -> bytes:
+        """All these as ``read_window`` takes them."""
         figures = self.budget, self.column, self.limit, self.scripts, self.block, self.more, self.whole
-        packed = _FIGURES.pack(*figures, self.words, self.agents) + self.compactions.encode() + b"\0"
-        msgspec.structs.force_setattr(self, "packed", packed)
-        msgspec.structs.force_setattr(self, "nested", as_string(packed))
+        return _FIGURES.pack(*figures, self.words, self.agents) + self.compactions.encode() + b"\0"
+
+    @cached_property
+    def nested(self) -> msgspec.Raw:
+        """The same as a member of an append's arguments."""
+        return as_string(self.packed)
 
 
 _FIGURES: Final = Struct("<9d")
 
 
 class TailReply(msgspec.Struct, frozen=True):
-    """Stored values of a state, None where a conversation has none; records of a tail, and bodies of the newest of them."""
+    """Stored values of a state, None for those that a conversation does not have; and of a tail: its records, and the bodies
+    of its newest messages."""
 
     settings: bytes | None
     name: bytes

@@ -11,6 +11,7 @@ from importlib.resources import files
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
+from hiredis import pack_command
 
 T = TypeVar("T")
 
@@ -69,8 +70,9 @@ class CallKeys(NamedTuple):
 
 def keys_as_sent(keys: Iterable[str]) -> CallKeys:
     """Return these keys as a call has them."""
-    packed = [b"$%d\r\n%b\r\n" % (len(key), key) for key in map(str.encode, keys)]
-    return CallKeys(len(packed), b"".join(packed))
+    named: tuple[Any, ...] = tuple(keys)
+    _, _, packed = pack_command(named).partition(b"\r\n")
+    return CallKeys(len(named), packed)
 
 
 class ScriptCall(msgspec.Struct, Generic[T], frozen=True):

@@ -186,8 +186,8 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def free_tokens(self) -> float:
-        """So many tokens of texts are inside all other limits, in the encoding's tokens. A message has one, at least. Where
-        the budget is inside and texts cost what was counted, any number is: no window has more than the budget."""
+        """A history of so many tokens, in the encoding's, is inside all limits but the budget; a message has at least
+        one. Where the budget is inside them and texts cost what was counted, any history is: a window has no more."""
         most, recalled = self.most_bytes, self.query.recall_max_tokens
         free = inf if most is None else min(most // TOKEN_BYTES - recalled, self.most_messages)
         return inf if self.around is not None and self.budget <= free else free
@@ -218,7 +218,7 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def is_bounded(self) -> bool:
-        """Whether the query asks for more than the newest history that fits: a bound, room for others, or a choice."""
+        """Whether the query asks for more than the newest history that fits: a bound, a choice, or room for more."""
         query, is_kept = self.query, self.query.tool_results_kept is not None
         has_room = query.note or query.recall_max_tokens or self.below_a_tier < self.budget
         return bool(self.picks or query.limit or query.turns or query.stable or is_kept or has_room)
@@ -242,7 +242,7 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def adds_up(self) -> bool:
-        """Whether a text costs as much as in its conversation's totals, wherever it stands."""
+        """Whether each text costs the model as many tokens as it added to its conversation's totals."""
         as_counted = text_costs(REFERENCE_MODELS[self.model.column])
         return self.around == as_counted and not (self.is_dearer or self.is_opened)
 

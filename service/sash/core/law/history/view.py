@@ -219,7 +219,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is all of a conversation of texts alone, which has as many tokens as its units."""
+        """Whether it has all messages of the conversation, and all are plain texts: then the totals are their sum."""
         return self.history.first_seq == 1 and self.units.single and not self.history.records.details
 
     @property

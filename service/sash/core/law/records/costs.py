@@ -49,7 +49,8 @@ def _with_rare(records: Records, cost: Number, of_one: Callable[[Record], int]) 
 
 
 def text_costs(model: Model) -> bytes | None:
-    """The tokens around a text by role, for ``bytes.translate``; None if a text may cost other tokens than were counted."""
+    """The tokens that a text costs beside its own, as a table from roles for ``bytes.translate``; None if its own may differ
+    from those that were counted."""
     is_other = model.ratios is not None or model.margin != 1.0
     if is_other or _changes_empty(model.format, model.provider, model.known_as):
         return None

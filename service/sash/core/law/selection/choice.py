@@ -160,7 +160,7 @@ class _Choice(msgspec.Struct, frozen=True, dict=True):
         if len(rows) < len(seqs):
             sent = seqs[rows.start : rows.stop] if isinstance(rows, range) else [*map(seqs.__getitem__, rows)]
         grounding = dict(sorted(taken.grounding.items())) if taken.grounding else NOTHING
-        return Window(  # by keywords alone, Python would make a dict of so many
+        return Window(  # Python makes a dict first where a call has more than fifteen keywords
             self.budget,
             rows,
             sent,

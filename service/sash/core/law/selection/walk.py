@@ -54,7 +54,7 @@ class Walk(msgspec.Struct):
     reasons: dict[int, Reason] = {}
     """Why single units are left out."""
     rest: Stop | None = None
-    """Why all others are, if for another reason than why it ended."""
+    """Why all others are left out; None if it is the reason for which the walk ended."""
     skipped: int | None = None
     """The first row that was too large."""
     held: int = 0

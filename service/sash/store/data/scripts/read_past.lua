@@ -18,10 +18,5 @@ local told, keep = {'ok', length, {unpack(fields, 16, 19)}, fields[5]}, math.min
 fields[4] = etag_of(fields[2], fields[3], fields[4])
 fields[6], fields[7], fields[8], fields.grounding_tokens, fields[9] = ARGV[2], ARGV[3], ARGV[4], {ARGV[5], ARGV[6]}, ARGV[7]
 fields[14] = compactions_at(fields[14], keep)
-if keep == 0 then -- a range has no empty end
-  local few = {}
-  tell_state(told, few, fields, 0)
-  told[11], told[12], told[13] = '', {}, few[1] and few
-  return told
-end
+if keep == 0 then return tell_state(told, {}, fields, 0, '', {}) end -- a range has no empty end
 return read_tail(told, fields, keep, keep, ARGV[8])

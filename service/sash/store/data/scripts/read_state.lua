@@ -2,7 +2,7 @@
 -- Read a conversation without its messages. One script, because between plain commands another client's write may come.
 --
 -- Gives {} where no conversation is, {'damaged', part}, or {'ok', when it expires (ms) or less than 0, created, updated,
---       settings}, the state, '', {}, and what few have, as in state.lua, with agents
+--       settings} and the state without messages (state.lua), which has agents, too
 -- include conversation, damage, fields, state
 local fields = read_fields('summary', 'agents', 'created', 'updated')
 if not fields[1] then
@@ -12,9 +12,6 @@ end
 local length = redis.call('LLEN', log)
 local missing = damage(length)
 if missing then return {'damaged', missing} end
-local told, few = {'ok', redis.call('PEXPIRETIME', conversation), fields[17], fields[18], fields[5]}, {}
+local told = {'ok', redis.call('PEXPIRETIME', conversation), fields[17], fields[18], fields[5]}
 fields[4] = fields[2] and etag_of(fields[2], fields[3], fields[4])
-tell_state(told, few, fields, length)
-if fields[16] then few[#few + 1], few[#few + 2] = 'agents', fields[16] end
-told[12], told[13], told[14] = '', {}, few[1] and few
-return told
+return tell_state(told, fields[16] and {'agents', fields[16]} or {}, fields, length, '', {})

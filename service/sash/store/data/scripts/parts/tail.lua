@@ -126,8 +126,5 @@ local function read_tail(told, fields, length, last, reach)
   end
   local agents = with_agents == 1 and redis.call('HGET', conversation, 'agents')
   if agents then few[#few + 1], few[#few + 2] = 'agents', agents end
-  tell_state(told, few, fields, length)
-  local at = #told
-  told[at + 1], told[at + 2], told[at + 3] = records, bodies, few[1] and few
-  return told
+  return tell_state(told, few, fields, length, records, bodies)
 end
