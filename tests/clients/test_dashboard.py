@@ -649,6 +649,20 @@ def test_it_asks_for_a_key(browser: Browser, keyed: Served):
 
 
 @browsed
+def test_one_window_in_twenty_is_said_of_twenty(browser: Browser, keyed: Served):
+    """The first window of a worker is slow, and no finding: one in twenty is said of no fewer than twenty."""
+    browser.open(f"{keyed.url}/dashboard")
+    browser.wait("shown.stats")
+    said = """
+        const range = structuredClone(shown.stats.quarter);
+        range.all.milliseconds.p95 = 148;
+        range.all.windows = arguments[0];
+        return concerns(range).some(([, line]) => line.startsWith("Windows are slow: one in twenty takes over 148 ms"));
+    """
+    assert [browser.run(said.replace("arguments[0]", str(windows))) for windows in (1, 19, 20)] == [False, False, True]
+
+
+@browsed
 def test_silence_is_said_first(one_browser: Browser, tmp_path: Path):
     """If the service stops answering, the verdict says so and says when the figures are from."""
     served = Served(tmp_path / "data")

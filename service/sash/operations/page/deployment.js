@@ -73,7 +73,7 @@ function concerns(range) {
   if (failed) found.push([failed / requests.requests > 0.001 ? "bad" : "warn", `${say.count(failed, "request")} of ${say.whole(requests.requests)} failed on our side.`]);
   if (all.prediction.under) found.push(["bad", `${say.count(all.prediction.under, "request")} cost more than predicted, by ${say.count(all.prediction.under_tokens, "token")} in all: such a window can overflow.`]);
   const slow = Math.max(requests.window_milliseconds.p95 ?? 0, all.milliseconds.p95 ?? 0); // read, or built behind an append
-  if (slow > 100) found.push(["warn", `Windows are slow: one in twenty takes over ${say.milliseconds(slow)} ms.`]);
+  if (slow > 100 && all.windows >= 20) found.push(["warn", `Windows are slow: one in twenty takes over ${say.milliseconds(slow)} ms.`]);
   if (refused) found.push(["warn", `${say.count(refused, "window")} could not be made: what must be in ${refused === 1 ? "it" : "them"} is over the budget.`]);
   const recent = range.timeline.slice(-6, -1);
   if (IN_MINUTES.has(shown.range) && all.windows > 60 && recent.every((point) => !point.windows) && !range.timeline.at(-1).windows) found.push(["warn", "No window was served in the last five minutes."]);
