@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from profiles import examples
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
@@ -134,6 +134,7 @@ _MORE = st.fixed_dictionaries(
 
 @examples(5)
 @given(messages=st.lists(_SAID, max_size=7), more=_MORE)
+@example(messages=[{"role": "system", "content": [{"type": "text", "text": " "}]}], more={})
 def test_an_exact_window_is_what_its_request_is_counted(
     own: OwnModels, messages: list[dict[str, Any]], more: dict[str, Any]
 ) -> None:

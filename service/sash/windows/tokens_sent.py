@@ -17,7 +17,6 @@ from sash.core.counts.measures.measures import measure
 from sash.core.counts.measures.rows import form_number
 from sash.core.counts.models.families import ASSISTANT, DEVELOPER, SYSTEM, TOOL, USER
 from sash.core.counts.models.models import Model
-from sash.core.counts.text import strings
 from sash.core.law.fixed_parts.plan import Plan
 from sash.core.law.history.fillers import (
     as_note_tokens,
@@ -35,6 +34,7 @@ from sash.core.law.selection.window import Window
 from sash.core.providers import PROVIDERS
 from sash.core.providers.messages.mends import Mends
 from sash.core.providers.reading.native import read_messages
+from sash.core.search.words import said_in
 from sash.core.stored.record import Flags
 
 _ALIKE: Final = tuple(bytes((role, role)) for role in (USER, ASSISTANT))
@@ -109,7 +109,7 @@ def is_sent_as_counted(window: Window, history: History, plan: Plan, mends: Mend
     by_turns = bytes((USER, ASSISTANT)) * len(turns)
     if turns != by_turns[: len(turns)] or is_told + len(fixed.system) > 1:
         return False
-    if is_told and not any(map(str.strip, strings(msgspec.json.decode(bodies.body(window.seqs[0])).get("content")))):
+    if is_told and not said_in(msgspec.json.decode(bodies.body(window.seqs[0]))).strip():
         return False  # a blank system text is left out
     return bool((records.own_tokens[list(window.rows)] > 1).all())
 
