@@ -130,6 +130,16 @@ async def test_a_paused_search_goes_on_until_the_user_writes(
     assert await counted(client, made, "anthropic") <= made["tokens"]["total"]
 
 
+async def test_a_user_whose_results_have_no_call_says_nothing(client: httpx.AsyncClient, conversation: str) -> None:
+    """A result of Claude's own tool alone, at the beginning of what is left of a chat, leaves a turn of the user's."""
+    result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    asked = [{"role": "user", "content": [result]}, {"role": "assistant", "content": "Nothing new."}]
+    await append(client, conversation, *asked, format="anthropic")
+    made = await window(client, conversation, model="claude-sonnet-4-5", format="anthropic")
+    assert [message["role"] for message in made["request"]["messages"]] == ["user", "assistant"]
+    assert await counted(client, made, "anthropic") <= made["tokens"]["total"]
+
+
 async def test_a_call_at_the_end_waits_and_is_not_asked_on(client: httpx.AsyncClient, conversation: str) -> None:
     """Behind calls no line is sent: the window says what it waits for."""
     call = {"id": "toolu_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}

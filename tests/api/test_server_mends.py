@@ -325,6 +325,18 @@ async def test_a_request_without_a_question_gets_one(client: httpx.AsyncClient, 
     assert "user_first" not in made.get("mended", {"reasons": {}})["reasons"]
 
 
+async def test_a_blank_question_is_no_part_of_the_next_one(client: httpx.AsyncClient, conversation: str) -> None:
+    """Two questions in a row are sent as one, in which a blank text is no part beside a picture."""
+    picture = {"type": "image_url", "image_url": {"url": PIXEL}}
+    await append(client, conversation, user("Hello"), user(" \n"), user([picture]))
+
+    made = await sent(client, conversation, "deepinfra/moonshotai/Kimi-K2.5")
+
+    assert made["request"]["messages"] == [
+        {"role": "user", "content": [{"type": "text", "text": "Hello"}, picture]},
+    ]
+
+
 async def test_a_left_out_greeting_costs_no_turn(client: httpx.AsyncClient, conversation: str) -> None:
     """An empty greeting is left out: the request begins with the user as it is, and nothing is counted before it."""
     await append(client, conversation, assistant(""), user("Who is first?"))

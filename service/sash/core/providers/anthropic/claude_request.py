@@ -23,9 +23,9 @@ CACHE_MARKS: Final = Mend(
 HOSTED_PAIR: Final = Mend(
     name="hosted_pair",
     refused="A call of a tool that Anthropic runs without its result, or a result without its call",
-    sent="The message without the block; a call in a reply that nothing but results follow stays, because Claude goes on "
-    "with it, in the reply's container, whose id the request has. Once the container has ended, the block is left out, and "
-    "the calls that its code made are Claude's own",
+    sent="The message without the block, `…` where a user's has no other; a call in a reply that nothing but results follow "
+    "stays, because Claude goes on with it, in the reply's container, whose id the request has. Once the container has "
+    "ended, the block is left out, and the calls that its code made are Claude's own",
     evidence="'web_search tool use with id … was found without a corresponding web_search_tool_result block' "
     "(anthropics/anthropic-sdk-python 961, 1339, gsd-build/gsd-2 2870); "
     "'unexpected `tool_use_id` found in `advisor_tool_result` blocks. Each block must have a corresponding "
@@ -84,13 +84,18 @@ def without_refused(request: Block, newest: int, writing: RequestWriting, *, has
 
 
 def _kept(messages: Iterable[Block], keeps: Callable[[Block], bool]) -> list[Block]:
-    """Return the messages with the blocks that are kept; those of which none is left go too."""
+    """Return the messages with the blocks that are kept. Where none is left, a reply goes too, and the user says nothing.
+
+    So the request still begins with the user, and the user still has the last word.
+    """
     found = []
     for message in messages:
         content = message["content"]
         left = content if isinstance(content, str) else [block for block in content if keeps(block)]
+        if content and not left and message["role"] == "user":
+            left = [{"type": "text", "text": NOTHING_SAID}]
         if left or not content:
-            found.append(message if len(left) == len(content) else {**message, "content": left})
+            found.append(message if left == content else {**message, "content": left})
     return found
 
 

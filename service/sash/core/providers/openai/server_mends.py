@@ -232,10 +232,11 @@ def _turn_of(body: Any) -> str:
 
 
 def _joined(one: Any, other: Any) -> Any:
-    """Two contents as one: a text, or a list of parts."""
-    if isinstance(one, str) and isinstance(other, str):
-        return "\n\n".join(filter(str.strip, (one, other)))
-    texts = ([{"type": "text", "text": each}] if isinstance(each, str) else each or [] for each in (one, other))
+    """Two contents as one, without a text that is blank: a text, or a list of parts."""
+    said = [each for each in (one, other) if each and not (isinstance(each, str) and not each.strip())]
+    if all(isinstance(each, str) for each in said):
+        return "\n\n".join(said)
+    texts = ([{"type": "text", "text": each}] if isinstance(each, str) else each for each in said)
     return list(chain.from_iterable(texts))
 
 
