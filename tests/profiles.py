@@ -3,6 +3,8 @@
 ``--hypothesis-profile`` chooses: ``ci``, the default, ``quick`` or ``nightly``. A property that costs little asks for
 nothing; one that calls a server, or runs for each provider, for less; one whose defects are rare for more. No test has a
 number of its own.
+
+Nightly draws other examples in each run. The others draw the same ones, so that a test which fails fails for a change.
 """
 
 from hypothesis import HealthCheck, settings
@@ -17,16 +19,16 @@ def register() -> None:
     """Register the profiles and load ``ci``; what ``--hypothesis-profile`` names is loaded after that."""
     for name, number in PROFILES.items():
         settings.register_profile(
-            name, parent=settings(), max_examples=number, deadline=None, suppress_health_check=_UNCHECKED
+            name,
+            parent=settings(),
+            max_examples=number,
+            derandomize=name != "nightly",
+            deadline=None,
+            suppress_health_check=_UNCHECKED,
         )
     settings.load_profile("ci")
 
 
-def examples(factor: float, *, same: bool = False) -> settings:
-    """Return settings with ``factor`` times the examples of the loaded profile, at least one.
-
-    With ``same`` they are the same in each run, and only nightly others.
-    """
-    chosen = settings.default
-    same = chosen.derandomize or (same and chosen.max_examples < PROFILES["nightly"])
-    return settings(max_examples=max(1, round(factor * chosen.max_examples)), derandomize=same)
+def examples(factor: float) -> settings:
+    """Return settings with ``factor`` times the examples of the loaded profile, at least one."""
+    return settings(max_examples=max(1, round(factor * settings.default.max_examples)))

@@ -86,7 +86,7 @@ def requests(form: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     drawn = 0
 
-    @settings(examples(2, same=True), phases=[Phase.generate])
+    @settings(examples(2), phases=[Phase.generate])
     @given(conversations(), parameters())
     def draw(conversation: Any, ways: Any) -> None:
         nonlocal drawn

@@ -140,7 +140,7 @@ def lost(entries: list[Entry], window: Object, fixed: Object) -> dict[int, set[s
     return found
 
 
-@examples(3, same=True)
+@examples(3)
 @given(conversations(), parameters(), st.sampled_from(MODELS))
 @pytest.mark.parametrize("form", JUDGES)
 def test_a_window_is_a_request_that_its_provider_takes(

@@ -86,7 +86,7 @@ def window_of(form: str, model: str, said: list[Group], limit: Object, **ways: A
     return found
 
 
-@examples(1, same=True)
+@examples(1)
 @given(albums(), most(), WAYS, st.sampled_from(MODELS))
 @pytest.mark.parametrize("form", JUDGES)
 def test_a_window_is_inside_every_limit(form: str, said: list[Group], limit: Object, ways: Object, model: str) -> None:
@@ -108,7 +108,7 @@ def test_a_window_is_inside_every_limit(form: str, said: list[Group], limit: Obj
         assert dropped["images"] + dropped["files"] + dropped["messages"] > 0
 
 
-@examples(1, same=True)
+@examples(1)
 @given(albums(), most(), st.sampled_from(MODELS), st.integers(1, 8), st.integers(0, 100_000))
 @pytest.mark.parametrize("form", JUDGES)
 def test_a_larger_limit_never_keeps_fewer(
