@@ -161,8 +161,9 @@ NOTE = {"role": "system", "content": "a note"}
         ([HALF, {"role": "assistant", "content": None, "tool_calls": [CALL]}, NOTE], "Roses are"),
         ([HALF, {"role": "assistant", "content": "I look.", "tool_calls": [CALL]}, NOTE], "I look."),
         ([HALF, {"role": "assistant", "content": ""}, {"role": "developer", "content": "a note"}], "Roses are"),
+        ([HALF, NOTE, {"role": "assistant", "content": ""}], "Roses are"),
     ],
-    ids=["note", "call", "words beside a call", "empty"],
+    ids=["note", "call", "words beside a call", "empty", "note between"],
 )
 async def test_a_note_or_a_call_that_is_left_out_is_no_end(
     client: httpx.AsyncClient, conversation: str, asked: list[dict[str, Any]], last: str

@@ -24,10 +24,13 @@ REPLY_AT_END: Final = Mend(
 
 
 def is_asked_on(newest_first: Iterable[Mapping[str, Any]], to: Destination) -> bool:
-    """Return whether the history ends with a reply that is refused there: the newest with words, if only such without words
-    follow, which has no calls, is no ``prefix`` where one is taken, and is not paused, as its own form tells."""
+    """Return whether the history ends with a reply that is refused there: the newest with words, if only system messages and
+    replies without words follow, which has no calls, is no ``prefix`` where one is taken, and is not paused, as its own
+    form tells."""
     takes_prefix = to.values.get("ending") == "prefix"
     for message in newest_first:
+        if message["role"] in ("system", "developer"):
+            continue
         if message["role"] != "assistant" or message.get("tool_calls") or message.get("function_call"):
             return False
         if has_word(message, blanks=to.form == "openai"):
