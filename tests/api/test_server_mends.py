@@ -337,6 +337,45 @@ async def test_a_blank_question_is_no_part_of_the_next_one(client: httpx.AsyncCl
     ]
 
 
+def reply(content: str | None, **members: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": content, **members}
+
+
+LEGACY = (
+    reply(None, function_call={"name": "f", "arguments": "{}"}),
+    {"role": "function", "name": "f", "content": "12:10"},
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ([reply("Hi"), reply(None, refusal="No.")], [reply("Hi\n\nNo.")]),
+        ([reply(None, refusal="No."), reply("Hi")], [reply("No.\n\nHi")]),
+        ([reply("  "), reply(" \n")], [reply("  ")]),
+        ([reply("Hi"), *LEGACY], [reply("Hi"), *LEGACY]),
+    ],
+    ids=["refusal", "refusal first", "blank", "call before there were tools"],
+)
+async def test_neighbours_of_one_role_lose_nothing(
+    client: httpx.AsyncClient, conversation: str, said: list[dict[str, Any]], left: list[dict[str, Any]]
+) -> None:
+    """Replies in a row are one with all that they say, and never an empty text; calls stay apart, also those of functions."""
+    await append(client, conversation, user("Hello"), *said, user("and?"))
+    made = await sent(client, conversation, "hosted_vllm/google/gemma-3-27b-it")
+    assert made["request"]["messages"][1:-1] == left
+
+
+async def test_blank_system_messages_are_one_that_is_no_empty_text(
+    client: httpx.AsyncClient, conversation: str
+) -> None:
+    """Where one system message is taken, one of those that are blank is sent."""
+    blanks = [{"role": "system", "content": " \n"}, {"role": "system", "content": " "}]
+    await append(client, conversation, user("Hello"), *blanks)
+    made = await sent(client, conversation, "qwen3.5-plus")
+    assert made["request"]["messages"] == [blanks[0], {"role": "user", "content": "Hello"}]
+
+
 async def test_a_left_out_greeting_costs_no_turn(client: httpx.AsyncClient, conversation: str) -> None:
     """An empty greeting is left out: the request begins with the user as it is, and nothing is counted before it."""
     await append(client, conversation, assistant(""), user("Who is first?"))

@@ -22,7 +22,7 @@ from sash.core.providers.destinations.facts import Fact
 from sash.problems import FormatCannotCarry, InvalidEntry, Problem, WindowDoesNotFit
 from sash.windows.request import WindowRequest, decode_request
 from sash.windows.stateless import window_of_request
-from validators.conversations import SETTINGS, conversations
+from validators.conversations import SETTINGS, but_for_shots, conversations
 from validators.logs import Group, Object
 from validators.served import refused
 
@@ -88,7 +88,8 @@ def broken(form: str, model: str, entries: list[Entry | BareEntry], **more: Any)
         body = window_of_request(wanted, {})[0].body
     except (WindowDoesNotFit, FormatCannotCarry):
         return []
-    return refused(form, json.loads(body)["request"], model)
+    request = json.loads(body)["request"]
+    return but_for_shots(refused(form, request, model), request[KEYS.get(form, "messages")])
 
 
 def read(form: str, messages: list[Object]) -> list[Any]:

@@ -4,8 +4,8 @@ What may be refused is seen by a message's role and numbers, so that nothing of 
 """
 
 import re
-from collections.abc import Callable, Mapping
-from functools import lru_cache, reduce
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain, groupby
 from typing import Any, Final
@@ -167,8 +167,7 @@ def with_system_first(bodies: list[Any], maker: str, model: str, mends: Mends) -
     systems = [body for body, is_system in given if is_system]
     if takes_one:
         messages = list(map(msgspec.json.decode, systems))
-        texts = [_text_of(each["content"]) for each in messages]
-        one = {"role": "system", "content": "\n\n".join(filter(str.strip, texts))}
+        one = {"role": "system", "content": _joined(_text_of(each["content"]) for each in messages)}
         mends.joins.append((messages, one))
         systems = [msgspec.json.encode(one)]
     return [*systems, *(body for body, is_system in given if not is_system)]
@@ -195,7 +194,9 @@ def in_alternation(bodies: list[Any], maker: str, model: str, mends: Mends) -> l
         if role and len(group) > 1:
             mends.add(ALTERNATING, 0)
             messages = [msgspec.json.decode(whole_body(body)) for body in group]
-            one = {**messages[0], "content": reduce(_joined, (message.get("content") for message in messages))}
+            said = _joined(message.get(name) for message in messages for name in ("content", "refusal"))
+            one = {**messages[0], "content": said}
+            one.pop("refusal", None)
             mends.joins.append((messages, one))
             group = [msgspec.json.encode(one)]
         found += group
@@ -228,12 +229,13 @@ def whole_body(body: Any) -> bytes:
 def _turn_of(body: Any) -> str:
     """The role of a message of the user's or the assistant's, without calls; empty for others."""
     message = _read_role(whole_body(body))
-    return message.role if message.role in _JOINED_ROLES and not message.tool_calls else ""
+    return message.role if message.role in _JOINED_ROLES and not (message.tool_calls or message.function_call) else ""
 
 
-def _joined(one: Any, other: Any) -> Any:
-    """Two contents as one, without a text that is blank: a text, or a list of parts."""
-    said = [each for each in (one, other) if each and not (isinstance(each, str) and not each.strip())]
+def _joined(contents: Iterable[Any]) -> Any:
+    """Contents as one, without texts that are blank beside others: a text, or a list of parts."""
+    given = [each for each in contents if each]
+    said = [each for each in given if not (isinstance(each, str) and each.isspace())] or given[:1]
     if all(isinstance(each, str) for each in said):
         return "\n\n".join(said)
     texts = ([{"type": "text", "text": each}] if isinstance(each, str) else each for each in said)
@@ -257,6 +259,7 @@ def mended_for_servers(message: Message, bits: int) -> tuple[Message | None, lis
 class _Role(msgspec.Struct):
     role: str
     tool_calls: list[msgspec.Raw] | None = None
+    function_call: dict[str, msgspec.Raw] | None = None
 
 
 _read_role = msgspec.json.Decoder(_Role).decode

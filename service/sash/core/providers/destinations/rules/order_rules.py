@@ -13,8 +13,8 @@ from sash.core.providers.destinations.rules.rule import (
     answered,
     blocks_of,
     called,
-    calls_of,
     in_chat,
+    is_calling,
 )
 
 _SPOKEN: Final = frozenset({"text", "thinking"})
@@ -26,7 +26,7 @@ _STOPPED: Final[Object] = {"messages": [ASKED, REPLY]}
 def _alternation(_request: Object, messages: list[Object], value: str) -> Iterator[str]:
     for index, (before, message) in enumerate(pairwise(messages)):
         role = message["role"]
-        is_doubled = before["role"] == role and not (calls_of(before) or calls_of(message))
+        is_doubled = before["role"] == role and not (is_calling(before) or is_calling(message))
         is_unanswered = value == "answered" and role == "user" and before["role"] == "tool"
         if (role in ("user", "assistant") and is_doubled) or is_unanswered:
             yield f"#/messages/{index + 1}"
@@ -46,12 +46,7 @@ def _system(_request: Object, messages: list[Object], value: str) -> Iterator[st
 
 def _ending(_request: Object, messages: list[Object], value: str) -> Iterator[str]:
     last = messages[-1]
-    if (
-        last["role"] not in ("assistant", "model")
-        or (value == "prefix" and last.get("prefix"))
-        or calls_of(last)
-        or last.get("function_call")
-    ):
+    if last["role"] not in ("assistant", "model") or (value == "prefix" and last.get("prefix")) or is_calling(last):
         return
     blocks = blocks_of(last)
     is_said = [each.get("type") in _SPOKEN or "type" not in each for each in blocks[-1:]]

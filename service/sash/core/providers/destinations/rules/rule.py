@@ -54,6 +54,11 @@ def calls_of(message: Object) -> list[Object]:
     return message.get("tool_calls") or []
 
 
+def is_calling(message: Object) -> bool:
+    """Return whether a chat message calls, also in the form before tool calls."""
+    return bool(calls_of(message) or message.get("function_call"))
+
+
 def blocks_of(message: Object) -> list[Object]:
     """Return the parts of a message's content, in any form; a text is one."""
     content = message.get("content") or message.get("parts")
