@@ -360,7 +360,7 @@ LEGACY = (
 async def test_neighbours_of_one_role_lose_nothing(
     client: httpx.AsyncClient, conversation: str, said: list[dict[str, Any]], left: list[dict[str, Any]]
 ) -> None:
-    """Replies in a row are one with all that they say, and never an empty text; calls stay apart, also those of functions."""
+    """Replies in a row are one with all that they say, and never an empty text; calls of functions stay apart, too."""
     await append(client, conversation, user("Hello"), *said, user("and?"))
     made = await sent(client, conversation, "hosted_vllm/google/gemma-3-27b-it")
     assert made["request"]["messages"][1:-1] == left
@@ -539,3 +539,23 @@ async def test_an_empty_system_message_is_left_out(client: httpx.AsyncClient, co
     assert await counted(client, made, "openai") == made["tokens"]["total"]
     theirs = await window(client, conversation, model="gpt-4o")
     assert [each["role"] for each in theirs["request"]["messages"]] == ["system", "user", "system"]
+
+
+async def test_a_call_that_becomes_a_functions_has_reasoning(client: httpx.AsyncClient, conversation: str) -> None:
+    """A computer's call, whose screenshot DeepSeek does not take, is sent as a function's, with a blank before it."""
+    called = {"type": "computer_call", "id": "cu_1", "call_id": "c1", "action": {"type": "wait"}, "status": "completed"}
+    screen = {"type": "computer_screenshot", "image_url": PIXEL}
+    told = [
+        {"role": "user", "content": "q"},
+        called,
+        {"type": "computer_call_output", "call_id": "c1", "output": screen},
+    ]
+    await append(client, conversation, *({"message": each} for each in told), format="responses")
+
+    made = await window(client, conversation, model="deepseek-v4-pro", format="responses")
+
+    _, reasoning, call, _ = made["request"]["input"]
+    assert (reasoning["type"], call["type"]) == ("reasoning", "function_call")
+    assert reasoning["content"] == [{"type": "reasoning_text", "text": " "}]
+    assert made["mended"]["reasons"]["no_reasoning"] == 1
+    assert await counted(client, made, "responses") <= made["tokens"]["total"]

@@ -237,25 +237,38 @@ def as_taken(
 
     ``as_function`` makes a function's call or result of another kind's. The calls with the ids ``functions`` are sent so.
     """
-    changed = {call_of(placed.item) for placed in items if placed.came and _lacks(placed.item, _PAIRED)}
-    sent_so = functions | changed
+    lacking = {call_of(placed.item) for placed in items if placed.came and _lacks(placed.item, _PAIRED)}
     taken: list[Item] = []
     results: dict[str, str] = {}
     """The type of a call's output, by the call's id."""
-    sent = _sent(items, mends)
+    sent: Iterable[Placed] = _sent(items, mends)
+    if functions or lacking:
+        sent = _as_functions(sent, functions, lacking, as_function, mends)
     for seq, item, _ in _filled_with_reasoning(sent, mends) if fills_reasoning else sent:
         found = item
         if len(item) != _PLAIN or type(item.get("content")) is not str:  # else a text alone, which needs no mend
-            if sent_so and (identity := call_of(item)) in sent_so:
-                found = as_function(item)
-                if identity in changed:
-                    mends.add(ITEM_SHAPE, seq)
-            found = _changed(_of_call(found, results, seq, mends), seq, mends)
+            found = _changed(_of_call(item, results, seq, mends), seq, mends)
         if found:
             taken.append(found)
             if seq:  # the others are texts alone
                 mends.send(seq, found)
     return taken
+
+
+def _as_functions(
+    items: Iterable[Placed],
+    functions: AbstractSet[str],
+    lacking: AbstractSet[str],
+    as_function: Callable[[Item], Item],
+    mends: Mends,
+) -> Iterator[Placed]:
+    """The items, those of calls with these ids as a function's: ``lacking`` are the ids of calls that lack a member."""
+    for placed in items:
+        identity = call_of(placed.item)
+        if identity and identity in lacking:
+            mends.add(ITEM_SHAPE, placed.seq)
+        is_so = identity and (identity in lacking or identity in functions)
+        yield placed._replace(item=as_function(placed.item)) if is_so else placed
 
 
 def _of_call(item: Item, results: dict[str, str], seq: int, mends: Mends) -> Item:
