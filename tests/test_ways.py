@@ -11,20 +11,20 @@ ROOT = Path(__file__).resolve().parent.parent
 MOST_FUNCTIONS = {"window": 58, "append": 93}
 MOST_MODULES = {"window": 18, "append": 26}
 MOST_CALLS = {
-    "plain": 82,
-    "anthropic": 193,
-    "gemini": 190,
-    "responses": 131,
-    "tools": 267,
-    "stable": 140,
-    "claude": 272,
-    "claude, tools": 729,
-    "results": 508,
-    "explain": 88,
-    "dedupe": 87,
-    "recall": 738,
-    "skip": 356,
-    "sent": 190,
+    "plain": 81,
+    "anthropic": 191,
+    "gemini": 185,
+    "responses": 129,
+    "tools": 264,
+    "stable": 137,
+    "claude": 269,
+    "claude, tools": 723,
+    "results": 504,
+    "explain": 85,
+    "dedupe": 84,
+    "recall": 730,
+    "skip": 353,
+    "sent": 187,
 }
 
 
