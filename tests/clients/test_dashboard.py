@@ -649,6 +649,22 @@ def test_it_asks_for_a_key(browser: Browser, keyed: Served):
 
 
 @browsed
+def test_a_key_that_was_replaced_meanwhile_is_not_asked_for(browser: Browser, keyed: Served):
+    """A refusal that comes late, of the key before, does not ask for a key again."""
+    browser.open(f"{keyed.url}/dashboard")
+    browser.wait("shown.stats")
+    is_asked = """
+        const kept = sessionStorage.getItem("sash.metrics-key");
+        sessionStorage.setItem("sash.metrics-key", "older");
+        const late = api.get("stats").catch((error) => error.problem.status);
+        sessionStorage.setItem("sash.metrics-key", kept);
+        return late.then((status) => [status, document.querySelector("#ask").open]);
+    """
+    assert browser.run(is_asked) == [401, False]
+    assert refused(browser.log()) == []
+
+
+@browsed
 def test_one_window_in_twenty_is_said_of_twenty(browser: Browser, keyed: Served):
     """The first window of a worker is slow, and no finding: one in twenty is said of no fewer than twenty."""
     browser.open(f"{keyed.url}/dashboard")

@@ -79,7 +79,7 @@ const api = {
     const response = await fetch(path, {
       headers: { ...headers, ...(asked ? { Authorization: `Bearer ${asked}` } : {}) }, cache: "no-store",
     }).catch(() => { throw Object.assign(new Error(SILENCE.detail), { problem: SILENCE }); });
-    if (response.status === 401 && view === api.view) askForKey(asked !== null);
+    if (response.status === 401 && view === api.view && asked === keyOf(view)) askForKey(asked !== null); // else a newer key is tried
     if (response.status === 304) return null;
     const body = await response.json().catch(() => ({ title: response.statusText, detail: "The answer is not JSON.", status: response.status }));
     if (response.status === 401) Object.assign(body, { title: "A key is needed", detail: `The button “${KEYS[view].name}” above takes one.` });
