@@ -58,10 +58,10 @@ class Browser:
         return str(self.run("return document.querySelector(arguments[0])?.innerText ?? ''", selector))
 
     def click(self, selector: str) -> None:
-        self.call("POST", f"/element/{self._find(selector)}/click")
+        self._to(selector, "click")
 
     def type(self, selector: str, text: str) -> None:
-        self.call("POST", f"/element/{self._find(selector)}/value", text=text)
+        self._to(selector, "value", text=text)
 
     def press(self, *keys: str) -> None:
         """Press keys one after the other, wherever the focus is."""
@@ -88,6 +88,15 @@ class Browser:
     def screenshot(self, path: Path) -> None:
         path.write_bytes(base64.b64decode(self.call("GET", "/screenshot")))
 
+    def _to(self, selector: str, what: str, **body: Any) -> None:
+        """Do something to an element; once more where the page drew another in its place since it was found."""
+        while True:
+            try:
+                return self.call("POST", f"/element/{self._find(selector)}/{what}", **body)
+            except AssertionError as error:
+                if not str(error).startswith("stale element reference"):
+                    raise
+
     def _find(self, selector: str) -> str:
         return str(self.call("POST", "/element", using="css selector", value=selector)[_ELEMENT])
 
@@ -103,7 +112,13 @@ def chromium(profile: Path) -> Iterator[Browser]:
         f"--user-data-dir={profile}",
     ]
     options = {"binary": CHROMIUM, "args": [*arguments, "--no-first-run", "--disable-background-networking"]}
-    capabilities = {"browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
+    timeouts = {"script": 1000 * _SECONDS, "pageLoad": 1000 * _SECONDS}
+    capabilities = {
+        "browserName": "chrome",
+        "timeouts": timeouts,
+        "goog:chromeOptions": options,
+        "goog:loggingPrefs": {"browser": "ALL"},
+    }
     with subprocess.Popen(
         [str(DRIVER), "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as driver:
@@ -112,7 +127,7 @@ def chromium(profile: Path) -> Iterator[Browser]:
             port = next(
                 line.rpartition(" ")[2].rstrip(".\n") for line in driver.stdout if "port" in line and "success" in line
             )
-            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as http:
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=2 * _SECONDS) as http:
                 made = http.post("/session", json={"capabilities": {"alwaysMatch": capabilities}}).json()["value"]
                 browser = Browser(http, made["sessionId"])
                 try:
