@@ -139,11 +139,11 @@ def test_what_is_for_others_is_not_called_older(browser: Browser, filled: Served
 @browsed
 def test_a_long_title_leaves_the_columns_on_the_page(browser: Browser, filled: Served):
     """A title of 300 letters without a space is cut, so that every column is in sight."""
-    path = f"{filled.url}/conversations/agents"
-    httpx.patch(path, json={"metadata": {"title": HOSTILE + "A" * 300}}).raise_for_status()
+    given = {"id": "titled", "metadata": {"title": HOSTILE + "A" * 300}}
+    httpx.post(f"{filled.url}/conversations", json=given).raise_for_status()
     browser.open(f"{filled.url}/dashboard#conversations")
-    browser.wait("document.querySelector('#list table')")
-    httpx.patch(path, json={"metadata": {"title": None}}).raise_for_status()
+    browser.wait("document.querySelector('#list table')?.innerText.includes('AAA')")
+    httpx.delete(f"{filled.url}/conversations/titled").raise_for_status()
     width = "[document.querySelector('#list .scroll').scrollWidth, document.querySelector('#list .scroll').clientWidth]"
     inner, outer = browser.run(f"return {width}")
     assert inner <= outer
