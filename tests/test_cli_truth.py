@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from conftest import Served
+from conftest import Served, serving_alone
 from readme_provider import Provider, provided
 
 from sash.cli import main
@@ -65,10 +65,17 @@ def file(tmp_path: Path) -> Path:
     return found
 
 
+@pytest.fixture(scope="module")
+def unbilled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Yield a service that no other file's tests have told a bill: bills change what it counts."""
+    with serving_alone(tmp_path_factory.mktemp("truth")) as served:
+        yield served
+
+
 @pytest.fixture
-def provider(served: Served, monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
+def provider(unbilled: Served, monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
     """Yield a stand-in that bills three tokens more than Sash predicts, as the environment's provider."""
-    with provided(served.url) as found:
+    with provided(unbilled.url) as found:
         found.surcharge = 3
         for name, value in found.environment.items():
             monkeypatch.setenv(name, value)
