@@ -67,6 +67,8 @@ profiles.register()
 for transports in (httpx._transports.default, httpx2._transports.default):
     # Each client reads the web's certificates, in 45 ms. Tests' clients, which speak to loopback, share what one has read.
     transports.create_ssl_context = cache(transports.create_ssl_context)
+# A test's client that names no timeout is patient: five seconds are httpx's own, and a busy machine may need them.
+httpx._config.DEFAULT_TIMEOUT_CONFIG.read = 60
 
 # Each client of a store reads its own version in its package's files.
 redis.utils.get_lib_version = cache(redis.utils.get_lib_version)

@@ -245,10 +245,17 @@ async def test_a_sidebar_that_is_too_slow_gets_the_list_again(one: httpx.AsyncCl
         pieces = answer.aiter_bytes()
         got = await anext(pieces)
         versions = {}
-        for number in range(4 * len(names)):
-            path = f"/conversations/{names[number % len(names)]}"
-            changed = await one.patch(path, json={"metadata": {"notes": f"{number} {2 * WORDS}"}})
-            versions[names[number % len(names)]] = changed.raise_for_status().json()["version"]
+        for turn in range(4):
+            changed = await asyncio.gather(
+                *(
+                    one.patch(f"/conversations/{name}", json={"metadata": {"notes": f"{turn} {2 * WORDS}"}})
+                    for name in names
+                )
+            )
+            versions = {
+                name: each.raise_for_status().json()["version"] for name, each in zip(names, changed, strict=True)
+            }
+            got += await anext(pieces)  # too little, but a reader that takes nothing for long is cut
         known: dict[str, int] = {}
         lists = 0
         async with asyncio.timeout(60):

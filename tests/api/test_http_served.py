@@ -67,12 +67,12 @@ def test_bad_input_over_a_socket(served: Served) -> None:
 
     assert httpx.post(path, content=b"[" * 100_000, headers=headers).status_code == 400
     assert httpx.post(path, content=b'{"messages":["\xff"]}', headers=headers).status_code == 400
-    assert httpx.post(path, content=large, headers=headers, timeout=20).status_code == 413
-    assert httpx.post(path, content=iter([large[:100], large[100:]]), headers=headers, timeout=20).status_code == 413
+    assert httpx.post(path, content=large, headers=headers).status_code == 413
+    assert httpx.post(path, content=iter([large[:100], large[100:]]), headers=headers).status_code == 413
     head = b"POST /count HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
     for length in (b"99", b"abc", b"-1", b"9" * 30):
         assert b" 500 " not in raw(served.url, head + length + b"\r\n\r\n{")
-    assert httpx.get(f"{served.url}/readyz").status_code == 200
+    wait_until(lambda: httpx.get(f"{served.url}/readyz").status_code == 200)  # a busy store may be silent for a moment
     assert httpx.get(f"{served.url}/conversations/bad").status_code == 404
 
 

@@ -121,7 +121,7 @@ def test_a_process_is_told_by_the_names_that_prometheus_has():
 
 
 def test_counting_costs_little():
-    """Counting a window's request enters few functions."""
+    """Counting a window's request enters few functions: the fewest of some, as garbage may be collected in one."""
     metrics, seen, line = Metrics(), made(dropped=NOTHING), {"operation": "getWindow", "method": "GET", "status": 200}
     requests = Requests(metrics, Pseudonyms(), None)
     metrics.windows.names.know(dict.fromkeys(["gpt-4o"], "openai"))
@@ -132,12 +132,15 @@ def test_counting_costs_little():
         metrics.windows.record_window(seen, 0.001, {})
         requests.answered(line, 0.002, {"path": "/"}, quiet=False)
 
-    def enter(_: FrameType, event: str, __: object) -> None:
-        entered.append(event) if event in ("call", "c_call") else None
+    def entered() -> int:
+        def enter(_: FrameType, event: str, __: object) -> None:
+            events.append(event) if event in ("call", "c_call") else None
 
-    entered: list[str] = []
+        events: list[str] = []
+        sys.setprofile(enter)
+        request()
+        sys.setprofile(None)
+        return len(events)
+
     request()  # the first makes the series
-    sys.setprofile(enter)
-    request()
-    sys.setprofile(None)
-    assert 0 < len(entered) < MOST_CALLS
+    assert 0 < min(entered() for _ in range(5)) < MOST_CALLS
