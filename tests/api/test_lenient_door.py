@@ -82,13 +82,18 @@ def is_answer(part: Object) -> bool:
     return is_item or not {"function_response", "functionResponse"}.isdisjoint(part)
 
 
+def identity(item: Object) -> str | None:
+    """The id that the provider gives an item: no two of a reply have one."""
+    return item.get("call_id", item.get("id"))
+
+
 def without_answers(parts: list[Object]) -> list[Object]:
     return [part for part in parts if not is_answer(part)]
 
 
 REPLIES: Final[dict[str, st.SearchStrategy[list[Object]]]] = {
     "openai": dumped(ChatCompletionMessage).map(lambda each: [each]),
-    "responses": st.lists(dumped(ResponseOutputItem), max_size=3).map(without_answers),
+    "responses": st.lists(dumped(ResponseOutputItem), max_size=3, unique_by=identity).map(without_answers),
     "anthropic": (claudes(Message, ContentBlock) | claudes(BetaMessage, BetaContentBlock)).map(lambda each: [each]),
     "gemini": contents().map(
         lambda said: [{"role": "model", "parts": without_answers(each["parts"])} for each in said]
