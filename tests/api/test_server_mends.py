@@ -245,6 +245,20 @@ async def test_calls_of_gemini_fit_in_llamas_budget_one_at_a_time(client: httpx.
     assert made["mended"]["reasons"] == {"calls_apart": 1}
 
 
+async def test_calls_in_several_alphabets_fit_in_llamas_budget_one_at_a_time(
+    client: httpx.AsyncClient, conversation: str
+) -> None:
+    """The estimate of each call is rounded up by itself, its name's twice."""
+    called = calling("call_mcp.server:look", "call_поиск", "call_mcp.files/read")
+    for number, call in enumerate(called["message"]["tool_calls"]):
+        name = call["id"].removeprefix("call_")
+        call["function"] = {"name": name, "arguments": f'{{"day":"zq{10 + number}z"}}'}
+    called["message"]["content"] = "day " * 40 + "zq13z"
+    await append(client, conversation, called, *(result(each["id"]) for each in called["message"]["tool_calls"]))
+    made = await sent(client, conversation, "llama-3.3-70b")
+    assert made["mended"]["reasons"] == {"calls_apart": 1}
+
+
 @pytest.mark.parametrize("unanswered", ["note", "drop"])
 async def test_llama_gets_a_call_that_waits_last(client: httpx.AsyncClient, conversation: str, unanswered: str) -> None:
     """Where one of several calls waits, it stands last, so that its result can be put behind it."""

@@ -64,6 +64,9 @@ _JOINED: Final = 2
 """Tokens, beside a quarter of the line's, that an estimate may be higher for a text and a line together than for both."""
 _ROUNDED: Final = 2
 """Tokens by which the estimates of two messages are rounded up more than that of one."""
+_ROUNDED_CALL: Final = 3
+"""Tokens by which the estimate of a call in a message of its own is rounded up more than beside another: those of its
+arguments, and of its name, which counts twice."""
 _NAMED: Final = 3
 """Tokens that a name costs beside its own where it is sent as text: two for the ": " behind it, and one because the text
 after it may split into more tokens there."""
@@ -141,7 +144,7 @@ def _with_more(cost: Number, row: Row, model: Model, by: Arithmetic) -> Number:
         words = max(_nothing_said()) * model.scale + (model.rules.role_costs[ASSISTANT] + model.rules.role_costs[USER])
         cost = cost + by.where((calls > 0) & (row["text0"] > 0), by.ceil(words * model.margin) + _ROUNDED, 0)
     if refused & SINGLE:
-        around = by.ceil(model.rules.role_costs[ASSISTANT] * model.margin) + _ROUNDED
+        around = by.ceil(model.rules.role_costs[ASSISTANT] * model.margin) + _ROUNDED_CALL
         is_signed = row["signatures0"] > 0  # a signature is rounded up with its call
         cost = cost + by.where(calls > 1, (calls - 1) * (around + is_signed), 0)
     return cost
