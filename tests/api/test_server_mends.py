@@ -271,6 +271,14 @@ async def test_llama_gets_a_call_that_waits_last(client: httpx.AsyncClient, conv
     assert made["waiting_for"] == ["a"]
 
 
+async def test_llama_gets_calls_that_wait_one_by_one(client: httpx.AsyncClient, conversation: str) -> None:
+    """Where all of several calls wait, each is a message at the end, so that their results can be put behind them."""
+    await append(client, conversation, user("q"), calling("a", "b"))
+    made = await sent(client, conversation, "llama-3.3-70b")
+    assert [len(message["tool_calls"]) for message in made["request"]["messages"][1:]] == [1, 1]
+    assert made["waiting_for"] == ["a", "b"]
+
+
 @pytest.mark.parametrize("model", ["groq/llama-3.3-70b-versatile", "llama4:16x17b", "gpt-4o"])
 async def test_other_templates_get_calls_together(client: httpx.AsyncClient, conversation: str, model: str) -> None:
     """Hosts with a template of their own take several calls at once."""

@@ -49,7 +49,7 @@ def refused(request: dict[str, Any], model: str) -> list[str]:
     tools = [tool[tool["type"]]["name"] for tool in request.get("tools") or ()]
     if is_openais and not all(map(FUNCTION_NAME.fullmatch, tools)):
         found.append("Invalid 'tools[0].function.name': string does not match pattern")
-    return [*found, *_pairs(messages), *served.refused("openai", request, model)]
+    return [*found, *_pairs(messages, is_openais=is_openais), *served.refused("openai", request, model)]
 
 
 def _message(message: dict[str, Any], *, is_openais: bool) -> Iterator[str]:
@@ -156,16 +156,19 @@ def _id(identity: Any, *, is_openais: bool) -> Iterator[str]:
         yield f"call id {identity!r}"
 
 
-def _pairs(messages: list[dict[str, Any]]) -> Iterator[str]:
+def _pairs(messages: list[dict[str, Any]], *, is_openais: bool) -> Iterator[str]:
     """'An assistant message with tool_calls must be followed by tool messages responding to each tool_call_id', and the
-    other way round. Calls at the end are still waiting."""
+    other way round. Calls at the end are still waiting, elsewhere also where each is a message."""
     waiting: set[str] = set()
+    end = len(messages)
+    while end and not is_openais and messages[end - 1].get("tool_calls"):
+        end -= 1
     for index, message in enumerate(messages):
         if message.get("role") == "tool":
             if message.get("tool_call_id") not in waiting:
                 yield f"messages[{index}]: a result without its call"
             waiting.discard(str(message.get("tool_call_id")))
             continue
-        if waiting:
+        if waiting and index <= end:
             yield f"messages[{index}]: calls without results before it"
         waiting = {str(call.get("id")) for call in message.get("tool_calls") or ()}
