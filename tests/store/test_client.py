@@ -26,7 +26,7 @@ from sash.store.redis.addresses import read_url
 from sash.store.redis.client import Client
 from sash.store.redis.embedded import EmbeddedStore
 from sash.store.redis.lua import SCRIPTS
-from sash.store.redis.redis_parts import NOT_ENOUGH_DATA, ask, connect_to, key_slot, take_over
+from sash.store.redis.redis_parts import NOT_ENOUGH_DATA, ask, connect_to, key_slot, primary_of, take_over
 
 APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
 
@@ -49,8 +49,8 @@ async def echo(client: Client, text: str) -> str:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait until the condition holds, for at most 10 seconds."""
-    give_up = time.monotonic() + 10
+    """Wait until the condition holds, for at most a minute."""
+    give_up = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < give_up
         await asyncio.sleep(0.01)
@@ -411,6 +411,26 @@ async def test_the_private_parts_of_redis_py_are_what_we_take_them_for(store: Em
     finally:
         await connection.disconnect(nowait=True)
     assert key_slot(b"sash:{t/c}:log") == key_slot(b"t/c") == 3797
+
+
+async def test_connections_that_are_made_at_once_lose_no_sentinel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the first sentinel is down, eight connections ask the second at once; it is the first then, and none is lost."""
+    connect, sentinel = primary_of(read_url("redis+sentinel://a,b,c/main"), 1)
+    first, second, third = sentinel.sentinels
+    nowhere = {"ip": "127.0.0.1", "port": 1, "is_master": True, "is_sdown": False, "is_odown": False}
+
+    async def down() -> Any:
+        raise redis.ConnectionError
+
+    async def answers() -> Any:
+        await asyncio.sleep(0)
+        return {"main": nowhere | {"num-other-sentinels": 2}}
+
+    monkeypatch.setattr(first, "sentinel_masters", down)
+    monkeypatch.setattr(second, "sentinel_masters", answers)
+    made = await asyncio.gather(*(connect() for _ in range(8)), return_exceptions=True)
+    assert {type(each) for each in made} == {redis.ConnectionError}
+    assert sentinel.sentinels == [second, first, third]
 
 
 def test_scripts_say_what_they_do() -> None:

@@ -14,6 +14,7 @@ These parts are private or undocumented, so pyproject.toml pins redis-py exactly
 
 from asyncio import WriteTransport
 from collections.abc import Awaitable, Callable, Sequence
+from copy import copy
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -119,10 +120,15 @@ def connect_to_primary(sentinel: Sentinel, address: Address, timeout_seconds: fl
 
 async def _connect_to_primary(sentinel: Sentinel, address: Address, timeout_seconds: float) -> Connection:
     """Connect to the primary; refuse another server, because sentinels may name the old one (redis-py issue 3874)."""
+    asked = copy(sentinel)
+    asked.sentinels = [*sentinel.sentinels]
     try:
-        place = await sentinel.discover_master(address.service)
+        place = await asked.discover_master(address.service)
     except MasterNotFoundError:
         raise await _unfound(sentinel, address.service) from None
+    sentinel.sentinels = (
+        asked.sentinels
+    )  # the one that answered is first; of two swaps in one list, one loses a sentinel
     connection = await connect_to(address, timeout_seconds, place)()
     try:
         (role,) = await ask(connection, [("ROLE",)])
