@@ -54,8 +54,9 @@ def _leads(each: Server) -> bool:
 
 @asynccontextmanager
 async def service(url: str, durability: str) -> AsyncIterator[httpx.AsyncClient]:
-    settings = Settings.read({"SASH_REDIS_URL": url, "SASH_DURABILITY": durability})
-    async with lifespan(create_app(settings)) as app, http(app, timeout=60) as client:
+    patient = {"SASH_STORE_TIMEOUT_SECONDS": "60", "SASH_REQUEST_TIMEOUT_SECONDS": "60"}
+    settings = Settings.read({"SASH_REDIS_URL": url, "SASH_DURABILITY": durability, **patient})
+    async with lifespan(create_app(settings)) as app, http(app, timeout=90) as client:
         yield client
 
 
@@ -70,7 +71,7 @@ def fail_over(server_of: Callable[[str], Server], name: str) -> Server:
         except (StopIteration, AssertionError):
             return False
 
-    wait_until(is_led, 30)
+    wait_until(is_led, 90)
     return killed
 
 
