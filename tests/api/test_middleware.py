@@ -77,29 +77,30 @@ async def test_a_read_that_takes_too_long() -> None:
 async def test_a_request_in_time_is_not_cut() -> None:
     """Each request has its own deadline: an earlier request that is cut does not end a later one."""
 
-    async def half(scope: Any, receive: Any, send: Any) -> None:
+    async def one(scope: Any, receive: Any, send: Any) -> None:
         if scope["path"].endswith("/slow"):
+            scope["sash.exchange"].deadline = 0.0  # is past
             await hang(scope, receive, send)
-        await asyncio.sleep(LIMIT_SECONDS / 2)
+        await asyncio.wait([slow])
         await answer(scope, receive, send)
 
-    async with http(middleware(half)) as client:
+    async with http(middleware(one, timeout_seconds=30)) as client:
         slow = asyncio.create_task(client.get("/conversations/slow"))
-        await asyncio.sleep(LIMIT_SECONDS * 0.75)
         assert (await client.get("/conversations/quick")).status_code == 200
         assert (await slow).status_code == 503
 
 
 async def test_a_request_that_gets_on_may_take_longer() -> None:
     """Each sign of progress restarts a request's deadline."""
+    limit_seconds = 2.0
 
     async def long(scope: Any, receive: Any, send: Any) -> None:
-        for _ in range(4):
-            await asyncio.sleep(LIMIT_SECONDS / 2)
+        for _ in range(3):
+            await asyncio.sleep(limit_seconds / 2)
             scope["sash.exchange"].extend()
         await answer(scope, receive, send)
 
-    async with http(middleware(long)) as client:
+    async with http(middleware(long, timeout_seconds=limit_seconds)) as client:
         assert (await client.get("/conversations/c")).status_code == 200
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import msgspec
 import pytest
 from conftest import ROOT, Served
 from rigs.dialogue import append, user
+from rigs.servers import wait_until
 from structlog.testing import capture_logs
 
 
@@ -119,17 +119,21 @@ def served(tmp_path: Path) -> Any:
 
 def test_logs_hash_finds_a_conversation(served: Served):
     """``logs-hash`` prints a conversation's hash as in the log, while the service runs, and refuses an invalid id."""
-    time.sleep(1)  # the key is read after the store is first reached
-    httpx.get(f"{served.url}/conversations/c-1")
-    httpx.get(f"{served.url}/nothing/here")
     command = [sys.executable, "-m", "sash", "logs-hash"]
     environment = {"SASH_DATA_DIR": str(served.data_dir), "PATH": "/usr/bin"}
     hashed = subprocess.run([*command, "c-1"], cwd=ROOT, env=environment, capture_output=True, check=True, text=True)
     wrong = subprocess.run([*command, "no id"], cwd=ROOT, env=environment, capture_output=True, check=False, text=True)
-    lines = (served.data_dir.parent / "serve.log").read_text().splitlines()
-    logged = [msgspec.json.decode(line) for line in lines if line.startswith("{")]
-    found = [line for line in logged if line.get("conversation") == hashed.stdout.strip()]
-    assert [line["problem"] for line in found] == ["not-found"]
+
+    def found() -> list[str]:
+        """Ask for it, and return what its lines of the log say: none before the service has read the key in the store."""
+        httpx.get(f"{served.url}/conversations/c-1")
+        httpx.get(f"{served.url}/nothing/here")
+        lines = (served.data_dir.parent / "serve.log").read_text().splitlines()
+        logged = [msgspec.json.decode(line) for line in lines if line.startswith("{") and line.endswith("}")]
+        return [line["problem"] for line in logged if line.get("conversation") == hashed.stdout.strip()]
+
+    wait_until(lambda: found() != [])
+    assert {*found()} == {"not-found"}
     assert (wrong.returncode, "is no id" in wrong.stderr) == (2, True)
 
 
