@@ -127,7 +127,7 @@ def one_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def server(store: EmbeddedStore) -> Iterator[redis.Redis]:
     """Yield a direct connection to the session's server, for tests that bypass the service."""
-    with redis.Redis.from_url(store.url, decode_responses=True, socket_timeout=5) as connection:
+    with redis.Redis.from_url(store.url, decode_responses=True, socket_timeout=60) as connection:
         yield connection
 
 

@@ -364,7 +364,7 @@ def test_others_are_answered_while_a_vocabulary_is_loaded(tmp_path: Path, *, is_
             first = pool.submit(httpx.request, method, served.url + path, json=given, timeout=_PATIENCE_SECONDS)
             for _ in range(5):
                 time.sleep(0.1)
-                assert httpx.get(f"{served.url}/livez", timeout=5).status_code == 200
+                assert httpx.get(f"{served.url}/livez", timeout=_PATIENCE_SECONDS).status_code == 200
             assert not first.done()
         finally:
             os.kill(holder, signal.SIGCONT)

@@ -99,7 +99,7 @@ async def failing(_: dict[str, Any]) -> AsyncGenerator[str, None]:
 
 async def until(holds: Callable[[], bool]) -> None:
     """Return when the condition holds."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not holds():  # noqa: ASYNC110 - what is stored is read over HTTP
             await asyncio.sleep(0.05)
 

@@ -411,7 +411,7 @@ async def test_branches_live_and_end_with_their_conversation(
         assert await texts(client, name) == ["[redacted]", "zebra answer"]
     assert (await client.delete("/conversations/one")).status_code == 204
     assert (await client.delete("/owners/ann")).status_code in (202, 204)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while store.keys("*two*"):  # noqa: ASYNC110 - the store tells no event
             await asyncio.sleep(0.05)
     assert not store.keys("*:branches")

@@ -107,7 +107,7 @@ async def test_data_of_another_version_is_not_served(
 ) -> None:
     """A store without a layout's number gets it; with an older or a newer one, /readyz and all calls are 503 and name it."""
     server.delete(LAYOUT_KEY)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while server.get(LAYOUT_KEY) != str(LAYOUT):  # noqa: ASYNC110 - seen in the store
             await asyncio.sleep(0.05)
     server.set(LAYOUT_KEY, layout)
@@ -124,8 +124,8 @@ async def test_data_of_another_version_is_not_served(
 
 
 async def answer(client: httpx.AsyncClient, path: str, status: int, told: str = "") -> httpx.Response:
-    """Return the answer of a path once it has this status and text; fail after 10 seconds."""
-    async with asyncio.timeout(10):
+    """Return the answer of a path once it has this status and text; fail after a minute."""
+    async with asyncio.timeout(60):
         while (reply := await client.get(path)).status_code != status or told not in reply.text:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
     return reply

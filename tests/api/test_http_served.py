@@ -72,7 +72,7 @@ def test_bad_input_over_a_socket(served: Served) -> None:
     head = b"POST /count HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
     for length in (b"99", b"abc", b"-1", b"9" * 30):
         assert b" 500 " not in raw(served.url, head + length + b"\r\n\r\n{")
-    wait_until(lambda: httpx.get(f"{served.url}/readyz").status_code == 200)  # a busy store may be silent for a moment
+    wait_until(lambda: httpx.get(f"{served.url}/readyz").status_code == 200)  # another test may have ended the store
     assert httpx.get(f"{served.url}/conversations/bad").status_code == 404
 
 
@@ -151,7 +151,7 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
     process.stop(signal.SIGKILL)
 
     address = ("127.0.0.1", urlsplit(process.url).port)
-    give_up = time.monotonic() + 10
+    give_up = time.monotonic() + 60
     listening = 0
     while listening == 0 and time.monotonic() < give_up:
         time.sleep(0.05)
@@ -179,7 +179,7 @@ def test_the_store_comes_back(served: Served) -> None:
     assert holder is not None
     os.kill(int(holder[1]), signal.SIGKILL)
 
-    give_up = time.monotonic() + 15
+    give_up = time.monotonic() + 60
     while (answer := talk(served.url, "again")).status_code != 201:
         problem(answer, 503, "store-unavailable")
         assert time.monotonic() < give_up

@@ -100,17 +100,17 @@ async def test_older_conversations_are_told_when_they_change(near: httpx.AsyncCl
         assert heard.events[0]["more"] is True
         assert [each["id"] for each in heard.events[0]["conversations"]] == names[:3:-1]
         await say(near, old[0])
-        await heard.until(lambda: len(heard.events) == 2, 5)
+        await heard.until(lambda: len(heard.events) == 2)
         await say(near, old[0])
-        await heard.until(lambda: len(heard.events) == 3, 5)
+        await heard.until(lambda: len(heard.events) == 3)
         (await near.patch(f"/conversations/{old[1]}", json={"metadata": {"title": "new"}})).raise_for_status()
-        await heard.until(lambda: len(heard.events) == 4, 5)
+        await heard.until(lambda: len(heard.events) == 4)
         (await near.delete(f"/conversations/{old[2]}")).raise_for_status()
-        await heard.until(lambda: len(heard.events) == 5, 5)
+        await heard.until(lambda: len(heard.events) == 5)
         (await near.patch(f"/conversations/{old[3]}", json={"owner": f"another-{owner}"})).raise_for_status()
-        await heard.until(lambda: len(heard.events) == 6, 5)
+        await heard.until(lambda: len(heard.events) == 6)
         (await near.delete(f"/conversations/{old[0]}")).raise_for_status()
-        await heard.until(lambda: len(heard.events) == 7, 5)
+        await heard.until(lambda: len(heard.events) == 7)
         await asyncio.sleep(4)  # nothing is told twice
         assert [(each["type"], each["conversation_id"]) for each in heard.events[1:]] == [
             ("reset", old[0]),

@@ -35,7 +35,7 @@ class Behind:
             host, _, port = url.partition("://")[2].partition(",")[0].partition(":")
             self.client: Any = redis.RedisCluster(host=host, port=int(port))
         else:
-            self.client = redis.Redis.from_url(url, socket_timeout=5)
+            self.client = redis.Redis.from_url(url, socket_timeout=60)
 
     def close(self) -> None:
         self.client.close()

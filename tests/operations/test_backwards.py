@@ -76,7 +76,7 @@ def test_a_restored_store_is_noticed(tmp_path: Path) -> None:
         (told,) = lines(served, "store went back")
         assert (told["level"], told["alert"]) == ("error", "SashStoreWentBack")
         counted = 'sash_store_turns_total{event="store went back"} 1.0'  # a worker tells the others once a second
-        wait_until(lambda: counted in httpx.get(f"{served.url}/metrics", timeout=20).text, 2)
+        wait_until(lambda: counted in httpx.get(f"{served.url}/metrics", timeout=20).text)
         url, condition = f"{served.url}/conversations/c/messages", {"If-Match": etag}
         body = {"messages": [{"role": "user", "content": "three"}]}
         assert httpx.post(url, json=body, headers=condition, timeout=20).status_code == 412

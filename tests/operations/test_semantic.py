@@ -125,7 +125,7 @@ async def test_until_there_is_a_vector_words_find_it(
         with capture_logs() as lines:
             await talked(client, conversation)
             assert {1, 2} <= set(await recalled(client, conversation, "puppy"))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while "not embedded" not in {line["event"] for line in lines}:  # noqa: ASYNC110 - a log tells nobody
                     await asyncio.sleep(0.02)
         assert "puppy" not in str(lines)

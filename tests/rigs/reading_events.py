@@ -54,7 +54,7 @@ class Followed:
             self.ended = True
             self._news.set()
 
-    async def until(self, holds: Callable[[], bool], seconds: float = 20) -> None:
+    async def until(self, holds: Callable[[], bool], seconds: float = 60) -> None:
         """Return when the condition holds."""
         async with asyncio.timeout(seconds):
             while not holds():

@@ -23,7 +23,7 @@ import redis
 
 from sash.store.redis.embedded import _bundled_binary
 
-_START_SECONDS = 20
+_START_SECONDS = 60
 _CLUSTER_SECONDS = 40
 _SLOTS = 16384
 

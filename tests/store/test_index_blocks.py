@@ -17,7 +17,7 @@ from sash.store.redis.embedded import EmbeddedStore
 @pytest.fixture
 def raw(store: EmbeddedStore) -> Iterator[redis.Redis]:
     """Yield a client of the same server that returns bytes."""
-    with redis.Redis.from_url(store.url, socket_timeout=5) as connection:
+    with redis.Redis.from_url(store.url, socket_timeout=60) as connection:
         yield connection
 
 

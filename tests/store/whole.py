@@ -39,8 +39,8 @@ async def one_turn(url: str, **settings: object) -> None:
 
 
 async def until_ready(client: httpx.AsyncClient, *, refused: str = "") -> httpx.Response:
-    """Return the answer of /readyz once it is 200 and what is ``refused`` is named, or nothing is; fail after 10 seconds."""
-    give_up = time.monotonic() + 10
+    """Return the answer of /readyz once it is 200 and what is ``refused`` is named, or nothing is; fail after a minute."""
+    give_up = time.monotonic() + 60
     while not _is_as(answer := await client.get("/readyz"), refused):
         assert time.monotonic() < give_up, answer.text
         await asyncio.sleep(0.05)
@@ -48,8 +48,8 @@ async def until_ready(client: httpx.AsyncClient, *, refused: str = "") -> httpx.
 
 
 async def until_named(client: httpx.AsyncClient, what: str) -> None:
-    """Wait until the answer of /readyz has this text, whether it is 200 or 503; fail after 10 seconds."""
-    async with asyncio.timeout(10):
+    """Wait until the answer of /readyz has this text, whether it is 200 or 503; fail after a minute."""
+    async with asyncio.timeout(60):
         while what not in (await client.get("/readyz")).text:  # noqa: ASYNC110 - seen over HTTP
             await asyncio.sleep(0.05)
 
