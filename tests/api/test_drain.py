@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 from conftest import Served
+from rigs.servers import wait_until
 
 
 def test_a_service_that_stops_answers_until_nobody_asks(tmp_path: Path) -> None:
@@ -22,12 +23,11 @@ def test_a_service_that_stops_answers_until_nobody_asks(tmp_path: Path) -> None:
         before = client.get("/models/gpt-4o")
         assert (before.status_code, before.headers.get("connection")) == (200, None)
         served.process.send_signal(signal.SIGTERM)
-        seen = []
-        for _ in range(10):
+        wait_until(lambda: client.get("/models/gpt-4o").headers.get("connection") == "close")
+        for _ in range(9):
             time.sleep(0.1)
             answer = client.get("/models/gpt-4o")
-            seen.append((answer.status_code, answer.headers.get("connection")))
-        assert seen[-9:] == [(200, "close")] * 9
+            assert (answer.status_code, answer.headers.get("connection")) == (200, "close")
         ready = client.get("/readyz")
         assert (ready.status_code, ready.headers["content-type"]) == (503, "application/problem+json")
         assert ready.headers["retry-after"] == "1"
