@@ -126,9 +126,7 @@ async def _connect_to_primary(sentinel: Sentinel, address: Address, timeout_seco
         place = await asked.discover_master(address.service)
     except MasterNotFoundError:
         raise await _unfound(sentinel, address.service) from None
-    sentinel.sentinels = (
-        asked.sentinels
-    )  # the one that answered is first; of two swaps in one list, one loses a sentinel
+    sentinel.sentinels = asked.sentinels  # of two swaps in one list, one loses a sentinel
     connection = await connect_to(address, timeout_seconds, place)()
     try:
         (role,) = await ask(connection, [("ROLE",)])
