@@ -71,6 +71,26 @@ async def test_a_half_reply_is_asked_on(
     assert texts(later, form)[-1] == ("user", "and?")
 
 
+@pytest.mark.parametrize(
+    ("form", "model", "last"),
+    [
+        ("gemini", "gemini-3.6-flash", [("model", " \n"), ("user", LINE)]),
+        ("openai", "claude-sonnet-5", [("assistant", " \n"), ("user", LINE)]),
+        ("anthropic", "claude-sonnet-5", [("user", "a poem")]),
+        ("converse", "us.anthropic.claude-opus-4-6-v1", [("user", "a poem")]),
+    ],
+)
+async def test_a_blank_reply_is_asked_on_where_it_is_sent(
+    client: httpx.AsyncClient, conversation: str, form: str, model: str, last: list[tuple[str, str]]
+) -> None:
+    """White space is a reply's beginning, but where it is left out: there the question is the end."""
+    await append(client, conversation, user("a poem"), {"role": "assistant", "content": " \n"})
+    made = await window(client, conversation, model=model, format=form)
+    assert texts(made, form)[-len(last) :] == last
+    assert ("reply_at_end" in made.get("mended", {"reasons": {}})["reasons"]) == (len(last) > 1)
+    assert await counted(client, made, form) <= made["tokens"]["total"]
+
+
 @pytest.mark.parametrize(("form", "model"), TAKING)
 async def test_a_half_reply_stays_the_end_where_it_is_taken(
     client: httpx.AsyncClient, conversation: str, form: str, model: str

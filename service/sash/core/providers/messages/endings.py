@@ -21,6 +21,8 @@ REPLY_AT_END: Final = Mend(
     sent='Behind the reply a message of the user\'s: "Please continue."',
     evidence=evidence_of("ending"),
 )
+_WITHOUT_BLANKS: Final = frozenset({"anthropic", "converse"})
+"""Forms that take no blank text: a reply of white space is left out there."""
 
 
 def is_asked_on(newest_first: Iterable[Mapping[str, Any]], to: Destination) -> bool:
@@ -33,6 +35,6 @@ def is_asked_on(newest_first: Iterable[Mapping[str, Any]], to: Destination) -> b
             continue
         if message["role"] != "assistant" or message.get("tool_calls") or message.get("function_call"):
             return False
-        if has_word(message, blanks=to.form == "openai"):
+        if has_word(message, blanks=to.form not in _WITHOUT_BLANKS):
             return not ((takes_prefix and message.get("prefix")) or is_paused(message, to.form))
     return False
