@@ -28,6 +28,7 @@ browsed = pytest.mark.skipif(
 )
 ARROW_LEFT, ARROW_RIGHT, HOME, TAB, SPACE, ENTER = "\ue012", "\ue014", "\ue011", "\ue004", " ", "\ue007"
 DECODED = "document.querySelectorAll('#strip button').length"
+DESKTOP = 1280, 1000
 
 
 def test_the_page_asks_nobody_else():
@@ -96,11 +97,12 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def browser(one_browser: Browser, keyed: Served) -> Iterator[Browser]:
     """A browser with both keys stored; the test fails if the console logs an error or a warning."""
     one_browser.prefer("light")
-    one_browser.size(1280, 1000)
+    one_browser.size(*DESKTOP)
     keys = "sessionStorage.setItem('sash.key', 'k1'); sessionStorage.setItem('sash.metrics-key', 'm1')"
     one_browser.store(f"{keyed.url}/dashboard", keys)
     one_browser.log()
     yield one_browser
+    one_browser.size(*DESKTOP)  # tests of phones make it small
     assert one_browser.log() == []
 
 
@@ -603,18 +605,15 @@ def test_the_message_panel_has_id_status_and_metadata(browser: Browser, keyed: S
 def test_the_time_ranges_are_on_one_line(browser: Browser, keyed: Served, width: int):
     """The buttons of the time ranges and their names are on one line, on a phone and beside the model on a desktop."""
     browser.size(width, 900)
-    try:
-        browser.open(f"{keyed.url}/dashboard")
-        browser.wait("document.querySelector('#cards table')")
-        places = "[...document.querySelectorAll('#ranges label')].map((e) => e.getBoundingClientRect())"
-        tops = browser.run(f"return {places}.map((each) => [each.top, each.height < 45, each.right <= innerWidth])")
-        assert len({top for top, _, _ in tops}) == 1
-        assert all(low and seen for _, low, seen in tops)
-        bottom = "document.querySelector('{}').getBoundingClientRect().bottom"
-        if width > 1000:
-            assert browser.run(f"return {bottom.format('#ranges')} === {bottom.format('#model')}")
-    finally:
-        browser.size(1280, 1000)
+    browser.open(f"{keyed.url}/dashboard")
+    browser.wait("document.querySelector('#cards table')")
+    places = "[...document.querySelectorAll('#ranges label')].map((e) => e.getBoundingClientRect())"
+    tops = browser.run(f"return {places}.map((each) => [each.top, each.height < 45, each.right <= innerWidth])")
+    assert len({top for top, _, _ in tops}) == 1
+    assert all(low and seen for _, low, seen in tops)
+    bottom = "document.querySelector('{}').getBoundingClientRect().bottom"
+    if width > 1000:
+        assert browser.run(f"return {bottom.format('#ranges')} === {bottom.format('#model')}")
 
 
 @browsed
@@ -786,20 +785,15 @@ def test_refusals_are_folded_on_a_phone(browser: Browser, keyed: Served):
         path = f"/conversations/visitor-1/window?model=gpt-4o-mini&max_tokens={number % 3 + 1}"
         assert httpx.get(keyed.url + path, headers=headers).status_code == 422
     browser.size(390, 844)
-    try:
-        browser.open(f"{keyed.url}/dashboard")
-        browser.wait("document.querySelector('#refusals summary')?.innerText.match(/\\d\\d requests/)")
-        card = "document.querySelector('#refusals').closest('section')"
-        assert browser.run(f"return {card}.offsetHeight") < 150
-        browser.click("#refusals summary")
-        rows = (
-            "[...document.querySelectorAll('#refusals tbody tr')].filter(e => e.innerText.includes('not fit')).length"
-        )
-        browser.wait(f"{rows} === 1")
-        time.sleep(1.5)  # the page reads the status again meanwhile
-        assert browser.run("return document.querySelector('#refusals').open")
-    finally:
-        browser.size(1280, 1000)
+    browser.open(f"{keyed.url}/dashboard")
+    browser.wait("document.querySelector('#refusals summary')?.innerText.match(/\\d\\d requests/)")
+    card = "document.querySelector('#refusals').closest('section')"
+    assert browser.run(f"return {card}.offsetHeight") < 150
+    browser.click("#refusals summary")
+    rows = "[...document.querySelectorAll('#refusals tbody tr')].filter(e => e.innerText.includes('not fit')).length"
+    browser.wait(f"{rows} === 1")
+    time.sleep(1.5)  # the page reads the status again meanwhile
+    assert browser.run("return document.querySelector('#refusals').open")
 
 
 @browsed
