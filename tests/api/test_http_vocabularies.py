@@ -101,7 +101,7 @@ async def test_messages_before_the_tail_are_counted_too(client: httpx.AsyncClien
     await append(client, entries)
     await counted(client)
     if why == "recalled":
-        for _ in range(100):
+        for _ in range(1000):
             progress = (await client.get(BASE)).json()["recall_progress"]
             if progress["words"] == len(entries):
                 break
@@ -194,7 +194,7 @@ async def test_other_models_windows_are_as_before(client: httpx.AsyncClient) -> 
 
 
 async def _until(is_so: Any) -> None:
-    for _ in range(100):
+    for _ in range(3000):
         if is_so():
             return
         await asyncio.sleep(0.02)

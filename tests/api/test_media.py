@@ -510,7 +510,7 @@ async def test_a_text_file_is_counted_as_its_text(client: httpx.AsyncClient, con
     await client.post(f"/conversations/{conversation}/messages", json={"messages": messages})
     expected = (await client.post("/window", json={**query, "messages": messages})).json()["tokens"]
 
-    for _ in range(200):
+    for _ in range(1200):
         window = (await client.get(f"/conversations/{conversation}/window", params=query)).json()
         if window["tokens"] == expected:
             break

@@ -177,7 +177,7 @@ async def test_creation_looks_at_the_oldest(
     server.zadd(index(owner), {f"gone-{n}": 1000 + n for n in range(4)})
     made = fresh()
     await create(client, made, owner)
-    for _ in range(100):
+    for _ in range(6000):
         if server.zcard(index(owner)) == 1:
             break
         await asyncio.sleep(0.01)

@@ -399,7 +399,7 @@ async def test_words_that_cannot_be_counted_are_indexed_later(
     for name in names:
         await append(client, name, question("where are the walnuts?"))
     index = [target_at("default", name).keys.word_blocks for name in names]
-    for _ in range(200):  # a GET would begin the indexing again
+    for _ in range(1200):  # a GET would begin the indexing again
         if all(server.hget(key, "n") == "1" for key in index):
             break
         await asyncio.sleep(0.05)

@@ -26,7 +26,7 @@ async def refused(client: httpx.AsyncClient, path: str, **query: Any) -> tuple[d
 
 async def know_the_key(client: httpx.AsyncClient) -> None:
     """Wait until the service has read the key of its hashes, a second after it first reached the store."""
-    for _ in range(100):
+    for _ in range(600):
         line, _ = await refused(client, "/conversations/nobody")
         if line["conversation"] is not None:
             return
@@ -97,7 +97,7 @@ async def test_asking_whether_an_entry_is_stored_is_no_mistake(client: httpx.Asy
 async def test_status_says_how_the_store_is(client: httpx.AsyncClient):
     """GET /status shows the store's memory and connections, and the condition and uptime of the service."""
     told = (await client.get("/status")).json()
-    for _ in range(100):  # read four times a second, once the store is reached
+    for _ in range(600):  # read four times a second, once the store is reached
         if told["store"]["memory"]["used"]:
             break
         await asyncio.sleep(0.1)

@@ -124,7 +124,7 @@ async def refusals(client: httpx.AsyncClient) -> dict[str, list[float]]:
 
 async def back(client: httpx.AsyncClient) -> None:
     """Wait until calls succeed again."""
-    for _ in range(100):
+    for _ in range(600):
         if (await client.get("/conversations?owner=x")).status_code == 200:
             return
         await asyncio.sleep(0.1)

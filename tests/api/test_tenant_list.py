@@ -219,7 +219,7 @@ async def test_a_process_that_takes_anothers_place_has_the_next_page_scan(
             await asyncio.sleep(0.5)
         async with service(own.url) as successor:
             wanted = [["b", "a"]]
-            for _ in range(50):
+            for _ in range(600):
                 if await pages(successor, 10) == wanted:
                     break
                 await asyncio.sleep(0.1)

@@ -67,7 +67,7 @@ async def talked(client: httpx.AsyncClient, conversation: str) -> None:
 
 async def embedded(client: httpx.AsyncClient, conversation: str) -> None:
     """Wait until every message has its vector."""
-    for _ in range(300):
+    for _ in range(1200):
         progress = (await client.get(f"/conversations/{conversation}")).json()["recall_progress"]
         if progress["vectors"] == progress["messages"] == progress["words"]:
             return

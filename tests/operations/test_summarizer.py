@@ -31,8 +31,8 @@ CALL = {"id": "call-1", "type": "function", "function": {"name": "look", "argume
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait until the condition holds; fail after ten seconds."""
-    for _ in range(1000):
+    """Wait until the condition holds; fail after a minute."""
+    for _ in range(6000):
         if condition():
             return
         await asyncio.sleep(0.01)

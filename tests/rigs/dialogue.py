@@ -98,7 +98,7 @@ async def statistics(client: httpx.AsyncClient) -> dict[str, Any]:
 
 async def indexed(client: httpx.AsyncClient, conversation: str) -> dict[str, Any]:
     """Wait until all messages of the conversation are indexed for recall, and return its state."""
-    for _ in range(200):
+    for _ in range(1200):
         got = (await client.get(f"/conversations/{conversation}")).json()
         progress = got["recall_progress"]
         if progress["words"] == progress["messages"]:
