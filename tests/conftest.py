@@ -52,8 +52,9 @@ def pytest_deselected(items: Sequence[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage from now on, and never among what was imported and collected."""
+    """Look for garbage from now on, as seldom as the service does, and never among what was imported and collected."""
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()
 
 
