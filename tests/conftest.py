@@ -86,8 +86,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Move tests that are marked ``long`` to the front, after the order was made random."""
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    """Move tests that are marked ``long`` to the front, after the order was made random, and then those of ``truth/``.
+
+    These share the counts of all recorded requests: as neighbours they run in one process, which counts them once.
+    """
+    items.sort(key=lambda item: (item.get_closest_marker("long") is None, item.path.parent.name != "truth"))
 
 
 @pytest.fixture(scope="session")
