@@ -233,13 +233,17 @@ def _turn_of(body: Any) -> str:
 
 
 def _joined(contents: Iterable[Any]) -> Any:
-    """Contents as one, without texts that are blank beside others: a text, or a list of parts."""
+    """Contents as one, without texts that are blank beside others: a text, or a list of parts, with a blank line between
+    texts."""
     given = [each for each in contents if each]
     said = [each for each in given if not (isinstance(each, str) and each.isspace())] or given[:1]
     if all(isinstance(each, str) for each in said):
         return "\n\n".join(said)
-    texts = ([{"type": "text", "text": each}] if isinstance(each, str) else each for each in said)
-    return list(chain.from_iterable(texts))
+    parts: list[Any] = []
+    for is_text, run in groupby(said, lambda each: isinstance(each, str)):
+        neighbours = [*run]
+        parts += [{"type": "text", "text": "\n\n".join(neighbours)}] if is_text else chain.from_iterable(neighbours)
+    return parts
 
 
 def mended_for_servers(message: Message, bits: int) -> tuple[Message | None, list[Mend]]:
