@@ -466,7 +466,7 @@ def test_a_service_that_serves_in_part_says_why(tmp_path: Path) -> None:
     served = Served(tmp_path / "data")
     served.start()
     try:
-        shutil.rmtree(tmp_path / "data")
+        wait_until(lambda: shutil.rmtree(tmp_path / "data") is None)  # again where the store wrote a file meanwhile
         wait_until(lambda: httpx.get(f"{served.url}/readyz").json().get("degraded"))
         status, findings = examined("--url", served.url, SASH_DATA_DIR=str(tmp_path / "data"))
     finally:

@@ -98,7 +98,7 @@ async def test_status_says_how_the_store_is(client: httpx.AsyncClient):
     """GET /status shows the store's memory and connections, and the condition and uptime of the service."""
     told = (await client.get("/status")).json()
     for _ in range(600):  # read four times a second, once the store is reached
-        if told["store"]["memory"]["used"]:
+        if told["store"]["memory"]["used"] and not told["store"]["connections"]["down"]:
             break
         await asyncio.sleep(0.1)
         told = (await client.get("/status")).json()
