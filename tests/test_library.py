@@ -64,14 +64,14 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_the_first_window_needs_no_server_and_no_network() -> None:
     """The import brings no store, server or HTTP client, and the first window and count load the model's vocabulary alone.
 
-    Besides, they take less than half the time of loading it. Both are processor time of one process, one after the other:
-    a busy machine changes both.
+    All else takes less than a quarter of the time of loading it; loading another would take a third. Both are processor time
+    of one process, one after the other: a busy machine changes both.
     """
     done = subprocess.run([sys.executable, "-c", FIRST_WINDOW], capture_output=True, text=True, check=True)
     vocabulary, all_else, imported, total = json.loads(done.stdout)
     assert imported == []
     assert total == 8
-    assert all_else < vocabulary / 2
+    assert all_else < vocabulary / 4
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
