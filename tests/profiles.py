@@ -4,7 +4,7 @@
 nothing; one that calls a server, or runs for each provider, for less; one whose defects are rare for more. No test has a
 number of its own.
 
-Nightly draws other examples in each run. The others draw the same ones, so that a test which fails fails for a change.
+Nightly draws other examples in each run. The others draw the same ones, so that a test fails only after a change.
 """
 
 from hypothesis import HealthCheck, settings

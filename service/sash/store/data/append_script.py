@@ -180,7 +180,7 @@ def _entry_arguments(sealer: AnySealer, entry: NewEntry) -> tuple[bytes | int, .
 
 
 def _told_by_flags(entry: NewEntry, record: Record) -> dict[str, Any]:
-    """The part of that map that follows from a message's flags and role."""
+    """Return the members of the map ``rest`` that a message has because of its flags or its role."""
     rest: dict[str, Any] = {"always": True} if record.is_always else {}
     if entry.grounding:
         rest["documents"] = record.grounding

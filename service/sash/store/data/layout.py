@@ -93,7 +93,7 @@ from sash.store.redis.lua import CallKeys, keys_as_sent
 
 PREFIX = "sash:"
 _BEGINNING = f"{PREFIX}{{%s}}:"
-"""What the keys of the conversation called ``tenant/conversation`` begin with: its name is the hash tag."""
+"""The beginning of a conversation's keys. Its name, ``tenant/conversation``, is the hash tag that keeps them on one node."""
 
 
 class _Part:
@@ -153,7 +153,7 @@ WITH_WORDS = 9
 
 @lru_cache(maxsize=4096)
 def _around_beginnings(length: int, number: int) -> list[bytes]:
-    """What stands around the beginnings, which have ``length`` bytes, in the first ``number`` keys of a call."""
+    """Return the first ``number`` keys as a call sends them, split where their beginnings of ``length`` bytes belong."""
     stand_in = "*" * length
     return keys_as_sent(Keys(stand_in)[:number]).packed.split(stand_in.encode())
 

@@ -44,7 +44,7 @@ _DETAILED = 3
 
 
 class Reach(msgspec.Struct, frozen=True, dict=True):
-    """What one read asks for: the tail that a window likely needs. It is made once for a query."""
+    """How much of a conversation one read asks for: likely all that the window needs. It is made once for a query."""
 
     budget: int = 0
     """Tokens of messages; 0 asks for a modest tail."""
@@ -83,8 +83,8 @@ _FIGURES: Final = Struct("<9d")
 
 
 class TailReply(msgspec.Struct, frozen=True):
-    """Stored values of a state, None for those that a conversation does not have; and of a tail: its records, and the bodies
-    of its newest messages."""
+    """What the store answers: the values of a conversation's state, None for those that it does not have, then the records
+    of its tail, and the bodies of the newest messages."""
 
     settings: bytes | None
     name: bytes

@@ -120,13 +120,14 @@ def connect_to_primary(sentinel: Sentinel, address: Address, timeout_seconds: fl
 
 async def _connect_to_primary(sentinel: Sentinel, address: Address, timeout_seconds: float) -> Connection:
     """Connect to the primary; refuse another server, because sentinels may name the old one (redis-py issue 3874)."""
+    # redis-py swaps the sentinel that answered to the front. Two calls that swap in one list at once lose a sentinel.
     asked = copy(sentinel)
     asked.sentinels = [*sentinel.sentinels]
     try:
         place = await asked.discover_master(address.service)
     except MasterNotFoundError:
         raise await _unfound(sentinel, address.service) from None
-    sentinel.sentinels = asked.sentinels  # of two swaps in one list, one loses a sentinel
+    sentinel.sentinels = asked.sentinels
     connection = await connect_to(address, timeout_seconds, place)()
     try:
         (role,) = await ask(connection, [("ROLE",)])

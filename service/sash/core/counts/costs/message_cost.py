@@ -65,8 +65,8 @@ _JOINED: Final = 2
 _ROUNDED: Final = 2
 """Tokens by which the estimates of two messages are rounded up more than that of one."""
 _ROUNDED_CALL: Final = 3
-"""Tokens by which the estimate of a call in a message of its own is rounded up more than beside another: those of its
-arguments, and of its name, which counts twice."""
+"""Tokens that rounding may add to an estimate when a call gets a message of its own: one for its arguments, and two for its
+name, which counts twice."""
 _NAMED: Final = 3
 """Tokens that a name costs beside its own where it is sent as text: two for the ": " behind it, and one because the text
 after it may split into more tokens there."""

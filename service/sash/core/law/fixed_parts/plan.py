@@ -186,8 +186,8 @@ class Plan(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def free_tokens(self) -> float:
-        """A history of so many tokens, in the encoding's, is inside all limits but the budget; a message has at least
-        one. Where the budget is inside them and texts cost what was counted, any history is: a window has no more."""
+        """The tokens, in the encoding's, up to which a history keeps all limits but the budget: a message has at least one.
+        It is infinite where texts cost what was counted and the budget is no more than that: then every window does."""
         most, recalled = self.most_bytes, self.query.recall_max_tokens
         free = inf if most is None else min(most // TOKEN_BYTES - recalled, self.most_messages)
         return inf if self.around is not None and self.budget <= free else free

@@ -27,6 +27,7 @@ from sash.core.providers.anthropic.claude_kinds import unknown_blocks
 from sash.core.providers.anthropic.claude_mends import (
     CLAUDES_MEDIA,
     FOREIGN,
+    NO_WORDS,
     OF_BLOCKS,
     UNSIGNED_THINKING,
     called_name,
@@ -82,7 +83,6 @@ from sash.core.providers.writing.native_messages import NativeMessages, Shape, i
 from sash.core.providers.writing.shared_mends import CALL_ID, CALL_NAME, RESULTS_FIRST, SYSTEM_ROLE, WORDS_APART
 from sash.core.providers.writing.tools import Choice, Function, read_choice, read_functions
 from sash.core.providers.writing.turns import (
-    NOTHING_SAID,
     Block,
     HistoryStep,
     Outgoing,
@@ -445,7 +445,6 @@ _SHAPE: Final = Shape(
 )
 
 
-_EMPTY: Final = {"type": "text", "text": NOTHING_SAID}
 _Turn = tuple[str, list[Block]] | NativeMessages
 
 
@@ -466,9 +465,9 @@ def _write(
         writing.own_rest(turns)
     if any(isinstance(step, NativeMessages) for step in history):  # results that are written here stand first
         turns = list(_with_joined_results(turns, writing))
-    sent = in_turns(turns, dict(_EMPTY), _SHAPE)
+    sent = in_turns(turns, dict(NO_WORDS), _SHAPE)
     if not sent and asks(history):  # with a blank text alone, beside results that are not in the window
-        sent = [{"role": "user", "content": [dict(_EMPTY)]}]
+        sent = [{"role": "user", "content": [dict(NO_WORDS)]}]
     if "beside_calls" in wants:
         sent = with_results_apart(sent, writing)
     request: dict[str, Any] = {"messages": sent}
@@ -527,7 +526,9 @@ def _turns(step: HistoryStep, writing: RequestWriting) -> Sequence[_Turn]:  # no
         case Said(role="note"):
             return (("system", writing.owned(_texts(step.parts, writing, "system"), step.seq)),)
         case Said(is_system=False):
-            return (("user", writing.owned(list(_blocks(step.parts, step.seq, writing)) or [dict(_EMPTY)], step.seq)),)
+            return (
+                ("user", writing.owned(list(_blocks(step.parts, step.seq, writing)) or [dict(NO_WORDS)], step.seq)),
+            )
         case Said():
             return ()
         case NativeMessages():

@@ -89,6 +89,8 @@ FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")
 LONGEST_NAME: Final = 128
 _DIGEST: Final = re.compile(r"[0-9a-f]{32,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
+NO_WORDS: Final = {"type": "text", "text": NOTHING_SAID}
+"""The block that stands for words where there are none. Each request gets a copy: its blocks belong to it alone."""
 
 
 def fit_name(name: str) -> str:
@@ -159,7 +161,7 @@ def _message(message: Block, ids: Iterator[str], whole: NativeMessages, writing:
     if not blocks and whole.pieces == 1:
         writing.mends.add(BLANK_TEXT, whole.seq)
     if not blocks and role == "user" and whole.pieces == 1:
-        blocks = [{"type": "text", "text": NOTHING_SAID}]
+        blocks = [dict(NO_WORDS)]
     return {**message, "content": list(blocks)}
 
 

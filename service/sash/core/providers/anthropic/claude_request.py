@@ -5,12 +5,12 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Any, Final
 
-from sash.core.providers.anthropic.claude_mends import LAST_THINKING, THOUGHTS, is_claude
+from sash.core.providers.anthropic.claude_mends import LAST_THINKING, NO_WORDS, THOUGHTS, is_claude
 from sash.core.providers.form.cache_marks import BREAKPOINTS, content_parts
 from sash.core.providers.messages.mends import Mend
 from sash.core.providers.messages.owed_reasoning import BLANK, NO_REASONING
 from sash.core.providers.writing.shared_mends import WORDS_APART
-from sash.core.providers.writing.turns import NOTHING_SAID, Block, RequestWriting
+from sash.core.providers.writing.turns import Block, RequestWriting
 
 CACHE_MARKS: Final = Mend(
     name="cache_marks",
@@ -84,16 +84,17 @@ def without_refused(request: Block, newest: int, writing: RequestWriting, *, has
 
 
 def _kept(messages: Iterable[Block], keeps: Callable[[Block], bool]) -> list[Block]:
-    """Return the messages with the blocks that are kept. Where none is left, a reply goes too, and the user says nothing.
+    """Return the messages with the blocks that are kept.
 
-    So the request still begins with the user, and the user still has the last word.
+    A reply of which none is left is left out. A user's message then says `…`: so the request still begins with the user, and
+    still ends with the user where it did.
     """
     found = []
     for message in messages:
         content = message["content"]
         left = content if isinstance(content, str) else [block for block in content if keeps(block)]
         if content and not left and message["role"] == "user":
-            left = [{"type": "text", "text": NOTHING_SAID}]
+            left = [dict(NO_WORDS)]
         if left or not content:
             found.append(message if left == content else {**message, "content": left})
     return found
@@ -245,9 +246,7 @@ def with_results_apart(messages: Iterable[Block], writing: RequestWriting) -> li
         if others := [block for block in content if block not in results]:
             for block in others:
                 writing.mends.add(WORDS_APART, writing.owners.get(id(block), 0))
-            found.append(
-                {"role": "assistant", "content": writing.owned([{"type": "text", "text": NOTHING_SAID}], caller)}
-            )
+            found.append({"role": "assistant", "content": writing.owned([dict(NO_WORDS)], caller)})
             found.append({**message, "content": others})
     return found
 

@@ -26,9 +26,11 @@ _WITHOUT_BLANKS: Final = frozenset({"anthropic", "converse"})
 
 
 def is_asked_on(newest_first: Iterable[Mapping[str, Any]], to: Destination) -> bool:
-    """Return whether the history ends with a reply that is refused there: the newest with words, if only system messages and
-    replies without words follow, which has no calls, is no ``prefix`` where one is taken, and is not paused, as its own
-    form tells."""
+    """Return whether the history ends with a reply that the destination refuses there.
+
+    System messages and replies without words are passed over: the reply before them is the end. One with calls is not
+    refused, nor is a ``prefix`` where one is taken, nor one that is paused, as its own form tells.
+    """
     takes_prefix = to.values.get("ending") == "prefix"
     for message in newest_first:
         if message["role"] in ("system", "developer"):

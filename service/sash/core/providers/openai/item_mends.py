@@ -262,7 +262,10 @@ def _as_functions(
     as_function: Callable[[Item], Item],
     mends: Mends,
 ) -> Iterator[Placed]:
-    """The items, those of calls with these ids as a function's: ``lacking`` are the ids of calls that lack a member."""
+    """Yield the items. The calls whose ids are in ``functions`` or ``lacking``, and their results, become a function's.
+
+    A call in ``lacking`` has not all members that its own type needs, so its change is a mend.
+    """
     for placed in items:
         identity = call_of(placed.item)
         if identity and identity in lacking:

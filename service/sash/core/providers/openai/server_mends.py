@@ -233,8 +233,10 @@ def _turn_of(body: Any) -> str:
 
 
 def _joined(contents: Iterable[Any]) -> Any:
-    """Contents as one, without texts that are blank beside others: a text, or a list of parts, with a blank line between
-    texts."""
+    """Return several contents as one: a text if all are texts, else a list of parts.
+
+    Texts in a row are joined with a blank line between them. A blank text is left out, unless all are blank.
+    """
     given = [each for each in contents if each]
     said = [each for each in given if not (isinstance(each, str) and each.isspace())] or given[:1]
     if all(isinstance(each, str) for each in said):

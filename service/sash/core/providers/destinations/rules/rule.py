@@ -55,7 +55,7 @@ def calls_of(message: Object) -> list[Object]:
 
 
 def is_calling(message: Object) -> bool:
-    """Return whether a chat message calls, also in the form before tool calls."""
+    """Return whether a chat message calls a tool, in ``tool_calls`` or in the older ``function_call``."""
     return bool(calls_of(message) or message.get("function_call"))
 
 
